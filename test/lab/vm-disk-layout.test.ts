@@ -143,12 +143,12 @@ describe("a DiskLayout on a machine of its own (F-18)", function () {
     expect(none.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
   });
 
-  it("judges nothing where lsblk fails, and changes nothing where the installer alone may", async () => {
+  it("judges nothing where blkid fails, and changes nothing where the installer alone may", async () => {
     await shell("mkdir -p /etc/kcore && echo installer-only >/etc/kcore/disk-management-mode");
     expect((await told(third("32M"))).refusals.map(({ code }) => code)).to.deep.equal(["DISK_LAYOUT_INSTALLER"]);
     await shell("echo controller-managed >/etc/kcore/disk-management-mode");
     expect((await told(third("32M"))).result).to.equal("unchanged");
-    await shell("chmod 0 $(command -v lsblk)");
+    await shell("chmod 0 $(command -v blkid)");
     const ended = await run("diff", third("32M"));
     expect([ended.code, ended.stdout], ended.stderr).to.deep.equal([1, ""]);
     expect(ended.stderr).to.contain("DISK_LAYOUT_PROBE_FAILED");

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { unescapeLine } from "#engine/program/frames.ts";
-import { shippedText } from "#engine/program/texts.ts";
+import { factsText, shippedText } from "#engine/program/texts.ts";
 import { hangLimit } from "./limit.ts";
 
 /** The shells that facts are gathered in. */
@@ -27,7 +27,7 @@ export function gatherFacts(shell: string, { before = ":", files = {} }: Gatheri
   const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
   try {
     const [library = ""] = shippedText("step").split("# ---- the engine");
-    const text = [library, "k_i=facts k_unsure=", shippedText("facts")].join("\n");
+    const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
     for (const [name, content] of Object.entries({ ...files, "facts.sh": text })) {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), content);

@@ -1,4 +1,5 @@
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
@@ -8,9 +9,8 @@ import { tellWait } from "../adhoc/tell-wait.ts";
 import { drawPlan } from "../layout/draw-plan.ts";
 import { layoutParams } from "../layout/layout-params.ts";
 import { insideOf, type Layout } from "../layout/layout-schema.ts";
-import { lookText, probeFailed, readSight, type Sight } from "../layout/look.ts";
-import { planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
-import { refusal, type Refusal } from "../layout/reasons.ts";
+import { judgePlan, planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
+import { refusal } from "../layout/reasons.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -24,18 +24,19 @@ import type { ApplyFlags } from "./apply-flags.ts";
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
 /**
- * What a `DiskLayout` changes: the disks are found and judged by what the node shows, then a dry run of the state that is applied tells
- * what it would do. What speaks against it in either ends it before anything is written.
- * @throws KcoreError for a node that is not in the roster, cannot be reached or shows no disks
+ * What a `DiskLayout` changes: its disks are found among those of the node, then a dry run of the state that is applied judges them and tells
+ * what it would do. A refusal of either ends it before anything is written.
+ * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
   const node = nodeOf(manifest, flags);
   const layout = manifest.layout as Layout;
-  const plan = planLayout(node, layout, await lookAt(node, flags));
-  const isNew = plan.disks.every(({ verdict }) => verdict !== "ours");
-  const pins = new Map(plan.disks.map(({ name, id }) => [name, id]));
+  const inventory = await lookAt(node, flags);
+  const found = planLayout(node, layout, inventory);
+  const isNew = found.disks.every(({ verdict }) => verdict !== "ours");
+  const pins = new Map(found.disks.map(({ name, id }) => [name, id]));
   const request: RunRequest | undefined =
-    plan.refusals.length > 0
+    found.refusals.length > 0
       ? undefined
       : requestOf(
           { ...flags, on: [node.name] },
@@ -43,7 +44,8 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
           { params: layoutParams({ name: manifest.name, node: node.id }, layout, pins), dryRun: false },
         );
   const dry = request && (await runQuietly(flags, { ...request, dryRun: true }));
-  const refusals = dry ? refusalsOf(dry) : plan.refusals;
+  const plan = dry ? judgePlan(found, refusedSteps(dry), inventory) : found;
+  const { refusals } = plan;
   const differences = dry ? differencesOf(dry) : [];
   const whenGranted = isNew ? "created" : "updated";
   const outcome = refusals.length > 0 ? "refused" : differences.length === 0 ? "unchanged" : whenGranted;
@@ -54,7 +56,8 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     whenGranted,
     picture: (canvas) => drawPlan(plan, canvas),
     refusals,
-    data: dataOf(plan, refusals),
+    // As `-o json` tells it, the drawing as data among it.
+    data: { ...plan },
     perform: async () => {
       if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
       const granted = await grant(flags, request, dry);
@@ -71,7 +74,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
  * @throws KcoreError with what is
  */
 async function grant(flags: ApplyFlags, request: RunRequest, dry: RunModel): Promise<RunRequest> {
-  const refusals = refusalsOf(dry);
+  const refusals = refusedSteps(dry).map(({ problem }) => refusal(problem));
   if (refusals.length === 0) return request;
   // What no grant overrides is not asked about.
   const isGrantable =
@@ -104,12 +107,12 @@ function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags)
   });
 }
 
-/** What the node shows of its disks. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and what keeps a run from its node */
-async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<Sight> {
+/** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and what keeps a run from its node */
+async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(
     { ...flags, on: [name] },
-    { kind: "exec", argv: [lookText], shell: true },
+    { kind: "exec", argv: [diskInventoryText()], shell: true },
     { dryRun: false },
   );
   const { model, left, exitCode } = await startRun(flags, request, {
@@ -120,9 +123,13 @@ async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<Sight> {
     },
   });
   const [result] = steps.results(model);
-  if (result?.exitCode === 0) return readSight(name, result.stdout);
+  const inventory = result?.exitCode === 0 ? readDiskInventory(result.stdout) : undefined;
+  if (inventory) return inventory;
   if (left || result?.exitCode === undefined) throw notRun(model, exitCode);
-  throw probeFailed(`the disks of ${name} could not be listed`, result.stderr.trim());
+  const message = `the disks of ${name} could not be listed`;
+  throw new KcoreError(refusal({ code: "DISK_LAYOUT_PROBE_FAILED", message, detail: result.stderr.trim() }), {
+    exitCode: exitCodes.failed,
+  });
 }
 
 /** A run that tells nothing but questions. @throws KcoreError for a node that it did not get to */
@@ -141,14 +148,12 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
   return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
 }
 
-function refusalsOf({ nodes }: RunModel): readonly Refusal[] {
-  return (
-    [...nodes.values()]
-      .flatMap(({ steps }) =>
-        steps.flatMap(({ outcome, problem }) => (outcome === "failed" && problem ? [problem] : [])),
-      )
-      // Their places are in a state of kcore's own.
-      .map((problem) => refusal({ ...problem, at: undefined }))
+/** Without their places, which are in a state of kcore's own. */
+function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; readonly problem: Problem }[] {
+  return [...nodes.values()].flatMap(({ steps }) =>
+    steps.flatMap(({ title, outcome, problem }) =>
+      outcome === "failed" && problem ? [{ step: title, problem: { ...problem, at: undefined } }] : [],
+    ),
   );
 }
 
@@ -160,9 +165,4 @@ function differencesOf({ nodes }: RunModel): readonly Difference[] {
       return changes.map(({ name, have, want }) => ({ in: "node", field: `${title}: ${name}`, have, want }));
     }),
   );
-}
-
-/** What `-o json` tells of it, the drawing as data among it. */
-function dataOf({ node, disks }: LayoutPlan, refusals: readonly Refusal[]): Readonly<Record<string, unknown>> {
-  return { node, disks, refusals };
 }

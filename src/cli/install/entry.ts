@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { deviceAndUpper, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import { addNode, setNodeFields } from "#engine/roster/edit.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import type { DiskId } from "#engine/step/disk-names.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
-import type { BlockDevice } from "./look.ts";
 import { fileForNew, type Machine } from "./find-machine.ts";
-import { findDisk, isSameDisk, isWhole, nameOf, refuseMoved } from "./named-disks.ts";
+import { deviceAt, findDisk, idOf, isDevice, isWhole, pinDisk, refuseMoved } from "./named-disks.ts";
 import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
@@ -28,13 +29,13 @@ export interface EntryEdit {
 export function planEntry(
   machine: Machine,
   plan: InstallPlan,
-  { key, devices, newId = randomUUID }: { key: HostKey; devices: readonly BlockDevice[]; newId?: () => string },
+  { key, inventory, newId = randomUUID }: { key: HostKey; inventory: DiskInventory; newId?: () => string },
 ): EntryEdit {
   const { entry, isInRoster, roster } = machine;
   const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
-  if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, devices);
-  const disks = disksOf(plan, devices);
-  if (isInRoster) refuseMoved(entry, plan, devices);
+  if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, inventory);
+  const disks = disksOf(plan, inventory);
+  if (isInRoster) refuseMoved(entry, plan, inventory);
   const fields = {
     ...(plan.nodeId === undefined ? {} : { id: plan.nodeId }),
     ...(plan.identityFile === undefined ? {} : { identityFile: plan.identityFile }),
@@ -65,7 +66,10 @@ export function planEntry(
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
       const merged = { ...kept, ...vars, ...same };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
-      const missing = disks.filter((disk) => !entry.disks.some((known) => isSameDisk(known, disk, devices)));
+      const missing = disks.filter((disk) => {
+        const device = inventory.devices.find((found) => isWhole(found) && isDevice(disk, found));
+        return !entry.disks.some((known) => device && isDevice(known, device));
+      });
       if (missing.length > 0)
         more["disks"] = [...((written["disks"] as readonly Plain[] | undefined) ?? []), ...missing];
       return setNodeFields(text, name, more);
@@ -92,21 +96,23 @@ function newName({ host, roster }: Machine, { hostname = usualName(host) }: Inst
   });
 }
 
-function disksOf({ osDisk, dataDisks, vars }: InstallPlan, devices: readonly BlockDevice[]): readonly Fields[] {
-  const os = devices.find((found) => found.path === osDisk);
+function disksOf({ osDisk, dataDisks, vars }: InstallPlan, inventory: DiskInventory): readonly Fields[] {
+  const pinned = (path: string): DiskId => pinDisk(findDisk({ path }, inventory), inventory);
+  const os = deviceAt(osDisk, inventory);
   // One that is not touched need not be found.
-  const named = vars.installOs ? findDisk(osDisk, devices) : os && isWhole(os) ? nameOf(os) : undefined;
-  const data = dataDisks.map((path): Fields => ({ ...findDisk(path, devices), use: "volumes" }));
+  const named = vars.installOs ? pinned(osDisk) : os && isWhole(os) ? idOf(os) : undefined;
+  const data = dataDisks.map((path): Fields => ({ ...pinned(path), use: "volumes" }));
   return [...(named ? [{ ...named, use: "os" }] : []), ...data];
 }
 
 /** The disk that the machine runs from is not the one that a live system gives way to. @throws KcoreError USAGE */
-function refuseOwnSystem(osDisk: string, devices: readonly BlockDevice[]): void {
-  const root = devices.find(({ mountpoint }) => mountpoint === "/")?.path ?? "";
-  if (!root.startsWith(osDisk)) return;
+function refuseOwnSystem(osDisk: string, inventory: DiskInventory): void {
+  const upper = deviceAndUpper(inventory, deviceAt(osDisk, inventory)?.name ?? "");
+  const root = upper.find(({ mounts }) => mounts.includes("/"));
+  if (!root) return;
   throw new KcoreError({
     code: "USAGE",
-    message: `this machine runs from ${osDisk} (${root} is /), so nothing is installed there`,
+    message: `this machine runs from ${osDisk} (${root.path} is /), so nothing is installed there`,
     hint: "to keep its system, add --os-installed; to install one, boot it from a live system",
   });
 }

@@ -106,7 +106,11 @@ export function addNodeHardware(node: Command): void {
 async function disks({ output, ...flags }: LookFlags): Promise<void> {
   const { visitMachine } = await import("./visit.ts");
   const { lookAtDisks } = await import("./look.ts");
-  const found = await visitMachine(flags, lookAtDisks);
+  const { devices } = await visitMachine(flags, lookAtDisks);
+  const found = devices.map(({ name, path, type, size, fstype, mounts, model, serial, wwn }) => {
+    const [mountpoint = ""] = mounts;
+    return { name, path, type, size, fstype, mountpoint, model, serial, wwn };
+  });
   const heading = ["NAME", "PATH", "SIZE", "FSTYPE", "MOUNTPOINT", "MODEL", "SERIAL"];
   const rows = found.map(({ name, path, size, fstype, mountpoint, model, serial }) => [
     name,

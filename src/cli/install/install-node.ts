@@ -6,7 +6,9 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { startRun } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
-import { lookAtDisks, type BlockDevice } from "./look.ts";
+import type { DiskInventory } from "#engine/program/disk-inventory.ts";
+import { deviceAt } from "./named-disks.ts";
+import { lookAtDisks } from "./look.ts";
 import { findMachine, withTransport, type Machine } from "./find-machine.ts";
 import type { MachineFlags } from "../options.ts";
 import { checkInstaller } from "./installer.ts";
@@ -43,7 +45,7 @@ export function runOf(flags: InstallFlags): RunRequest {
 
 interface Found {
   readonly key: HostKey;
-  readonly devices: readonly BlockDevice[];
+  readonly inventory: DiskInventory;
 }
 
 /** The machine's verified host key, and its disks where they have to be named. */
@@ -53,14 +55,14 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, fl
     const { key } = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
     const host = await logIn(machine, transport, key, flags);
     try {
-      const devices = await lookAtDisks(host).catch((error: unknown) => {
+      const inventory = await lookAtDisks(host).catch((error: unknown) => {
         // An OS disk that is not touched is recorded as it was named.
         if (plan.dataDisks.length > 0 || plan.vars.installOs) throw error;
-        return [];
+        return { devices: [] };
       });
-      if (!devices.some(({ path }) => path === plan.osDisk))
+      if (!deviceAt(plan.osDisk, inventory))
         process.stderr.write(`${machine.entry.name} shows no disk ${plan.osDisk} now; only its name is recorded\n`);
-      return { key, devices };
+      return { key, inventory };
     } finally {
       await host.close();
     }

@@ -1,18 +1,6 @@
+import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { KcoreError } from "#errors/problem.ts";
-
-/** A block device as lsblk(8) tells it; sizes in bytes. */
-export interface BlockDevice {
-  readonly name: string;
-  readonly path: string;
-  readonly type: string;
-  readonly size: number;
-  readonly fstype: string;
-  readonly mountpoint: string;
-  readonly model: string;
-  readonly serial: string;
-  readonly wwn: string;
-}
+import { exitCodes, KcoreError } from "#errors/problem.ts";
 
 export interface NetworkCard {
   readonly name: string;
@@ -22,43 +10,12 @@ export interface NetworkCard {
   readonly addresses: readonly string[];
 }
 
-// Constant texts, as the transport asks: every login shell can run them.
-const disksText = `exec /bin/sh -c 'LC_ALL=C lsblk -b -P -o NAME,PATH,TYPE,SIZE,FSTYPE,MOUNTPOINT,MODEL,SERIAL,WWN'`;
-const cardsText = `exec /bin/sh -c 'cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done'`;
+const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
 
-/** The machine's block devices, as lsblk(8) lists them. @throws KcoreError PROBE_FAILED */
-export async function lookAtDisks(host: Host): Promise<readonly BlockDevice[]> {
-  const text = await run(host, disksText, "lsblk");
-  return text.split("\n").flatMap((line) => {
-    const found = readPairs(line);
-    const word = (key: string): string => found.get(key) ?? "";
-    if (!found.has("NAME")) return [];
-    return [
-      {
-        name: word("NAME"),
-        path: word("PATH"),
-        type: word("TYPE"),
-        size: Number(word("SIZE")),
-        fstype: word("FSTYPE"),
-        mountpoint: word("MOUNTPOINT"),
-        model: word("MODEL").trim(),
-        serial: word("SERIAL").trim(),
-        wwn: word("WWN").trim(),
-      },
-    ];
-  });
-}
-
-/** A line of `lsblk -P`: `KEY="value" KEY="value"`. */
-export function readPairs(line: string): ReadonlyMap<string, string> {
-  return new Map(
-    [...line.matchAll(/([A-Z:]+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = "", value = ""]) => [key, unescape(value)]),
-  );
-}
-
-/** lsblk writes odd bytes as `\xNN`. */
-function unescape(text: string): string {
-  return text.replaceAll(/\\x([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+/** The machine's block devices. @throws KcoreError PROBE_FAILED */
+export async function lookAtDisks(host: Host): Promise<DiskInventory> {
+  const what = "listing the disks";
+  return readDiskInventory(await run(host, diskInventoryText(), what)) ?? fail(host, what, "the answer breaks off");
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
@@ -78,8 +35,8 @@ export async function lookAtCards(host: Host): Promise<readonly NetworkCard[]> {
 /** Bytes of what a machine answers. */
 const longestAnswer = 1 << 20;
 
-async function run(host: Host, command: string, what: string): Promise<string> {
-  const channel = await host.exec(command);
+async function run(host: Host, input: string, what: string): Promise<string> {
+  const channel = await host.exec("exec /bin/sh -s", { input });
   channel.end();
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -91,11 +48,10 @@ async function run(host: Host, command: string, what: string): Promise<string> {
   }
   const { code } = await channel.exit;
   if (code === 0) return Buffer.concat(chunks).toString("utf8");
-  throw new KcoreError(
-    {
-      code: "PROBE_FAILED",
-      message: `${what} failed on ${host.name}: ${channel.stderrTail().trim() || `exit ${code ?? "unknown"}`}`,
-    },
-    { exitCode: 1 },
-  );
+  return fail(host, what, channel.stderrTail().trim() || `exit ${code ?? "unknown"}`);
+}
+
+function fail({ name }: Host, what: string, why: string): never {
+  const message = `${what} failed on ${name}: ${why}`;
+  throw new KcoreError({ code: "PROBE_FAILED", message }, { exitCode: exitCodes.failed });
 }

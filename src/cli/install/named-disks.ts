@@ -1,11 +1,9 @@
-import type { NodeEntry } from "#engine/roster/roster.ts";
-import { plainWwn } from "#engine/step/disk-names.ts";
+import { formatBinary } from "#base/units.ts";
+import type { BlockDevice, DiskInventory } from "#engine/program/disk-inventory.ts";
+import type { DiskEntry, NodeEntry } from "#engine/roster/roster.ts";
+import { DiskId, diskName, plainWwn } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { BlockDevice } from "./look.ts";
 import type { InstallPlan } from "./request.ts";
-
-/** A disk as the roster names it: by what the disk says of itself, never by the path that the next boot may change. */
-type NamedDisk = { readonly serial: string } | { readonly wwn: string };
 
 /**
  * The names below /dev change from boot to boot: the same command, given again, may mean other disks. What the roster pinned stays what it is.
@@ -14,16 +12,16 @@ type NamedDisk = { readonly serial: string } | { readonly wwn: string };
 export function refuseMoved(
   { name, disks: known }: NodeEntry,
   { osDisk, dataDisks }: InstallPlan,
-  devices: readonly BlockDevice[],
+  inventory: DiskInventory,
 ): void {
   for (const [path, use] of [[osDisk, "os"] as const, ...dataDisks.map((one) => [one, "volumes"] as const)]) {
-    const device = devices.find((found) => found.path === path && isWhole(found));
-    if (!device) continue;
+    const device = deviceAt(path, inventory);
+    if (!device || !isWhole(device)) continue;
     const other = known.find((one) => isDevice(one, device) && (one.use ?? use) !== use);
     const pinned = use === "os" ? known.find((one) => one.use === "os" && isDevice(one, device) === false) : undefined;
     if (!other && !pinned) continue;
-    const is = `${path} is the disk ${wordsOf(device)} now`;
-    const now = devices.find((found) => pinned && isWhole(found) && isDevice(pinned, found));
+    const is = `${path} is the disk ${wordsOf(idOf(device) ?? {})} now`;
+    const now = inventory.devices.find((found) => pinned && isWhole(found) && isDevice(pinned, found));
     throw new KcoreError({
       code: "USAGE",
       message: other
@@ -34,54 +32,81 @@ export function refuseMoved(
   }
 }
 
-/** Undefined where the roster names it by something that is not looked at here. */
-function isDevice({ serial, wwn }: { serial?: string; wwn?: string }, device: BlockDevice): boolean | undefined {
+/** Whether a disk is called so; undefined where the name says nothing of the disk itself. */
+export function isDevice({ serial, wwn, byId }: Partial<DiskEntry>, device: BlockDevice): boolean | undefined {
   if (serial !== undefined) return serial === device.serial;
-  return wwn === undefined ? undefined : plainWwn(wwn) === plainWwn(device.wwn);
+  if (wwn !== undefined) return plainWwn(wwn) === plainWwn(device.wwn);
+  return byId === undefined ? undefined : device.links.includes(`${idFolder}${byId}`);
 }
 
-/** Whether an entry of the roster is a disk that was found here, though it may be named there by something else. */
-export function isSameDisk(
-  known: { serial?: string; wwn?: string },
-  disk: { serial?: string; wwn?: string },
-  devices: readonly BlockDevice[],
-): boolean {
-  const device = devices.find((found) => isWhole(found) && isDevice(disk, found));
-  return device !== undefined && isDevice(known, device) === true;
+const idFolder = "/dev/disk/by-id/";
+
+function wordsOf({ serial, wwn, byId = "" }: Partial<DiskEntry>): string {
+  if (serial !== undefined) return `with the serial number ${serial}`;
+  return wwn === undefined ? `with the link ${byId}` : `with the WWN ${wwn}`;
 }
 
-function wordsOf({ serial = "", wwn = "" }: { readonly serial?: string; readonly wwn?: string }): string {
-  return serial === "" ? `with the WWN ${wwn}` : `with the serial number ${serial}`;
+/** The device that this path leads to, the kernel's or a link. */
+export function deviceAt(path: string, { devices }: DiskInventory): BlockDevice | undefined {
+  return devices.find((device) => device.path === path || device.links.includes(path));
 }
 
-/** @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS */
-export function findDisk(path: string, devices: readonly BlockDevice[]): NamedDisk {
-  const device = devices.find((found) => found.path === path);
-  const disk = device && isWhole(device) ? nameOf(device) : undefined;
-  const alike = devices.filter((one) => disk && isWhole(one) && isDevice(disk, one));
-  if (disk && alike.length > 1)
-    throw new KcoreError({
-      code: "DISK_AMBIGUOUS",
-      message: `${alike.map((one) => one.path).join(" and ")} are both the disk ${wordsOf(disk)}`,
-      hint: "one disk on several ways (multipath), or a maker's mistake: disks that cannot be told apart are left alone",
-    });
-  if (disk) return disk;
+/** The one whole disk of this path, or serial number. @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS */
+export function findDisk(
+  { path, serial = "" }: { readonly path?: string | undefined; readonly serial?: string | undefined },
+  inventory: DiskInventory,
+): BlockDevice {
+  const whole = inventory.devices.filter(isWhole);
+  const found = path === undefined ? whole.find((one) => one.serial === serial) : deviceAt(path, inventory);
+  if (found && isWhole(found)) return found;
+  const missing = path === undefined ? `no disk has the serial number ${serial}` : `the machine has no disk ${path}`;
   throw new KcoreError({
     code: "DISK_NOT_FOUND",
-    message:
-      device === undefined
-        ? `the machine has no disk ${path}`
-        : `${path} is ${isWhole(device) ? "a disk without serial number and WWN" : `a ${device.type}, not a whole disk`}`,
-    hint: "kcore --node HOST:9091 node disks",
+    message: found ? `${path ?? ""} is a ${found.type}, not a whole disk` : missing,
+    detail: whole
+      .map((one) => `${one.path}  ${formatBinary(one.size)}  serial ${one.serial || "none"}  ${one.model}`.trimEnd())
+      .join("\n"),
+    ...(found && found.disk !== "" && { hint: `it lies on /dev/${found.disk}` }),
   });
+}
+
+/**
+ * The lasting name of a disk: the name by which the roster has it already, else its serial number, WWN or link in /dev/disk/by-id; never
+ * the path that the next boot may change. @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS
+ */
+export function pinDisk(device: BlockDevice, { devices }: DiskInventory, known: readonly DiskEntry[] = []): DiskId {
+  const own = known.find((entry) => isDevice(entry, device));
+  if (own) {
+    const { kind, value } = diskName(own);
+    return DiskId.parse({ [kind]: value });
+  }
+  const id = idOf(device);
+  if (!id)
+    throw new KcoreError({
+      code: "DISK_NOT_FOUND",
+      message: `${device.path} has no serial number, no WWN and no link in /dev/disk/by-id`,
+      hint: "kcore names a disk by what it says of itself, as names such as /dev/sdb change from boot to boot",
+    });
+  const alike = devices.filter((one) => isWhole(one) && isDevice(id, one));
+  if (alike.length === 1) return id;
+  throw new KcoreError({
+    code: "DISK_AMBIGUOUS",
+    message: `${alike.map((one) => one.path).join(" and ")} are both the disk ${wordsOf(id)}`,
+    hint: "one disk on several ways (multipath), or a maker's mistake: disks that cannot be told apart are left alone",
+  });
+}
+
+/** By what a disk says of itself; undefined where it says nothing. */
+export function idOf({ serial, wwn, links }: BlockDevice): DiskId | undefined {
+  const byId = links.find((link) => link.startsWith(idFolder))?.slice(idFolder.length);
+  for (const id of [{ serial }, { wwn }, { byId }]) {
+    const { data } = DiskId.safeParse(id);
+    if (data) return data;
+  }
+  return undefined;
 }
 
 /** Loop devices are the lab's disks. */
 export function isWhole({ type }: BlockDevice): boolean {
   return type === "disk" || type === "loop";
-}
-
-export function nameOf({ serial, wwn }: BlockDevice): NamedDisk | undefined {
-  if (serial !== "") return { serial };
-  return wwn === "" ? undefined : { wwn };
 }

@@ -1,11 +1,10 @@
-import { diskGuid, diskName, partitionGuid, type DiskId } from "#engine/step/disk-names.ts";
+import { deviceAndUpper, type BlockDevice, type DiskInventory } from "#engine/program/disk-inventory.ts";
+import { diskGuid, partitionGuid, type DiskId } from "#engine/step/disk-names.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
+import { findDisk, pinDisk } from "../install/named-disks.ts";
 import { bytesOf } from "./check-layout.ts";
-import { contentsOf, describeContents, objectionsTo, partitionsOf } from "./judge.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
-import { above, type Device, type Sight } from "./look.ts";
-import { pinDisk } from "./pin.ts";
 import { refusal, type Refusal } from "./reasons.ts";
 
 const MiB = 1024 ** 2;
@@ -48,11 +47,18 @@ export interface LayoutPlan {
 
 const modePath = "/etc/kcore/disk-management-mode";
 
-/** What a layout means on a node that looks like this: a pure function, so that it can be looked at as a value. */
-export function planLayout(node: Pick<NodeEntry, "name" | "id" | "disks">, layout: Layout, sight: Sight): LayoutPlan {
+/**
+ * Which disks of a node a layout means, and how they are divided before and after. Refuses only what no step of the layout sees:
+ * `judgePlan` adds what the dry run of its steps refuses.
+ */
+export function planLayout(
+  node: Pick<NodeEntry, "name" | "id" | "disks">,
+  layout: Layout,
+  inventory: DiskInventory,
+): LayoutPlan {
   const refusals: Refusal[] = [];
   const refuse = (problem: Problem, disk?: string): void => void refusals.push(refusal(problem, disk));
-  const { mode } = sight;
+  const { mode } = inventory;
   if (mode !== undefined && mode !== "controller-managed")
     refuse({
       code: "DISK_LAYOUT_INSTALLER",
@@ -62,7 +68,7 @@ export function planLayout(node: Pick<NodeEntry, "name" | "id" | "disks">, layou
   const seen = new Map<string, string>();
   const disks = layout.disks.flatMap((disk): readonly DiskPlan[] => {
     try {
-      const { device, id } = pinDisk(disk, sight, node.disks);
+      const device = findDisk({ path: disk.device, serial: disk.serial }, inventory);
       const earlier = seen.get(device.name);
       if (earlier !== undefined)
         refuse(
@@ -70,75 +76,112 @@ export function planLayout(node: Pick<NodeEntry, "name" | "id" | "disks">, layou
           disk.name,
         );
       seen.set(device.name, disk.name);
-      const plan = planDisk(node, disk, { device, id }, sight);
-      for (const problem of plan.problems) refuse(problem, disk.name);
-      return [plan.disk];
+      const { plan, unnamed } = planDisk(node, disk, device, inventory);
+      for (const { path, partlabel } of unnamed)
+        refuse(
+          {
+            code: "DISK_LAYOUT_KCORE_VOLUME",
+            message: `${disk.name}: ${path}${partlabel === "" ? "" : ` “${partlabel}”`} is a partition on a table of kcore's, and the layout does not name it`,
+            hint: "name it in the layout as well, or take another disk; no grant overrides it",
+          },
+          disk.name,
+        );
+      return [plan];
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      for (const problem of error.problems) refuse(problem, disk.name);
+      for (const problem of error.problems)
+        refuse({ ...problem, message: `${disk.name}: ${problem.message}` }, disk.name);
       return [];
     }
   });
-  return { node: node.name, disks, refusals };
+  return withVerdicts({ node: node.name, disks, refusals });
+}
+
+/** The plan with what a dry run of the layout's steps refused. */
+export function judgePlan(
+  plan: LayoutPlan,
+  refused: readonly { readonly step: string; readonly problem: Problem }[],
+  inventory: DiskInventory,
+): LayoutPlan {
+  const refusals = refused.map(({ step, problem }) => {
+    // A step is called by the disk of the layout: partition[fast], filesystem[fast/home].
+    const disk = plan.disks.find(({ name }) => step.includes(`[${name}]`) || step.includes(`[${name}/`));
+    const code = disk && problem.code === "DISK_IN_USE" ? codeOfUse(disk, inventory) : problem.code;
+    return refusal({ ...problem, code }, disk?.name);
+  });
+  return withVerdicts({ ...plan, refusals: [...plan.refusals, ...refusals] });
+}
+
+function withVerdicts(plan: LayoutPlan): LayoutPlan {
+  const isFinal = ({ reason }: Refusal): boolean => reason !== "target_device_holds_data";
+  const final = new Set(plan.refusals.filter(isFinal).map(({ disk }) => disk));
+  return {
+    ...plan,
+    disks: plan.disks.map((disk) => (final.has(disk.name) ? { ...disk, verdict: "refused" } : disk)),
+  };
+}
+
+/** How kcore's forerunner told apart what uses a disk. */
+function codeOfUse({ device }: DiskPlan, inventory: DiskInventory): Problem["code"] {
+  const upper = deviceAndUpper(inventory, device.slice("/dev/".length).replaceAll("/", "!"));
+  const mounts = upper.flatMap((one) => one.mounts);
+  if (mounts.some((place) => /^\/var\/lib\/kcore\/(?:volumes|images)/.test(place))) return "DISK_LAYOUT_KCORE_VOLUME";
+  if (mounts.length > 0) return "DISK_LAYOUT_MOUNTED";
+  if (upper.some(({ type }) => type === "lvm")) return "DISK_LAYOUT_LVM_MEMBER";
+  return upper.some(({ fstype }) => fstype === "zfs_member") ? "DISK_LAYOUT_POOL_MEMBER" : "DISK_IN_USE";
 }
 
 function planDisk(
-  { name, id: nodeId }: Pick<NodeEntry, "name" | "id">,
+  { name, id: nodeId, disks: known }: Pick<NodeEntry, "name" | "id" | "disks">,
   disk: LayoutDisk,
-  { device, id }: { readonly device: Device; readonly id: DiskId },
-  sight: Sight,
-): { readonly disk: DiskPlan; readonly problems: readonly Problem[] } {
+  device: BlockDevice,
+  inventory: DiskInventory,
+): { readonly plan: DiskPlan; readonly unnamed: readonly BlockDevice[] } {
+  const id = pinDisk(device, inventory, known);
   const context = { node: name, nodeId };
   const guids = disk.gpt.partitions.map((one) => partitionGuid(context, { disk: id, partition: one.name }));
-  const own = { tableGuid: diskGuid(context, id), partitionGuids: guids };
-  const isOurs = device.ptuuid === own.tableGuid;
-  const objections = objectionsTo(device, own, sight);
-  const contents = contentsOf(device, sight);
+  const isOurs = device.ptuuid === diskGuid(context, id);
+  const parts = partitionsOf(device, inventory);
+  const contents = [device, ...parts].flatMap((one) => {
+    const found = describeContents(one) || (one === device ? "" : "a partition");
+    return found === "" ? [] : [`${one.path}: ${found}`];
+  });
   const { model, serial, size, path } = device;
-  const shown = `${disk.name} (${path}, ${diskName(id).kind} ${diskName(id).value})`;
-  const problems: Problem[] = objections.map(({ code, message }) => ({
-    code,
-    message: `${shown}: ${message}`,
-    hint: isOurs
-      ? "name it in the layout as well, or take another disk; no grant overrides it"
-      : "no grant overrides it; if it is the right disk, release it on the node first",
-  }));
-  const needed = disk.gpt.partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? MiB), 2 * MiB);
-  if (needed > size)
-    problems.push({
-      code: "DISK_TOO_SMALL",
-      message: `${shown} has ${Math.floor(size / MiB)} MiB, and its partitions need ${Math.ceil(needed / MiB)} MiB`,
-    });
-  const present = new Set(partitionsOf(device, sight).map(({ partuuid }) => partuuid));
-  const holders = above(sight, device.name).flatMap(({ path: below, mounts, holders: upon }) => [
+  const holders = deviceAndUpper(inventory, device.name).flatMap(({ path: below, mounts, holders: upon }) => [
     ...mounts.map((place) => (place === "[SWAP]" ? `${below} is swap` : `${below} at ${place}`)),
-    ...upon.map((one) => `${below} below ${sight.devices.get(one)?.path ?? one}`),
+    ...upon.map((one) => `${below} below /dev/${one}`),
   ]);
+  const isThere = (index: number): boolean => isOurs && parts.some(({ partuuid }) => partuuid === guids[index]);
   return {
-    disk: {
-      name: disk.name,
-      device: path,
-      id,
-      model,
-      serial,
-      size,
-      contents,
-      holders,
-      before: slicesBefore(device, own.partitionGuids, isOurs, sight),
-      after: slicesAfter(size, disk.gpt.partitions, (index) => isOurs && present.has(guids[index] ?? "")),
-      verdict: problems.length > 0 ? "refused" : isOurs ? "ours" : contents.length > 0 ? "holds data" : "safe",
+    plan: {
+      ...{ name: disk.name, device: path, id, model, serial, size, contents, holders },
+      before: slicesBefore(device, isOurs ? guids : [], inventory),
+      after: slicesAfter(size, disk.gpt.partitions, isThere),
+      verdict: isOurs ? "ours" : contents.length > 0 ? "holds data" : "safe",
     },
-    problems,
+    unnamed: isOurs ? parts.filter(({ partuuid }) => !guids.includes(partuuid)) : [],
   };
+}
+
+/** `ext4 “data”`, `gpt table`; empty where no tool knows anything. */
+function describeContents({ fstype, label, pttype }: BlockDevice): string {
+  if (fstype !== "") return `${fstype}${label === "" ? "" : ` “${label}”`}`;
+  return pttype === "" || pttype === "PMBR" ? pttype : `${pttype} table`;
+}
+
+/** The partitions of a disk, in the order in which they lie on it. */
+function partitionsOf({ name }: BlockDevice, { devices }: DiskInventory): readonly BlockDevice[] {
+  return devices.filter(({ disk }) => disk === name).toSorted((a, b) => a.start - b.start);
 }
 
 /** Smaller gaps are what tables and alignment leave. */
 const smallestGap = 4 * MiB;
 
-function slicesBefore(disk: Device, guids: readonly string[], isOurs: boolean, sight: Sight): readonly Slice[] {
-  const parts = partitionsOf(disk, sight);
+/** Partitions with one of these GUIDs stay. */
+function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: DiskInventory): readonly Slice[] {
+  const parts = partitionsOf(disk, inventory);
   if (parts.length === 0) {
-    const holds = [describeContents(disk), ...placesOf(disk, sight)].filter((one) => one !== "").join(" ");
+    const holds = [describeContents(disk), ...placesOf(disk, inventory)].filter((one) => one !== "").join(" ");
     return [{ size: disk.size, holds: holds === "" ? "blank" : holds, fate: holds === "" ? "free" : "lost" }];
   }
   const slices: Slice[] = [];
@@ -148,8 +191,8 @@ function slicesBefore(disk: Device, guids: readonly string[], isOurs: boolean, s
   };
   for (const part of parts) {
     gap(part.start);
-    const holds = [describeContents(part), ...placesOf(part, sight)].filter((one) => one !== "").join(" ");
-    const fate = isOurs && guids.includes(part.partuuid) ? "kept" : "lost";
+    const holds = [describeContents(part), ...placesOf(part, inventory)].filter((one) => one !== "").join(" ");
+    const fate = kept.includes(part.partuuid) ? "kept" : "lost";
     slices.push({ size: part.size, name: part.partlabel || part.name, holds, fate });
     at = part.start + part.size;
   }
@@ -158,8 +201,8 @@ function slicesBefore(disk: Device, guids: readonly string[], isOurs: boolean, s
 }
 
 /** Where a partition, or what is on it, is mounted. */
-function placesOf({ name }: Device, sight: Sight): readonly string[] {
-  return above(sight, name).flatMap(({ mounts, disk, name: one }) => (disk === name && one !== name ? [] : mounts));
+function placesOf({ name }: BlockDevice, inventory: DiskInventory): readonly string[] {
+  return deviceAndUpper(inventory, name).flatMap(({ mounts, disk }) => (disk === name ? [] : mounts));
 }
 
 function slicesAfter(

@@ -200,7 +200,7 @@ else
   todo=create found=$(all_contents)
 fi
 # A MiB before the first partition, and the table's copy behind the last.
-if [ "$todo" != add ] && [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
+if [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 [ "$todo" = add ] || judge_use

@@ -89,9 +89,7 @@ ${eachPartition(
   add="$add $device"
   # udev may have put together what was begun.
   [ "$member" != unfinished ] || return 0
-  users=$(users_of "$name")
-  [ -n "$users" ] || users=$(refused_open "$device")
-  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
+  refuse_users "$name"
   [ "$member" != 'not in it' ] || return 0
   found=$(contents_of "$name")
   # One whose metadata was lost with the power has bytes of the others' synchronisation.

@@ -1,12 +1,10 @@
 # Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; all else only where it is there). They stand in the catalogue
 # (src/engine/facts/catalogue.ts, docs/facts.md): `fact NAME VALUE` each, and of a list the rows on lines, their columns behind tabs in the
-# catalogue's order. What cannot be told is left out, or empty. Builtins read what they can: few processes, however many disks there are.
+# catalogue's order. What cannot be told is left out, or empty. Stands behind disk-inventory.sh. Builtins read what they can: few processes.
 
-k_first() { k_v= && { IFS= read -r k_v <"$1" || [ -n "$k_v" ]; } 2>/dev/null && [ -n "$k_v" ]; }
 k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
 # k_is NAME: the fact is true if the command before it was.
 k_is() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
-k_has() { command -v "$1" >/dev/null 2>&1; }
 
 k_fact hostname /proc/sys/kernel/hostname
 k_fact machineId /etc/machine-id
@@ -73,32 +71,10 @@ esac
 
 # The lines that awk makes facts of: which devices there are, and what programs say.
 k_devices() {
-  k_all=
-  for k_d in /sys/block/*; do
-    k_n=${k_d##*/}
-    case $k_n in ram* | zram* | sr* | fd* | '*') continue ;; esac
-    # In a container /sys has the host's; a node's own have their device (a slash in a name is an exclamation mark in /sys).
-    k_x=$k_n
-    while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
-    [ -b "/dev/$k_x" ] && k_first "$k_d/size" && [ "$k_v" != 0 ] || continue
-    echo "disk $k_n"
-    k_all="$k_all /dev/$k_x"
-    for k_p in "$k_d/$k_n"*/partition; do
-      [ -e "$k_p" ] || continue
-      k_p=${k_p%/partition} k_p=${k_p##*/}
-      echo "part $k_p $k_n"
-      k_all="$k_all /dev/${k_x%"${k_x##*/}"}${k_p##*!}"
-    done
-  done
   for k_d in /sys/class/net/*; do
     [ ! -d "$k_d" ] || if [ -e "$k_d/device" ]; then echo "net ${k_d##*/} true"; else echo "net ${k_d##*/} false"; fi
   done
-  # What udev has read needs no program, and no right to read disks.
-  [ -z "$k_all" ] || [ -d /run/udev/data ] || ! k_has blkid || {
-    echo blkid
-    # shellcheck disable=SC2086 # names of devices
-    blkid $k_all
-  }
+  k_block_devices
   echo df
   df -kP /
   ! k_has ip || {
@@ -107,7 +83,7 @@ k_devices() {
   }
 } 2>/dev/null
 
-k_devices | k_in=$k_in k_arch=$k_arch awk '
+k_devices | k_in=$k_in k_arch=$k_arch awk "$k_disks_awk"'
   # fact(): as that of sh; a list has the line breaks of its rows escaped already.
   function fact(name, value,  i, c, out) {
     if (value == "") return
@@ -118,12 +94,7 @@ k_devices | k_in=$k_in k_arch=$k_arch awk '
     print "F " name "=" value
   }
   function list(name, text) { print "F " name "=" text }
-  function clean(s) { gsub(/[\t\r\n]/, " ", s); gsub(/\\/, "/", s); sub(/^ +/, "", s); sub(/ +$/, "", s); return s }
-  function first(file,  l) { l = ""; if ((getline l < file) < 1) l = ""; close(file); return clean(l) }
-  function flag(file,  l) { l = first(file); return l == "" ? "" : l == "0" ? "false" : "true" }
-  function unquote(s) { if (s ~ /^".*"$/ || s ~ /^\047.*\047$/) s = substr(s, 2, length(s) - 2); return clean(s) }
   function row(text, line) { return text == "" ? line : text "\\n" line }
-  function words(text, word) { return text == "" ? word : text " " word }
   function hex(s,  i, n) { n = 0; for (i = 1; i <= length(s); i++) n = n * 16 + index("0123456789abcdef", substr(tolower(s), i, 1)) - 1; return n }
   # The kernel prints an IPv4 address as a number of its own byte order.
   function v4(s,  i, a) {
@@ -139,37 +110,9 @@ k_devices | k_in=$k_in k_arch=$k_arch awk '
     for (i = 0; i < 8; i++) if (i == at) { a = a "::"; i += best - 1 } else a = a (a == "" || a ~ /:$/ ? "" : ":") part[i]
     return a
   }
-  # What udev keeps of the device: u[KEY].
-  function udev(dev,  file, l, at) {
-    split("", u)
-    file = "/run/udev/data/b" dev
-    while ((getline l < file) > 0) if (substr(l, 1, 2) == "E:") { at = index(l, "="); u[substr(l, 3, at - 3)] = clean(substr(l, at + 1)) }
-    close(file)
-  }
-  function plain(name,  n) { n = name; gsub(/!/, "/", n); return n }
-  # What is on a device: found, uuid and label.
-  function contents(name) {
-    found = u["ID_FS_TYPE"]; uuid = u["ID_FS_UUID"]; label = u["ID_FS_LABEL"]
-    if (found == "") found = u["ID_PART_TABLE_TYPE"]
-    if (found == "") { found = b[plain(name), "TYPE"]; uuid = b[plain(name), "UUID"]; label = b[plain(name), "LABEL"] }
-    if (found == "") found = b[plain(name), "PTTYPE"]
-  }
-  function bytes(folder) { return sprintf("%.0f", first(folder "/size") * 512) }
-
   BEGIN { big = ENVIRON["k_arch"] ~ /^(s390|ppc$|ppc64$|sparc|parisc|mips$|mips64$|m68k|armv.*b$|aarch64_be)/ }
-  $1 == "disk" && NF == 2 && !part { disk[++disks] = $2; next }
-  $1 == "part" && NF == 3 && !part { parts++; pname[parts] = $2; pdisk[parts] = $3; isParted[$3] = 1; next }
   $1 == "net" && NF == 3 && !part { net[++nets] = $2; physical[$2] = $3; next }
-  NF == 1 && ($1 == "blkid" || $1 == "df" || $1 == "ip") { part = $1; next }
-  part == "blkid" {
-    name = $1; sub(/^\/dev\//, "", name); sub(/:$/, "", name)
-    rest = $0
-    while (match(rest, /[A-Z_]+="[^"]*"/)) {
-      pair = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH); at = index(pair, "=")
-      b[name, substr(pair, 1, at - 1)] = unquote(substr(pair, at + 1))
-    }
-    next
-  }
+  NF == 1 && ($1 == "df" || $1 == "ip") { part = $1; next }
   part == "df" { total = $(NF - 4); free = $(NF - 2); next }
   part == "ip" {
     isIp = 1
@@ -250,21 +193,17 @@ k_devices | k_in=$k_in k_arch=$k_arch awk '
     list("network.nameservers", servers); list("network.search", search)
 
     for (i = 1; i <= disks; i++) {
-      n = disk[i]; folder = "/sys/block/" n
-      udev(first(folder "/dev")); contents(n)
-      if (found == "" && isParted[n]) found = "partitions"
-      serial = first(folder "/device/serial"); if (serial == "") serial = first(folder "/serial"); if (serial == "") serial = u["ID_SERIAL_SHORT"]
-      wwn = u["ID_WWN"]; if (wwn == "") wwn = first(folder "/wwid"); if (wwn == "") wwn = first(folder "/device/wwid"); if (wwn !~ /^(0x|naa\.|eui\.|nvme\.|uuid\.)/) wwn = ""
-      model = first(folder "/device/model"); if (model == "") model = u["ID_MODEL"]
+      n = disk[i]
+      readDisk(n)
+      found = fstype != "" ? fstype : pttype != "" ? pttype : isParted[n] ? "partitions" : ""
       type = n ~ /^loop/ ? "loop" : n ~ /^md/ ? "raid" : n ~ /^dm-/ ? "mapped" : "disk"
-      rows = row(rows, n "\t" bytes(folder) "\t" serial "\t" wwn "\t" model "\t" type "\t" flag(folder "/queue/rotational") "\t" flag(folder "/removable") "\t" flag(folder "/ro") "\t" found)
+      rows = row(rows, n "\t" bytes "\t" serial "\t" wwn "\t" model "\t" type "\t" flag(folder "/queue/rotational") "\t" flag(folder "/removable") "\t" flag(folder "/ro") "\t" found)
     }
     list("disks", rows)
     rows = ""
     for (i = 1; i <= parts; i++) {
-      n = pname[i]; folder = "/sys/block/" pdisk[i] "/" n
-      udev(first(folder "/dev")); contents(n)
-      rows = row(rows, n "\t" pdisk[i] "\t" bytes(folder) "\t" found "\t" uuid "\t" label)
+      read(pname[i], pdisk[i])
+      rows = row(rows, pname[i] "\t" pdisk[i] "\t" bytes "\t" (fstype != "" ? fstype : pttype) "\t" uuid "\t" label)
     }
     list("partitions", rows)
   }' >&3 || exit 98

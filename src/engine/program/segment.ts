@@ -14,7 +14,7 @@ import type { Blob } from "#engine/step/blob.ts";
 import type { StepData } from "#engine/step/define.ts";
 import { type BatchPlace, BatchPlanner, batchLibrary, batchLine, provableData } from "./batch.ts";
 import type { Survivals } from "./dry-run-dependencies.ts";
-import { shippedText } from "./texts.ts";
+import { factsText, shippedText } from "./texts.ts";
 
 /** A step of a segment. */
 export interface SegmentStep {
@@ -124,7 +124,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...tools.map(({ key, words }) => `k_tools ${key} ${words.join(" ")}`),
     "k_go",
     ...(trials.size > 0 ? ["k_untried"] : []),
-    ...(facts ? [`k_facts ${quote(`kt_facts=${quote(shippedText("facts"))}\nk_text facts; k_read fact`)}`] : []),
+    ...(facts ? [`k_facts ${quote(`kt_facts=${quote(factsText())}\nk_text facts; k_read fact`)}`] : []),
     "",
   ].join("\n");
 }

@@ -14,6 +14,7 @@ const files = {
   revert: new URL("./revert.sh", import.meta.url),
   foresee: new URL("./foresee.sh", import.meta.url),
   save: new URL("./save.sh", import.meta.url),
+  disks: new URL("./disk-inventory.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
   lock: new URL("./lock.sh", import.meta.url),
   unlock: new URL("./unlock.sh", import.meta.url),
@@ -31,6 +32,11 @@ export function shippedText(name: keyof typeof files): string {
     cache.set(name, text);
   }
   return text;
+}
+
+/** Gathers a node's facts, behind the library of step.sh. */
+export function factsText(): string {
+  return `${shippedText("disks")}\n${shippedText("facts")}`;
 }
 
 function strip(text: string): string {

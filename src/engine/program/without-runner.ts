@@ -2,7 +2,7 @@ import { quote } from "#base/quote.ts";
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
 import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
-import { shippedText } from "./texts.ts";
+import { factsText, shippedText } from "./texts.ts";
 
 // Programs that a node runs without a runner.
 
@@ -53,7 +53,7 @@ function wordsOf(what: Looking): readonly string[] {
     case "ping":
       return [];
     case "facts":
-      return [shippedText("step"), `k_facts ${quote(shippedText("facts"))}`];
+      return [shippedText("step"), `k_facts ${quote(factsText())}`];
     case "exec":
       return [`k_exec ${quote(what.text)}`];
     case "unlock":

@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { lookText, readSight } from "#cli/layout/look.ts";
 import { settleLayouts } from "#cli/layout/settle-layouts.ts";
 import { evaluateLayout } from "#cli/layout/nix-layout.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
@@ -151,7 +151,9 @@ spec:
         const ended = await run("apply", manifest(device), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
         expect(ended.code).to.equal(1);
         expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
-        expect(ended.stderr).to.contain(`is mounted at ${mountPoint}  [DISK_LAYOUT_MOUNTED]`);
+        expect(ended.stderr)
+          .to.contain("is in use, which no grant overrides  [DISK_LAYOUT_MOUNTED]")
+          .and.contain(`${mounted.device} is mounted at ${mountPoint}`);
         expect(sum(mounted.image)).to.equal(before);
       } finally {
         execFileSync("umount", [mountPoint]);
@@ -161,24 +163,22 @@ spec:
     }
   });
 
-  it("looks alike in every shell, and shellcheck has nothing to say", () => {
+  it("looks alike in every shell", () => {
     hold();
     const looks = ["dash", "bash", "busybox sh"].map((shell) => {
       const { status, stdout, stderr } = spawnSync("sh", ["-c", `exec ${shell} -s`], {
-        input: lookText,
+        input: diskInventoryText(),
         encoding: "utf8",
       });
       expect([status, stderr], shell).to.deep.equal([0, ""]);
-      return readSight("here", stdout).devices.get((disk?.device ?? "").replace("/dev/", ""));
+      return readDiskInventory(stdout)?.devices.find(({ path }) => path === disk?.device);
     });
-    expect(looks[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4" });
+    expect(looks[0]).to.deep.include({ type: "loop", size: disk?.size, fstype: "ext4", links: [link()] });
     expect(looks[1]).to.deep.equal(looks[0]);
     expect(looks[2]).to.deep.equal(looks[0]);
-    const checked = spawnSync("shellcheck", ["-s", "sh", "-"], { input: lookText, encoding: "utf8" });
-    expect(checked.stdout).to.equal("");
   });
 
-  it("says at its place which node is not there, and which disk", async () => {
+  it("says at its place which node is not there, which disk, and which is too small", async () => {
     const nobody = await run("diff", manifest(link(), "her"));
     expect([nobody.code, nobody.stderr]).to.satisfy(
       ([code, text]: [number, string]) => code === 2 && text.includes("disks.yaml:4:11") && text.includes("“here”"),
@@ -189,6 +189,12 @@ spec:
     const none = await run("diff", manifest("/dev/disk/by-id/none"), "-o", "json");
     const [told] = JSON.parse(none.stdout) as [Told];
     expect(told.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
+    const large = await run("diff", manifest(link()).replace("100%", "1G"), "-o", "json");
+    const [small] = JSON.parse(large.stdout) as [Told];
+    expect([small.disks[0]?.verdict, small.refusals.map(({ code }) => code)]).to.deep.equal([
+      "refused",
+      ["DISK_TOO_SMALL"],
+    ]);
   });
 });
 

@@ -85,9 +85,7 @@ function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
 todo=
 if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
-  users=$(users_of "$name")
-  [ -n "$users" ] || users=$(refused_open "$device")
-  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
+  refuse_users "$name"
   found=$(contents_of "$name")
   # Bytes of the past on a new device, or half a thing of ours: no signature, or our own uuid.
   if [ -e "$mark" ]; then

@@ -34,9 +34,7 @@ export function judgePool({ name, mark, layout, width, shape, ashift, members }:
   return sh`${isGranted}
 judge_new() {
   used="$used $part"
-  users=$(users_of "$name")
-  [ -n "$users" ] || users=$(refused_open "$device")
-  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
+  refuse_users "$name"
   if [ "$member" = unfinished ]; then
     found=
   elif { [ -e "$K_STATE/fresh/$part" ] && [ ! -s "$K_STATE/fresh/$part" ]; } || { [ -e "$making" ] && [ -z "$pool" ]; }; then

@@ -6,7 +6,6 @@ import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { checkInstaller } from "#cli/install/installer.ts";
 import { planEntry } from "#cli/install/entry.ts";
 import { runOf, type InstallFlags } from "#cli/install/install-node.ts";
-import type { BlockDevice } from "#cli/install/look.ts";
 import { findMachine, type Machine } from "#cli/install/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
@@ -15,26 +14,17 @@ import { nodeEntry } from "#support/runs.ts";
 import { viewOf } from "#cli/terminal/choose-view.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsIn } from "#support/problems.ts";
+import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
 import { makeProject } from "#support/project.ts";
 
-const device = (path: string, changes: Partial<BlockDevice> = {}): BlockDevice => ({
-  name: path.slice(5),
-  path,
-  type: "disk",
-  size: 1 << 30,
-  fstype: "",
-  mountpoint: "",
-  model: "",
-  serial: `SERIAL-${path.slice(5)}`,
-  wwn: "",
-  ...changes,
-});
+const device = (name: string, changes: Partial<Shown> = {}): Shown => ({ name, serial: `SERIAL-${name}`, ...changes });
 const devices = [
-  device("/dev/sda"),
-  device("/dev/sdb"),
-  device("/dev/sdc", { serial: "", wwn: "0x5" }),
-  device("/dev/sdd", { serial: "" }),
+  device("sda"),
+  device("sdb"),
+  device("sdc", { serial: "", wwn: "0x5" }),
+  device("sdd", { serial: "" }),
 ];
+const inventory = inventoryOf(devices);
 const key = { type: "ssh-ed25519", key: "AAAA", fingerprint: "SHA256:x" };
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const machine = (changes: Partial<Machine> = {}): Machine => ({
@@ -74,7 +64,7 @@ function outcomeOf(...words: readonly string[]): unknown {
   try {
     const entry = planEntry(machine({ host: request.node.split(":")[0] ?? "" }), planInstall(request), {
       key,
-      devices,
+      inventory,
       newId: () => id,
     });
     const { command: _, ...run } = runOf(flags);
@@ -226,7 +216,7 @@ describe("an install of a machine that is in the roster", () => {
       },
     });
   const edited = (words: readonly string[], before = text, from = known()): string => {
-    const edit = planEntry(from, planInstall(requestFrom(flagsOf(...base, ...words))), { key, devices });
+    const edit = planEntry(from, planInstall(requestFrom(flagsOf(...base, ...words))), { key, inventory });
     expect(edit).to.include({ name: "c", file: "roster/a.yaml" });
     return edit.edit({ file: edit.file, text: before });
   };
@@ -248,7 +238,7 @@ describe("an install of a machine that is in the roster", () => {
     const words = base.filter((word) => word !== "--os-installed");
     const before = text.replace("rack: r1", "rack: r1, installOs: nixos");
     const after = (...more: readonly string[]): string =>
-      planEntry(known(), planInstall(requestFrom(flagsOf(...words, ...more))), { key, devices }).edit({
+      planEntry(known(), planInstall(requestFrom(flagsOf(...words, ...more))), { key, inventory }).edit({
         file: "roster/a.yaml",
         text: before,
       });
@@ -258,9 +248,9 @@ describe("an install of a machine that is in the roster", () => {
 
   it("installs nothing on the disk that the machine runs from, unless kcore has before", () => {
     const words = base.filter((word) => word !== "--os-installed");
-    const own = [...devices, device("/dev/sda2", { type: "part", mountpoint: "/" })];
+    const own = inventoryOf([...devices, device("sda2", { type: "part", disk: "sda", mounts: ["/"] })]);
     const plan = (vars: object): unknown =>
-      planEntry(known({ vars }), planInstall(requestFrom(flagsOf(...words))), { key, devices: own }).name;
+      planEntry(known({ vars }), planInstall(requestFrom(flagsOf(...words))), { key, inventory: own }).name;
     expect(problemsIn(() => plan({}))[0]).to.contain("this machine runs from /dev/sda (/dev/sda2 is /)");
     expect(plan({ installOs: "debian" })).to.equal("c");
   });
@@ -281,9 +271,9 @@ describe("an install of a machine that is in the roster", () => {
       ],
     };
     const found = (...serials: readonly string[]): readonly string[] => {
-      const now = serials.map((serial, index) => device(`/dev/sd${"abc"[index] ?? ""}`, { serial }));
+      const now = serials.map((serial, index) => device(`sd${"abc"[index] ?? ""}`, { serial }));
       return problemsIn(() => {
-        planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, devices: now });
+        planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, inventory: inventoryOf(now) });
         throw new KcoreError({ code: "USAGE", message: "nothing" });
       });
     };
@@ -302,9 +292,9 @@ describe("an install of a machine that is in the roster", () => {
   it("knows a disk that the roster has by its WWN, however that is written", () => {
     const words = base.filter((word) => word !== "--os-installed");
     const pinned = { vars: { installOs: "debian" }, disks: [{ wwn: "naa.5000C5000000000A", use: "os" }] };
-    const now = (wwn: string) => [device("/dev/sda", { serial: "A", wwn }), device("/dev/sdb", { serial: "B" })];
+    const now = (wwn: string) => [device("sda", { serial: "A", wwn }), device("sdb", { serial: "B" })];
     const edit = (wwn: string): string =>
-      planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, devices: now(wwn) }).edit({
+      planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, inventory: inventoryOf(now(wwn)) }).edit({
         file: "roster/a.yaml",
         text,
       });

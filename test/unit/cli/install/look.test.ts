@@ -19,7 +19,7 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
         stdout: (async function* () {
           yield Buffer.from(text);
         })(),
-        stderrTail: () => "lsblk: not found\n",
+        stderrTail: () => "blkid: not found\n",
         exit: Promise.resolve(exit),
         close: () => undefined,
       }),
@@ -30,27 +30,25 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
 }
 
 describe("what a machine shows of itself before it is deployed", () => {
-  it("lists disks as lsblk tells them, with odd characters", async () => {
-    const line = (name: string, type: string, rest: string): string =>
-      `NAME="${name}" PATH="/dev/${name}" TYPE="${type}" SIZE="1024" FSTYPE="" MOUNTPOINT="/mnt/a\\x20b" ${rest}`;
-    const text = [
-      line("sda", "disk", 'MODEL="Fast \\x22Disk\\x22 " SERIAL="S1" WWN="0x5"'),
-      line("sda1", "part", 'MODEL="" SERIAL="" WWN=""'),
-      "",
-    ].join("\n");
-    const [disk, part] = await lookAtDisks(hostThatSays(text));
-    expect(disk).to.deep.equal({
-      name: "sda",
-      path: "/dev/sda",
-      type: "disk",
-      size: 1024,
-      fstype: "",
-      mountpoint: "/mnt/a b",
-      model: 'Fast "Disk"',
-      serial: "S1",
-      wwn: "0x5",
-    });
-    expect(part).to.include({ type: "part", serial: "" });
+  it("lists disks, their partitions, mounts and links", async () => {
+    const line = (...words: readonly string[]): string => ["device", ...words].join("\t");
+    const disk = line("sda", "/dev/sda", "disk", "1024", "0", "", "S1", "0x5", 'A "Disk"', "0", ..."\t\tgpt".split("\t"));
+    const part = line(..."sda1 /dev/sda1 part 512 512 sda".split(" "), "", "", "", "1", "ext4", "a b", "", "", "u", "data");
+    const text = [`${disk}\tid\t\t\t\tdm-0`, `${part}\t/mnt/a\\040b [SWAP]\t`, "link /dev/disk/x sda", "end", ""];
+    const { devices } = await lookAtDisks(hostThatSays(text.join("\n")));
+    const none = { fstype: "", label: "", pttype: "", ptuuid: "", partuuid: "", partlabel: "" };
+    expect(devices).to.deep.equal([
+      {
+        ...{ name: "sda", path: "/dev/sda", type: "disk", size: 1024, start: 0, disk: "", serial: "S1", wwn: "0x5" },
+        ...{ ...none, model: 'A "Disk"', isReadOnly: false, pttype: "gpt", ptuuid: "id" },
+        ...{ mounts: [], holders: ["dm-0"], links: ["/dev/disk/x"] },
+      },
+      {
+        ...{ name: "sda1", path: "/dev/sda1", type: "part", size: 512, start: 512, disk: "sda", serial: "", wwn: "" },
+        ...{ ...none, model: "", isReadOnly: true, fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" },
+        ...{ mounts: ["/mnt/a b", "[SWAP]"], holders: [], links: [] },
+      },
+    ]);
   });
 
   it("lists network cards with their addresses", async () => {
@@ -72,8 +70,13 @@ describe("what a machine shows of itself before it is deployed", () => {
     expect(loopback?.addresses).to.deep.equal([]);
   });
 
-  it("says what failed, and where", async () => {
-    const [problem] = await problemsOfRejection(lookAtDisks(hostThatSays("", { code: 127 })));
-    expect(problem).to.equal("lsblk failed on m: lsblk: not found [PROBE_FAILED]");
+  it("says what failed, and where; a list that breaks off tells nothing", async () => {
+    const told = async (host: Host): Promise<string | undefined> => (await problemsOfRejection(lookAtDisks(host)))[0];
+    expect(await told(hostThatSays("", { code: 127 }))).to.equal(
+      "listing the disks failed on m: blkid: not found [PROBE_FAILED]",
+    );
+    expect(await told(hostThatSays("device\tsda"))).to.equal(
+      "listing the disks failed on m: the answer breaks off [PROBE_FAILED]",
+    );
   });
 });

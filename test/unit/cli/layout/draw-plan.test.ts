@@ -7,7 +7,7 @@ import { drawPlan, sizeOf, type Canvas } from "#cli/layout/draw-plan.ts";
 import { planLayout, type DiskPlan } from "#cli/layout/plan-layout.ts";
 import type { Layout } from "#cli/layout/layout-schema.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
-import { sightOf, type Shown } from "#support/disk-sight.ts";
+import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
 
 const guide = readFileSync(join(import.meta.dirname, "../../../../docs/disks.md"), "utf8");
 const [, text = ""] = /```yaml file=disks\.yaml\n([\s\S]*?)```/.exec(guide) ?? [];
@@ -16,13 +16,15 @@ const layout = (manifest as unknown as { layout: Layout }).layout;
 const node = { name: "n1", id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", disks: [] };
 
 const disks: readonly Shown[] = [
-  { name: "nvme1n1", size: 953_869, serial: "S3Z8NB0K", model: "Fast_Disk 1TB", holds: { PTTYPE: "gpt" } },
-  { name: "nvme1n1p1", size: 512, type: "part", on: ["nvme1n1", 1], holds: { TYPE: "vfat", PART_ENTRY_NAME: "EFI" } },
-  { name: "nvme1n1p2", size: 400_000, type: "part", on: ["nvme1n1", 513], holds: { TYPE: "ntfs", LABEL: "Data" } },
+  {
+    ...{ name: "nvme1n1", size: 953_869, serial: "S3Z8NB0K", model: "Fast Disk 1TB", pttype: "gpt" },
+    links: ["/dev/disk/by-id/nvme-Fast_Disk_S3Z8NB0K"],
+  },
+  { name: "nvme1n1p1", size: 512, type: "part", disk: "nvme1n1", start: 1, fstype: "vfat", partlabel: "EFI" },
+  { name: "nvme1n1p2", size: 400_000, type: "part", disk: "nvme1n1", start: 513, fstype: "ntfs", label: "Data" },
   { name: "sdb", size: 3_815_447, serial: "WD-42", model: "Slow Disk" },
 ];
-const links = ["L /dev/disk/by-id/nvme-Fast_Disk_S3Z8NB0K nvme1n1"];
-const plan = planLayout(node, layout, sightOf(disks, links));
+const plan = planLayout(node, layout, inventoryOf(disks));
 const draw = (canvas: Partial<Canvas> = {}): string => drawPlan(plan, { columns: 80, ...canvas });
 
 describe("the drawing of a disk layout", () => {

@@ -1,0 +1,86 @@
+import { shippedText } from "./texts.ts";
+
+/** A block device of a node; sizes and places in bytes. */
+export interface BlockDevice {
+  readonly name: string;
+  readonly path: string;
+  /** As lsblk names it: `disk`, `part`, `loop`, `lvm`, `crypt`, `raid1`. */
+  readonly type: string;
+  readonly size: number;
+  /** Where a partition begins on its disk. */
+  readonly start: number;
+  /** The disk of a partition; else empty. */
+  readonly disk: string;
+  readonly serial: string;
+  readonly wwn: string;
+  readonly model: string;
+  readonly isReadOnly: boolean;
+  readonly fstype: string;
+  readonly label: string;
+  readonly pttype: string;
+  readonly ptuuid: string;
+  readonly partuuid: string;
+  readonly partlabel: string;
+  /** Where it is mounted, `[SWAP]` for swap. */
+  readonly mounts: readonly string[];
+  /** Names of devices upon it. */
+  readonly holders: readonly string[];
+  /** Links to it below /dev. */
+  readonly links: readonly string[];
+}
+
+export interface DiskInventory {
+  readonly devices: readonly BlockDevice[];
+  /** The words of /etc/kcore/disk-management-mode; undefined: there is no such file. */
+  readonly mode?: string;
+}
+
+/** Lists a node's block devices; `readDiskInventory` reads the answer. */
+export function diskInventoryText(): string {
+  return `LC_ALL=C PATH=$PATH:/usr/sbin:/sbin\nexport LC_ALL PATH\n${shippedText("disks")}\ndisk_inventory\n`;
+}
+
+/** Reads the answer of a node; undefined where it breaks off, as half of one tells nothing. */
+export function readDiskInventory(text: string): DiskInventory | undefined {
+  const lines = text.split("\n");
+  const links = lines.filter((line) => line.startsWith("link ")).map((line) => line.split(" "));
+  const devices = lines.filter((line) => line.startsWith("device\t")).map((line) => readDevice(line, links));
+  if (!lines.includes("end")) return undefined;
+  const [mode] = lines.filter((line) => line.startsWith("mode "));
+  return { devices, ...(mode !== undefined && { mode: mode.slice("mode ".length).trim() }) };
+}
+
+/** What lies upon a device: itself, partitions, holders, and holders of those. */
+export function deviceAndUpper({ devices }: DiskInventory, name: string): readonly BlockDevice[] {
+  const found = new Map<string, BlockDevice>();
+  const visit = (one: string): void => {
+    const device = devices.find((other) => other.name === one);
+    if (!device || found.has(one)) return;
+    found.set(one, device);
+    for (const other of devices) if (other.disk === one || device.holders.includes(other.name)) visit(other.name);
+  };
+  visit(name);
+  return [...found.values()];
+}
+
+function readDevice(line: string, links: readonly (readonly string[])[]): BlockDevice {
+  const [, name = "", path = "", type = "", size, start, disk = "", serial = "", wwn = "", model = "", ro, ...rest] =
+    line.split("\t");
+  const [fstype = "", label = "", pttype = "", ptuuid = "", partuuid = "", partlabel = "", mounts, holders] = rest;
+  return {
+    ...{ name, path, type, size: Number(size), start: Number(start), disk, serial, wwn, model, isReadOnly: ro === "1" },
+    ...{ fstype, label, pttype, ptuuid, partuuid, partlabel },
+    mounts: wordsOf(mounts).map(unescape).toSorted(),
+    holders: wordsOf(holders),
+    links: links.flatMap(([, link = "", target]) => (`/dev/${target ?? ""}` === path ? [link] : [])).toSorted(),
+  };
+}
+
+function wordsOf(text = ""): readonly string[] {
+  return [...new Set(text.split(" ").filter((word) => word !== ""))];
+}
+
+/** The kernel writes blanks as `\040` (proc_pid_mountinfo(5)). */
+function unescape(text: string): string {
+  return text.replaceAll(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}

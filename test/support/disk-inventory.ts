@@ -1,0 +1,18 @@
+import type { BlockDevice, DiskInventory } from "#engine/program/disk-inventory.ts";
+
+/** A block device as a test tells it: its name, sizes and places in MiB. */
+export type Shown = Partial<BlockDevice> & { readonly name: string };
+
+const MiB = 1024 ** 2;
+
+export function inventoryOf(devices: readonly Shown[], mode?: string): DiskInventory {
+  const usual = { type: "disk", disk: "", serial: "", wwn: "", model: "", isReadOnly: false, fstype: "", label: "" };
+  const lists = { mounts: [], holders: [], links: [] };
+  return {
+    devices: devices.map(({ size = 1024, start = 0, ...device }) => ({
+      ...{ ...usual, pttype: "", ptuuid: "", partuuid: "", partlabel: "", ...lists },
+      ...{ path: `/dev/${device.name}`, size: size * MiB, start: start * MiB, ...device },
+    })),
+    ...(mode !== undefined && { mode }),
+  };
+}
