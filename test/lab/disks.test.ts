@@ -224,16 +224,6 @@ describe("disks of real nodes", function () {
     });
   }
 
-  it("a disk that is too small for what is wanted is refused before anything is wiped (F-18)", async () => {
-    await clean(1);
-    await shell(`mkfs.ext4 -q -F ${link(1)}`);
-    const before = await sumOf(1);
-    const large = ["a", "b"].map((name) => ({ name, size: "40M" }));
-    const step = await run(diskPartitioned, { ...here, partitions: large }, { granted: [serial(1)] });
-    expect(step.problem?.code, told(step)).to.equal("DISK_TOO_SMALL");
-    expect(await sumOf(1)).to.equal(before);
-  });
-
   it("a disk is held alone while its table is written (ADR 0006)", async () => {
     await clean(1);
     const args = { disk: { serial: serial(1) }, partitions };

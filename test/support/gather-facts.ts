@@ -23,12 +23,25 @@ export interface GatheredLines {
 }
 
 /** What facts.sh says in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
-export function gatherFacts(shell: string, { before = ":", files = {} }: Gathering = {}): GatheredLines {
+export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredLines {
+  const [library = ""] = shippedText("step").split("# ---- the engine");
+  const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
+  const flat: Record<string, string> = {};
+  let processes = Number.NaN;
+  for (const line of runInNamespaces(shell, text, gathering).split("\n")) {
+    const [, name, value = ""] = /^F ([^=]*)=(.*)$/.exec(line) ?? [];
+    if (name !== undefined) flat[name] = unescapeLine(value);
+    else if (line.startsWith("processes ")) processes = Number(line.slice("processes ".length));
+    else if (line !== "") throw new Error(`facts.sh printed ${line}`);
+  }
+  return { flat, processes };
+}
+
+/** What a text prints, and `processes N`: how many it started. FOLDER in it has the files. @throws Error when it fails */
+export function runInNamespaces(shell: string, text: string, { before = ":", files = {} }: Gathering): string {
   const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
   try {
-    const [library = ""] = shippedText("step").split("# ---- the engine");
-    const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
-    for (const [name, content] of Object.entries({ ...files, "facts.sh": text })) {
+    for (const [name, content] of Object.entries({ ...files, text: text.replaceAll("FOLDER", folder) })) {
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), content);
     }
@@ -36,20 +49,12 @@ export function gatherFacts(shell: string, { before = ":", files = {} }: Gatheri
     const script = `mount -t sysfs none /sys
       ${before.replaceAll("FOLDER", folder)}
       first=$(exec sh -c 'echo $$')
-      ${shell} ${folder}/facts.sh 3>&1 || exit
+      ${shell} ${folder}/text 3>&1 || exit
       echo "processes $(($(exec sh -c 'echo $$') - first - 2))"`;
     const args = ["--mount", "--pid", "--fork", "--mount-proc", "--net", "sh", "-c", script];
     const { stdout, stderr, status } = spawnSync("unshare", args, { encoding: "utf8", timeout: hangLimit });
-    if (status !== 0 || stderr !== "") throw new Error(`facts.sh ended with ${status}\n${stderr}`);
-    const flat: Record<string, string> = {};
-    let processes = Number.NaN;
-    for (const line of stdout.split("\n")) {
-      const [, name, value = ""] = /^F ([^=]*)=(.*)$/.exec(line) ?? [];
-      if (name !== undefined) flat[name] = unescapeLine(value);
-      else if (line.startsWith("processes ")) processes = Number(line.slice("processes ".length));
-      else if (line !== "") throw new Error(`facts.sh printed ${line}`);
-    }
-    return { flat, processes };
+    if (status !== 0 || stderr !== "") throw new Error(`it ended with ${status}\n${stderr}`);
+    return stdout;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -104,8 +104,7 @@ export function addNodeHardware(node: Command): void {
 }
 
 async function disks({ output, ...flags }: LookFlags): Promise<void> {
-  const { visitMachine } = await import("./visit.ts");
-  const { lookAtDisks } = await import("./look.ts");
+  const { lookAtDisks, visitMachine } = await import("./look.ts");
   const { devices } = await visitMachine(flags, lookAtDisks);
   const found = devices.map(({ name, path, type, size, fstype, mounts, model, serial, wwn }) => {
     const [mountpoint = ""] = mounts;
@@ -125,8 +124,7 @@ async function disks({ output, ...flags }: LookFlags): Promise<void> {
 }
 
 async function nics({ output, ...flags }: LookFlags): Promise<void> {
-  const { visitMachine } = await import("./visit.ts");
-  const { lookAtCards } = await import("./look.ts");
+  const { lookAtCards, visitMachine } = await import("./look.ts");
   const found = await visitMachine(flags, lookAtCards);
   const rows = found.map(({ name, mac, state, mtu, addresses }) => [
     name,

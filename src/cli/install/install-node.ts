@@ -11,12 +11,15 @@ import { deviceAt } from "./named-disks.ts";
 import { lookAtDisks } from "./look.ts";
 import { findMachine, withTransport, type Machine } from "./find-machine.ts";
 import type { MachineFlags } from "../options.ts";
-import { checkInstaller } from "./installer.ts";
 import { logIn } from "./log-in.ts";
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { defined } from "#optional/defined.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
+import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
+import { shippedRoot } from "#engine/project/shipped.ts";
 
 export type InstallFlags = RunFlags &
   ViewFlags &
@@ -80,4 +83,20 @@ async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
     return text;
   });
   return { name, file, changed };
+}
+
+/** Where installers lie: states, the project's first. */
+const kind = "states/system";
+
+/** What is to be installed is a state that there is. @throws KcoreError USAGE */
+export function checkInstaller({ vars: { installOs } }: InstallPlan, project: string): void {
+  if (installOs === undefined) return;
+  const folders = foldersOf(kind, { project, shipped: shippedRoot() });
+  if (findIn(folders, `${installOs}.yaml`)) return;
+  const names = [...listIn(folders, [".yaml"]).keys()].map((file) => file.slice(0, -".yaml".length));
+  throw new KcoreError({
+    code: "USAGE",
+    message: `nothing installs “${installOs}”: there is no ${kind}/${installOs}.yaml in this project, and none is shipped`,
+    hint: suggestHint(installOs, names, `there are: ${names.join(", ")}`),
+  });
 }

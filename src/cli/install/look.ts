@@ -1,6 +1,10 @@
 import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import type { MachineFlags } from "../options.ts";
+import { findMachine, withTransport } from "./find-machine.ts";
+import { logIn } from "./log-in.ts";
+import { pinOutsideRoster, verifyHostKey } from "./pin.ts";
 
 export interface NetworkCard {
   readonly name: string;
@@ -11,6 +15,25 @@ export interface NetworkCard {
 }
 
 const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
+
+/** Looks at one machine over SSH, whether it is in the roster or not; its key is verified as for an install. */
+export function visitMachine<Result>(
+  flags: MachineFlags & { readonly project?: string },
+  look: (host: Host) => Promise<Result>,
+): Promise<Result> {
+  const machine = findMachine(flags.node, flags.project, flags.identityFile);
+  process.stderr.write(`${machine.note}\n`);
+  return withTransport(async (transport) => {
+    const pinned = await verifyHostKey(machine, transport, flags);
+    if (!pinned.isInRoster) await pinOutsideRoster(machine, pinned);
+    const host = await logIn(machine, transport, pinned.key, flags);
+    try {
+      return await look(host);
+    } finally {
+      await host.close();
+    }
+  });
+}
 
 /** The machine's block devices. @throws KcoreError PROBE_FAILED */
 export async function lookAtDisks(host: Host): Promise<DiskInventory> {

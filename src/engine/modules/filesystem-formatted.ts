@@ -11,7 +11,7 @@ import {
   shownUuid,
 } from "../step/disk-names.ts";
 import { findDevice, findForeignPartition } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { sh, type Sh } from "../step/sh.ts";
 
 const labelLimits = { ext4: 16, xfs: 12, vfat: 11 } as const;
@@ -63,18 +63,7 @@ export const filesystemFormatted = defineModule({
     "Keeps a filesystem on a partition, logical volume, array or opened LUKS container, which must be blank or granted.",
   alsoKnownAs: ["filesystem", "blockdev.formatted", "mkfs", "ext4", "xfs", "vfat"],
   args,
-  refusals: [
-    "ARRAY_NOT_FOUND",
-    "DISK_AMBIGUOUS",
-    "DISK_IN_USE",
-    "DISK_NOT_FOUND",
-    "DISK_NOT_SAVED",
-    "FILESYSTEM_DIFFERS",
-    "LUKS_CLOSED",
-    "PARTITION_NOT_FOUND",
-    "TOOL_MISSING",
-    "VOLUME_NOT_FOUND",
-  ],
+  refusals: formatRefusals.toSorted(),
   step: (given, context) => {
     const { fstype, label } = given;
     const device = deviceFrom(given);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { deviceFields, deviceFrom, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
-import { diskTools, findDevice } from "../step/fragments/disk.ts";
+import { deviceRefusals, diskTools, findDevice } from "../step/fragments/disk.ts";
 import { sh } from "../step/sh.ts";
 
 const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !== undefined, namesOneDevice);
@@ -19,16 +19,9 @@ export const filesystemGrown = defineModule({
   alsoKnownAs: ["filesystem", "resizefs", "resize2fs", "xfs_growfs", "growpart"],
   args,
   refusals: [
-    "ARRAY_NOT_FOUND",
-    "DISK_AMBIGUOUS",
-    "DISK_NOT_FOUND",
-    "FILESYSTEM_DIFFERS",
-    "LUKS_CLOSED",
-    "MOUNT_SOURCE_MISSING",
-    "PARTITION_NOT_FOUND",
-    "TOOL_MISSING",
-    "VOLUME_NOT_FOUND",
-  ],
+    ...deviceRefusals,
+    ...(["FILESYSTEM_DIFFERS", "MOUNT_SOURCE_MISSING", "TOOL_MISSING"] as const),
+  ].toSorted(),
   step: (given, context) => {
     const device = deviceFrom(given) as DeviceOf;
     const place = { is: "disk", name: deviceName(device) } as const;

@@ -10,7 +10,7 @@ import {
   type DeviceOf,
 } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { quietLvm } from "../step/fragments/lvm.ts";
 import { sh } from "../step/sh.ts";
 
@@ -29,18 +29,7 @@ export const lvmPhysicalVolume = defineModule({
     "Keeps an LVM physical volume on a partition, array or opened LUKS container, which must be blank or granted.",
   alsoKnownAs: ["lvg", "lvm.pv_present", "pvcreate"],
   args,
-  refusals: [
-    "ARRAY_NOT_FOUND",
-    "DISK_AMBIGUOUS",
-    "DISK_IN_USE",
-    "DISK_NOT_FOUND",
-    "DISK_NOT_SAVED",
-    "FILESYSTEM_DIFFERS",
-    "LUKS_CLOSED",
-    "PARTITION_NOT_FOUND",
-    "TOOL_MISSING",
-    "VOLUME_NOT_FOUND",
-  ],
+  refusals: formatRefusals.toSorted(),
   step: (given, context) => {
     const device = deviceFrom(given) as DeviceOf;
     const guid = deviceGuid(context, device);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineModule } from "../step/define.ts";
 import { deviceFields, deviceFrom, deviceGuid, deviceName, namesOneDevice, type DeviceOf } from "../step/disk-names.ts";
 import { findDevice } from "../step/fragments/disk.ts";
-import { stepOfFormat, type Format } from "../step/fragments/format.ts";
+import { formatRefusals, stepOfFormat, type Format } from "../step/fragments/format.ts";
 import { readFstab, writeFstab } from "../step/fragments/fstab.ts";
 import { underSystemd } from "../step/fragments/mount-unit.ts";
 import { sh } from "../step/sh.ts";
@@ -34,21 +34,7 @@ export const swapEnabled = defineModule({
     "Keeps a swap area on a partition, logical volume, array or opened LUKS container, in use now and at every boot.",
   alsoKnownAs: ["swap", "mount.swap", "mkswap", "swapon"],
   args,
-  refusals: [
-    "ARRAY_NOT_FOUND",
-    "DISK_AMBIGUOUS",
-    "DISK_IN_USE",
-    "DISK_NOT_FOUND",
-    "DISK_NOT_SAVED",
-    "FILESYSTEM_DIFFERS",
-    "FILE_NO_PARENT",
-    "FILE_PARENT_UNSAFE",
-    "LUKS_CLOSED",
-    "NIXOS_MANAGED",
-    "PARTITION_NOT_FOUND",
-    "TOOL_MISSING",
-    "VOLUME_NOT_FOUND",
-  ],
+  refusals: [...formatRefusals, ...(["FILE_NO_PARENT", "FILE_PARENT_UNSAFE", "NIXOS_MANAGED"] as const)].toSorted(),
   step: (given, context) => {
     const device = deviceFrom(given) as DeviceOf;
     const { priority } = given;

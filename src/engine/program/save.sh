@@ -31,14 +31,16 @@ s_find() {
   s_name= s_why=
   s_found=$(
     {
-      printf '%s\n' "$s_ids" | while read -r name kind value; do [ "$value" != "$1" ] || echo "$name"; done
-      wwn=$(plain_wwn "$1")
-      printf '%s\n' "$s_ids" | while read -r name kind value; do [ "$kind $value" != "wwn $wwn" ] || echo "$name"; done
+      disks_named serial "$1"
+      disks_named wwn "$1"
       case $1 in
         */../* | ../* | */..) ;;
         md/*) s_link "/dev/$1" "/dev/disk/by-id/md-name-${1#md/}" /dev/disk/by-id/md-name-*:"${1#md/}" ;;
         */*) s_link "/dev/$1" ;;
-        *) s_link "/dev/disk/by-id/$1" "/dev/disk/by-path/$1" ;;
+        *)
+          disks_named byId "$1"
+          disks_named busPath "$1"
+          ;;
       esac
     } | sort -u
   )
@@ -97,7 +99,7 @@ s_save() {
   s_say "save $s_number $s_size $s_name"
   s_devices=$s_dev
   for s_p in $(partitions_of "$s_name"); do s_devices="$s_devices $(device_of "$s_p")"; done
-  printf '%s\n' "$s_ids" | sed -n "s/^$s_name //p" >"$K_TMP/ids"
+  printf '%s\n' "$known_ids" | sed -n "s/^$s_name //p" >"$K_TMP/ids"
   while read -r s_kind s_value; do s_say "id $s_number $s_kind $s_value"; done <"$K_TMP/ids"
   for s_x in /dev/disk/by-id/* /dev/disk/by-path/*; do
     [ "$(readlink -f "$s_x")" = "$s_dev" ] || continue
@@ -123,7 +125,7 @@ s_save() {
   s_say "saved $s_number $s_count"
 }
 
-s_ids=$(disk_ids)
+known_ids=$(disk_ids)
 s_number=0
 printf '%s\n' "$k_names" >"$K_TMP/names"
 while IFS= read -r s_wanted <&4; do

@@ -189,12 +189,15 @@ spec:
     const none = await run("diff", manifest("/dev/disk/by-id/none"), "-o", "json");
     const [told] = JSON.parse(none.stdout) as [Told];
     expect(told.refusals.map(({ code }) => code)).to.deep.equal(["DISK_NOT_FOUND"]);
+    hold();
+    const before = sum();
     const large = await run("diff", manifest(link()).replace("100%", "1G"), "-o", "json");
     const [small] = JSON.parse(large.stdout) as [Told];
     expect([small.disks[0]?.verdict, small.refusals.map(({ code }) => code)]).to.deep.equal([
       "refused",
       ["DISK_TOO_SMALL"],
     ]);
+    expect(sum()).to.equal(before);
   });
 });
 

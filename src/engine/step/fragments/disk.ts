@@ -1,3 +1,4 @@
+import type { ErrorCode } from "#errors/codes.ts";
 import type { StepContext } from "../define.ts";
 import {
   deviceGuid,
@@ -209,6 +210,16 @@ case $disk_name in
 esac
 disk=$(device_of "$disk_name")`;
 }
+
+/** For what `findDevice` refuses. */
+export const deviceRefusals: readonly ErrorCode[] = [
+  "ARRAY_NOT_FOUND",
+  "DISK_AMBIGUOUS",
+  "DISK_NOT_FOUND",
+  "LUKS_CLOSED",
+  "PARTITION_NOT_FOUND",
+  "VOLUME_NOT_FOUND",
+];
 
 /** Sets `disk` and `disk_name` (empty unless it is a disk's partition), `device` (/dev/…) and `name` (its name in sysfs), or refuses. */
 export function findDevice(source: DeviceOf, context: StepContext): Sh {

@@ -1,6 +1,7 @@
+import type { ErrorCode } from "#errors/codes.ts";
 import type { Step } from "../define.ts";
 import { sh, type Sh } from "../sh.ts";
-import { diskTools } from "./disk.ts";
+import { deviceRefusals, diskTools } from "./disk.ts";
 import { isGranted, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
@@ -23,6 +24,12 @@ export interface Format {
   readonly make: Sh;
   readonly tool: { readonly command: string; readonly package: string };
 }
+
+/** For what `stepOfFormat` refuses on what `findDevice` found. */
+export const formatRefusals: readonly ErrorCode[] = [
+  ...deviceRefusals,
+  ...(["DISK_IN_USE", "DISK_NOT_SAVED", "FILESYSTEM_DIFFERS", "TOOL_MISSING"] as const),
+];
 
 /** What a step does besides keeping the format. */
 interface More {

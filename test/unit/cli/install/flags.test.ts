@@ -3,9 +3,8 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
-import { checkInstaller } from "#cli/install/installer.ts";
 import { planEntry } from "#cli/install/entry.ts";
-import { runOf, type InstallFlags } from "#cli/install/install-node.ts";
+import { checkInstaller, runOf, type InstallFlags } from "#cli/install/install-node.ts";
 import { findMachine, type Machine } from "#cli/install/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
@@ -294,7 +293,10 @@ describe("an install of a machine that is in the roster", () => {
     const pinned = { vars: { installOs: "debian" }, disks: [{ wwn: "naa.5000C5000000000A", use: "os" }] };
     const now = (wwn: string) => [device("sda", { serial: "A", wwn }), device("sdb", { serial: "B" })];
     const edit = (wwn: string): string =>
-      planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), { key, inventory: inventoryOf(now(wwn)) }).edit({
+      planEntry(known(pinned), planInstall(requestFrom(flagsOf(...words))), {
+        key,
+        inventory: inventoryOf(now(wwn)),
+      }).edit({
         file: "roster/a.yaml",
         text,
       });

@@ -32,8 +32,32 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
 describe("what a machine shows of itself before it is deployed", () => {
   it("lists disks, their partitions, mounts and links", async () => {
     const line = (...words: readonly string[]): string => ["device", ...words].join("\t");
-    const disk = line("sda", "/dev/sda", "disk", "1024", "0", "", "S1", "0x5", 'A "Disk"', "0", ..."\t\tgpt".split("\t"));
-    const part = line(..."sda1 /dev/sda1 part 512 512 sda".split(" "), "", "", "", "1", "ext4", "a b", "", "", "u", "data");
+    const disk = line(
+      "sda",
+      "/dev/sda",
+      "disk",
+      "1024",
+      "0",
+      "",
+      "S1",
+      "0x5",
+      'A "Disk"',
+      "0",
+      ..."\t\tgpt".split("\t"),
+    );
+    const part = line(
+      ..."sda1 /dev/sda1 part 512 512 sda".split(" "),
+      "",
+      "",
+      "",
+      "1",
+      "ext4",
+      "a b",
+      "",
+      "",
+      "u",
+      "data",
+    );
     const text = [`${disk}\tid\t\t\t\tdm-0`, `${part}\t/mnt/a\\040b [SWAP]\t`, "link /dev/disk/x sda", "end", ""];
     const { devices } = await lookAtDisks(hostThatSays(text.join("\n")));
     const none = { fstype: "", label: "", pttype: "", ptuuid: "", partuuid: "", partlabel: "" };

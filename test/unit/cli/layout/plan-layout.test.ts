@@ -88,7 +88,10 @@ describe("a disk layout on a node", () => {
   it("refuses a node whose disks are the installer's", () => {
     expect(judged([disk()], { mode: "controller-managed" })).to.deep.equal(["safe"]);
     for (const mode of ["installer-only", "", "controller managed"])
-      expect(judged([disk()], { mode })).to.deep.equal(["safe", "DISK_LAYOUT_INSTALLER disk_management_installer_only"]);
+      expect(judged([disk()], { mode })).to.deep.equal([
+        "safe",
+        "DISK_LAYOUT_INSTALLER disk_management_installer_only",
+      ]);
   });
 
   it("pins a disk to what it says of itself: as the roster has it, serial, WWN, link", () => {

@@ -4,7 +4,8 @@ import { expect } from "chai";
 import { factCatalogue } from "#engine/facts/catalogue.ts";
 import { factAt, selectFact } from "#engine/facts/paths.ts";
 import { shapeFacts, type NodeFacts } from "#engine/facts/shape.ts";
-import { factShells, gatherFacts, type GatheredLines } from "#support/gather-facts.ts";
+import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
+import { factShells, gatherFacts, runInNamespaces, type GatheredLines } from "#support/gather-facts.ts";
 
 /** The lines that there can be: a value each, or a list. */
 const lines = [...new Set(factCatalogue.map(({ name }) => name.replace(/\.(N|NAME)\..*$/, "")))];
@@ -133,6 +134,37 @@ describe("facts.sh", () => {
           "partitions",
         ]);
         expect(selectFact(facts, "partitions.0")).to.include({ contents: "ext4", uuid: "0b4f", label: "a b" });
+      });
+
+      it("lists the same devices for layouts, with what lies upon them and how they are used", () => {
+        const used = {
+          ...filesIn("block/dm-0", { "dm/name": "vg-lv", "dm/uuid": "LVM-x" }),
+          ...filesIn("block/sda/sda1", { start: "2048" }),
+          ...filesIn("block/loop0", { size: "8", dev: "7:0", "loop/backing_file": "/dev/sda" }),
+          ...filesIn("class/sda1/holders", { "dm-0": "" }),
+          mountinfo:
+            "1 0 8:1 / /srv/a\\040b rw - ext4 x rw\n2 0 0:9 / /pool rw shared:1 - btrfs /dev/mapper/vg-lv rw\n",
+          swaps: "Filename Type\n/dev/nvme0n1 partition\n",
+          "bin/blkid": `#!/bin/sh\necho '/dev/sda1: LABEL="a b" TYPE="xfs" PART_ENTRY_UUID="AB" PART_ENTRY_NAME="data"'\necho 'blkid: /dev/loop0: ambivalent result (x)'\n`,
+        };
+        const before = `${machine.before}\nmknod /dev/loop0 b 7 99; ln -s sda /dev/first; mount --bind FOLDER/class /sys/class/block\nchmod +x FOLDER/bin/blkid; PATH=FOLDER/bin:$PATH`;
+        const text = diskInventoryText().replaceAll("/proc/self/mountinfo", "FOLDER/mountinfo");
+        const printed = runInNamespaces(shell, text.replaceAll("/proc/swaps", "FOLDER/swaps"), {
+          files: { ...machine.files, ...used },
+          before,
+        });
+        const rows = readDiskInventory(printed)?.devices.map((one) => {
+          const { name, type, size, start, disk, fstype, label, pttype, partuuid, partlabel } = one;
+          return [[name, type, size, start, disk, fstype, label, pttype, partuuid, partlabel].join(":"), one] as const;
+        });
+        expect(rows?.map(([row, { mounts, holders, links }]) => [row, ...mounts, ...holders, ...links])).to.deep.equal([
+          ["dm-0:lvm:1048576:0::::::", "/pool"],
+          ["loop0:loop:4096:0::ambivalent::::"],
+          ["nvme0n1:disk:1000204886016:0::LVM2_member::::", "[SWAP]"],
+          ["sda:disk:2000398934016:0::::gpt::", "loop0", "/dev/first"],
+          ["sda1:part:1073741824:1048576:sda:xfs:a b::ab:data", "/srv/a b", "dm-0"],
+        ]);
+        expect(rows?.[3]?.[1]).to.include({ serial: "ZDH1", wwn: "0x5000c500a1b2c3d4", model: "ST2000NM0008" });
       });
 
       it("reads addresses and routes as ip(8) shows them", () => {
