@@ -149,12 +149,6 @@ refused_disk() {
   refused_open "$1"
   ! have udevadm || udevadm settle --timeout=10 || :
 }
-# refuse_users NAME: no grant covers a device in use.
-refuse_users() {
-  users=$(users_of "$1")
-  [ -n "$users" ] || users=$(refused_open "$(device_of "$1")")
-  [ -z "$users" ] || refuse DISK_IN_USE "$(device_of "$1") is in use, which no grant overrides$K_NL$users"
-}
 # Every signature that libblkid knows on a device (tables, filesystems, LVM, md, ZFS, LUKS, bcache, swap, ...).
 signatures_of() {
   wipefs -p "$1" | sed -e '/^#/d' | while IFS=, read -r offset uuid label type; do
