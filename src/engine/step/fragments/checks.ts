@@ -3,6 +3,7 @@ import { hostPort } from "../host-port.ts";
 import { AbsolutePath, Duration, Size, UnitName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import { saysSynchronized } from "./clock.ts";
+import { wholeDisks } from "./disk.ts";
 import { listening, socketOwner, tcpFunction } from "./ports.ts";
 
 const Words = z.union([z.string().transform((word) => [word]), z.array(z.string()).min(1)]);
@@ -203,11 +204,8 @@ free=$(df -Pk "$above" | { read -r _; read -r _ _ _ free _; echo "$free"; })
   diskCount: (min) => ({
     name: "disks",
     // The lab's disks are loops with a name of their own; other loops are files in use.
-    test: sh`count=0
-for disk in /sys/block/* /dev/disk/by-id/lab-*; do
-  case \${disk##*/} in loop* | ram* | zram* | dm-* | md* | sr* | fd* | nbd* | zd* | *-part[0-9]*) continue ;; esac
-  [ ! -e "$disk" ] || count=$((count + 1))
-done
+    test: sh`${wholeDisks}
+count=$({ whole_disks | grep -v '^loop'; ls -d /dev/disk/by-id/lab-* 2>/dev/null | grep -v -e '-part[0-9]*$'; } | wc -l)
 [ "$count" -ge ${min} ] || problem "$count, at least "${min}" are needed"`,
   }),
   command: (words) => ({

@@ -11,6 +11,14 @@ import {
 } from "../disk-names.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
+/** `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive without media. */
+export const wholeDisks: Sh = sh`whole_disks() {
+  for path in /sys/block/*; do
+    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | zd* | '*') continue ;; esac
+    { read -r size <"$path/size"; } 2>/dev/null && [ "$size" -gt 0 ] && echo "\${path##*/}"
+  done
+}`;
+
 /**
  * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
  * the one whole disk that says it is VALUE, or refuses. The others print what speaks against writing to a device.
@@ -18,13 +26,7 @@ import { sh, shLines, type Sh } from "../sh.ts";
 export const diskFunctions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
-# Whole disks only: no RAM disks, drives with removable media, device-mapper, md or ZFS's devices, and none without media.
-whole_disks() {
-  for path in /sys/block/*; do
-    case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | zd* | '*') continue ;; esac
-    { read -r size <"$path/size"; } 2>/dev/null && [ "$size" -gt 0 ] && echo "\${path##*/}"
-  done
-}
+${wholeDisks}
 # What the disks say they are: NAME serial VALUE, NAME wwn VALUE. lsblk knows what udev read; sysfs answers without udev.
 # WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
 disk_ids() {
