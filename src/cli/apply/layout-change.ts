@@ -24,8 +24,8 @@ import type { ApplyFlags } from "./apply-flags.ts";
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
 /**
- * What a `DiskLayout` changes: its disks are found among those of the node, then a dry run of the state that is applied judges them and tells
- * what it would do. A refusal of either ends it before anything is written.
+ * The change that a `DiskLayout` makes: kcore finds its disks on the node; a dry run of its steps judges the disks and tells the changes.
+ * A refusal of either ends it before anything is written.
  * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
@@ -69,14 +69,13 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
 }
 
 /**
- * The request as it may run: nothing speaks against it any more. Where somebody sits at the terminal, disks that were refused for what they
- * hold are granted by typing their names, and looked at anew: nothing is written while one of them, or anything else, is refused.
- * @throws KcoreError with what is
+ * The request with all grants that it needs. At a terminal the operator grants disks by typing their names, and another dry run judges
+ * the layout with these grants: kcore writes nothing while any refusal stands. @throws KcoreError with the refusals that stand
  */
 async function grant(flags: ApplyFlags, request: RunRequest, dry: RunModel): Promise<RunRequest> {
   const refusals = refusedSteps(dry).map(({ problem }) => refusal(problem));
   if (refusals.length === 0) return request;
-  // What no grant overrides is not asked about.
+  // The operator is asked only about refusals that a grant overrides.
   const isGrantable =
     ungranted(
       refusals,
@@ -107,7 +106,7 @@ function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags)
   });
 }
 
-/** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and what keeps a run from its node */
+/** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
 async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(

@@ -37,7 +37,7 @@ export async function showRecoveryKey(node: string, disk: string | undefined, fl
   const key = await withCaPassphrase(flags.passphraseFile, (passphrase) => openEscrowKey(folder, passphrase));
   const recoveryKey = unseal(found, key);
   const target = `${escrow.node} ${found.uuid}`;
-  // Recorded first: what is shown and not recorded has never been.
+  // The audit trail gets the record before the operator gets the key.
   appendEntry(escrowTrail(folder), Date.now(), { type: "recovery-key.shown", who: whoAmI(), target });
   const { uuid, disks } = found;
   process.stdout.write(

@@ -17,7 +17,7 @@ export interface RestoreFlags extends RunFlags, ViewFlags {
 }
 
 /**
- * `kcore disk restore-table NODE [DISK]`: lists what is saved, or puts a save back by a run over the node. Gives the exit code.
+ * `kcore disk restore-table NODE [DISK]`: lists saves, or puts one back by a run over the node. Gives the exit code.
  * @throws KcoreError DISK_SAVE_UNKNOWN, DISK_SAVE_CORRUPT, ROSTER_NODE_UNKNOWN
  */
 export async function restoreTable(node: string, name: string | undefined, flags: RestoreFlags): Promise<number> {
@@ -77,7 +77,7 @@ function list(
   printRows(told, output, ["DISK", "SAVE", "AGE", "MADE", "RUN", "CONTENTS"], rows, none);
 }
 
-/** What blkid knew of it, in a few words. */
+/** The signatures that blkid found. */
 function contentsOf({ texts, size }: SavedTable): string {
   const found = [...(texts["blkid"] ?? "").matchAll(/ (?:PTTYPE|TYPE)="([^"]*)"/g)].map(([, type = ""]) => type);
   return `${[...new Set(found)].join(", ") || "no signature"}; ${formatBinary(size)}`;
@@ -114,7 +114,7 @@ function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): S
   throw fail(`nothing was saved of a disk ${name} of ${node} before a wipe`);
 }
 
-/** How the node finds it, and what its grants call it: as the roster does, by which kcore knows its own table. */
+/** The name by which node and grants know the disk: that of the roster, from which the GUID of kcore's table is made. */
 function deviceOf(
   save: SavedTable,
   { disks }: NodeEntry,

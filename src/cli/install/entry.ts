@@ -15,7 +15,7 @@ import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** A change of one roster file that makes the entry say what was asked for. */
+/** A change of one roster file that gives the entry the values of an installation. */
 export interface EntryEdit {
   readonly name: string;
   readonly file: string;

@@ -18,23 +18,23 @@ import { usualName } from "./request.ts";
 
 const agentPort = 9091;
 
-/** The machine that `--node` names, and what the roster says of it. */
+/** The machine that `--node` names, and its entry of the roster. */
 export interface Machine {
   /** Absolute path of the project. */
   readonly project: string;
   /** As it was given, without the port. */
   readonly host: string;
   readonly roster: Roster;
-  /** Its entry, or what an entry with nothing but the address would say, with the roster's defaults. */
+  /** The machine's entry; else an entry of address and the roster's defaults. */
   readonly entry: NodeEntry;
   readonly isInRoster: boolean;
-  /** What was made of the port, for the operator. */
+  /** Tells the operator which port is used. */
   readonly note: string;
 }
 
 /**
- * Finds out what machine `--node HOST[:PORT]` means. A port 9091, the agent's, stands for the SSH port of the roster, or
- * 22; another port is taken as the SSH port. @throws KcoreError USAGE, and what is wrong in the roster
+ * The machine of `--node HOST[:PORT]`. Port 9091, the agent's, stands for the SSH port of the roster, or 22; any other port is the
+ * SSH port itself. @throws KcoreError USAGE, and for a roster with mistakes
  */
 export function findMachine(node: string | undefined, projectFlag: string | undefined, identityFile?: string): Machine {
   if (node === undefined || node === "")

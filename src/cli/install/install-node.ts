@@ -27,7 +27,7 @@ export type InstallFlags = RunFlags &
 
 /**
  * Writes the roster entry that an install asks for, and deploys the node over SSH. Gives the exit code of the run.
- * @throws KcoreError for what cannot be, before the roster is touched
+ * @throws KcoreError for an impossible request, before the roster is written
  */
 export async function installNode(request: InstallRequest, flags: InstallFlags): Promise<number> {
   const plan = planInstall(request);
@@ -78,7 +78,7 @@ async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
   await editRosterFile(machine.project, file, (before) => {
     const text = edit(before);
     changed = text !== before.text;
-    // What the roster would not accept is not written.
+    // An entry that the roster refuses is not written.
     if (changed) ownRoster(machine.project, { instead: { file, text } });
     return text;
   });
@@ -88,7 +88,7 @@ async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
 /** Where installers lie: states, the project's first. */
 const kind = "states/system";
 
-/** What is to be installed is a state that there is. @throws KcoreError USAGE */
+/** Checks that the wanted system has a state which installs it. @throws KcoreError USAGE */
 export function checkInstaller({ vars: { installOs } }: InstallPlan, project: string): void {
   if (installOs === undefined) return;
   const folders = foldersOf(kind, { project, shipped: shippedRoot() });

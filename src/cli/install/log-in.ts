@@ -10,7 +10,7 @@ import { wayTo, type Machine } from "./find-machine.ts";
 /**
  * A connection to a machine whose key was verified. Where no key of ours is let in and a password was offered, one login by
  * password leaves our key there; from then on it is keys alone. @throws KcoreError QUESTION_UNANSWERED, FILE_UNREADABLE,
- * FILE_UNTRUSTED, KEY_NOT_ADMITTED, and what connecting throws
+ * FILE_UNTRUSTED, KEY_NOT_ADMITTED, and those of a connection
  */
 export async function logIn(
   machine: Machine,

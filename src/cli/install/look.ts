@@ -55,7 +55,7 @@ export async function lookAtCards(host: Host): Promise<readonly NetworkCard[]> {
     }));
 }
 
-/** Bytes of what a machine answers. */
+/** Bytes of an answer. */
 const longestAnswer = 1 << 20;
 
 async function run(host: Host, input: string, what: string): Promise<string> {
@@ -65,7 +65,7 @@ async function run(host: Host, input: string, what: string): Promise<string> {
   let length = 0;
   for await (const chunk of channel.stdout) {
     length += chunk.length;
-    // What a machine says about itself fits by far (requirement S-4).
+    // The list of any real machine fits by far (requirement S-4).
     if (length > longestAnswer) channel.close();
     else chunks.push(chunk);
   }

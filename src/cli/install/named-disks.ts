@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { InstallPlan } from "./request.ts";
 
 /**
- * The names below /dev change from boot to boot: the same command, given again, may mean other disks. What the roster pinned stays what it is.
+ * Names below /dev change from boot to boot, so that a command given again may mean other disks. The roster's pins stay valid.
  * @throws KcoreError USAGE
  */
 export function refuseMoved(
@@ -96,7 +96,7 @@ export function pinDisk(device: BlockDevice, { devices }: DiskInventory, known: 
   });
 }
 
-/** By what a disk says of itself; undefined where it says nothing. */
+/** The id that a disk itself gives; undefined for a disk without one. */
 export function idOf({ serial, wwn, links }: BlockDevice): DiskId | undefined {
   const byId = links.find((link) => link.startsWith(idFolder))?.slice(idFolder.length);
   for (const id of [{ serial }, { wwn }, { byId }]) {

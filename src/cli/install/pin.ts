@@ -19,7 +19,7 @@ export interface Pinned {
 /**
  * The machine's host key, verified: pinned in the roster, known from a known_hosts file, or confirmed now. `-k` never
  * leaves verification out (S-1): it shows a new key and asks. @throws KcoreError HOST_KEY_CHANGED, HOST_KEY_REVOKED,
- * HOST_KEY_UNKNOWN, QUESTION_UNANSWERED, CONFIRM_DENIED, and what reaching the machine throws
+ * HOST_KEY_UNKNOWN, QUESTION_UNANSWERED, CONFIRM_DENIED, and those of a connection
  */
 export async function verifyHostKey(
   machine: Machine,

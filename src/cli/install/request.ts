@@ -7,7 +7,7 @@ import { PoolName } from "#engine/step/zfs-names.ts";
 import { defined } from "#optional/defined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
-/** What `kcore node install` and a `NodeInstall` manifest say, in the manifest's words. */
+/** The wishes of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
 export type InstallRequest = { readonly node: string } & {
   readonly [Key in Exclude<keyof Written, "node">]?: Written[Key] | undefined;
 };
@@ -15,12 +15,12 @@ type Written = z.input<typeof NodeInstallSchema>["spec"];
 
 export type StorageBackend = NonNullable<Written["storageBackend"]>;
 
-/** What an install means for the roster; disks still by the paths that were given. */
+/** The roster's values for an installation; disks still by the given paths. */
 export interface InstallPlan {
   readonly dc: string;
   readonly roles: readonly string[];
   readonly vars: InstallVars;
-  /** Whether the operator named what is installed; else a machine of the roster keeps what it has. */
+  /** Whether the operator named the system; else a machine of the roster keeps its own. */
   readonly isOsNamed: boolean;
   readonly osDisk: string;
   readonly dataDisks: readonly string[];
@@ -32,7 +32,7 @@ export interface InstallPlan {
 /** The variables of a roster entry that the shipped states read. */
 export interface InstallVars {
   readonly osDisk: string;
-  /** What is installed on that disk, the state `system/NAME`; absent: what is there stays. */
+  /** The state `system/NAME` that installs the disk's system; absent: the present system stays. */
   readonly installOs?: string;
   readonly encryptOs?: true;
   readonly osUnlock?: "ssh" | undefined;
@@ -51,8 +51,7 @@ export interface InstallVars {
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[^\s]+$/;
 
 /**
- * Checks what was asked for and says what it means. Every problem is told at once, and nothing that has no effect is
- * accepted. @throws KcoreError USAGE
+ * Checks a request and translates it. All problems are told at once; a flag without effect is a problem. @throws KcoreError USAGE
  */
 export function planInstall(request: InstallRequest): InstallPlan {
   const problems: Problem[] = [];
@@ -101,7 +100,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
 
 type Refuse = (message: string, hint: string) => void;
 
-/** What is made of an OS disk is decided when it is made. */
+/** An OS disk gets its encryption when it is made, never later. */
 function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(

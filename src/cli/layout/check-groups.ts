@@ -21,7 +21,7 @@ export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string):
   );
 }
 
-/** The fewest members of each kind of pool, and of what their number is a multiple (zpoolconcepts(7)). */
+/** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
 const fewest = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
 /** Each volume group and each pool has members, alike on every disk, as the modules that make them want it. */

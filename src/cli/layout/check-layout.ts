@@ -9,12 +9,12 @@ const MiB = 1024 ** 2;
 /** Where the system itself lies, and whose keys let kcore in: nothing is mounted over it. */
 const systemPlaces =
   "/ /bin /boot /boot/efi /efi /lib /lib64 /root /sbin /usr /var /var/lib /var/lib/kcore /nix /nix/store".split(" ");
-/** The same for all that is below: configuration with the keys of containers, the kernel's own, and what runs on a node know of each other. */
+/** The same for all that is below: configuration with the keys of containers, the kernel's own, and the state folder of runs. */
 const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|lock|owed|runs|status|trial))(?:\/|$)/;
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
 
-/** Which keys go with a type: those it needs, and those it may have. */
+/** The keys that a type needs, and those that it may have. */
 const keysOfType: Readonly<
   Record<Content["type"], { readonly needs: readonly string[]; readonly may: readonly string[] }>
 > = {
@@ -25,7 +25,7 @@ const keysOfType: Readonly<
   luks: { needs: [], may: ["allowDiscards", "content"] },
 };
 
-/** Everything about a layout that its schema cannot say: what contradicts itself, and what leads nowhere. */
+/** Finds the mistakes that the schema of a layout cannot: contradictions, and names of things that the layout does not declare. */
 export function checkLayout(layout: Layout, refuse: Refuse): void {
   checkNames("disk", layout.disks, ["disks"], refuse);
   const devices = new Map<string, string>();

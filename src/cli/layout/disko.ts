@@ -1,4 +1,4 @@
-/** What a layout in disko's words asks for that kcore does not make. */
+/** A part of a disko layout that kcore does not make. */
 export interface Unsupported {
   /** As Nix writes it: `disko.devices.disk.data1.content.type`. */
   readonly path: string;
@@ -19,7 +19,7 @@ const gptTypes: Readonly<Record<string, readonly string[]>> = {
 
 const kcoreKeys = "kcore makes the key on the node and keeps it there";
 
-/** Keys of disko's that are there for what kcore does in a way of its own. */
+/** Keys of disko for things that kcore makes in another way. */
 const reasons: Readonly<Record<string, string>> = {
   passwordFile: kcoreKeys,
   keyFile: kcoreKeys,
@@ -31,7 +31,7 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. Whatever kcore does not make is told, never left out:
+ * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. A thing that kcore does not make is told, never left out:
  * every key that nothing here reads.
  */
 export function translateDisko(devices: unknown): {
@@ -92,7 +92,7 @@ class Reader {
     const list = Object.entries(this.map(partitions ?? {}, `${path}.content.partitions`)).map(([key, one]) =>
       this.partition(key, one, `${path}.content.partitions.${key}`),
     );
-    // As disko orders them: what takes all that is left comes last, others by name.
+    // As disko orders them: by name, and last the partition that takes all that is left.
     const ordered = list.toSorted((a, b) => a.priority - b.priority).map(({ fields }) => fields);
     return { name: named ?? name, device, gpt: { partitions: ordered } };
   }

@@ -61,7 +61,7 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
   ].join("\n");
 }
 
-/** One drawing is enough of what is as it shall be. */
+/** A disk that stays as it is gets one drawing. */
 function isSame({ before, after }: DiskPlan): boolean {
   const text = (slices: readonly Slice[]): string =>
     slices.map((slice) => `${titleOf(slice)} ${slice.holds} ${slice.fate}`).join("\n");
@@ -93,7 +93,7 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   ];
 }
 
-/** Widths as the sizes are to each other, but none so narrow that it cannot be read: the others share what is left. */
+/** Widths in the ratio of the sizes; boxes with small sizes get the width of their words, and the other boxes share the rest. */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
     slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),
@@ -113,7 +113,7 @@ function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
     for (const index of narrow) shared.delete(index);
   }
   const widths = slices.map((_, index) => (shared.has(index) ? Math.floor(shareOf(index)) : (least[index] ?? 0)));
-  // What rounding leaves; where all have just what they need, the last one gets the rest.
+  // The columns that rounding leaves; if no box shares, the last box gets them.
   const rest = room - sum(widths);
   const takers = shared.size > 0 ? [...shared] : [slices.length - 1];
   for (let cell = 0; cell < rest; cell++) {
@@ -136,7 +136,7 @@ export function sizeOf(bytes: number): string {
   return formatBinary(bytes).replace(/ (.).*/, "$1");
 }
 
-/** What a node calls things drives no terminal (S-4). */
+/** A name from a node drives no terminal (S-4). */
 function cut(told: string, width: number, ascii: boolean): string {
   const text = ascii
     ? visible(told)

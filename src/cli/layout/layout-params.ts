@@ -4,7 +4,7 @@ import { bytesOf } from "./check-layout.ts";
 import { membersOf } from "./check-groups.ts";
 import { insideOf, type InnerContent, type Layout } from "./layout-schema.ts";
 
-/** GPT types by what lies in a partition (`disk.partitioned`). */
+/** GPT types by the contents of a partition (`disk.partitioned`). */
 const types = { filesystem: "linux", lvm_pv: "lvm", zfs: "zfs", swap: "swap" } as const;
 
 /** Programs that a layout needs, with Debian's packages of them; ZFS is a matter of its own. */
@@ -31,7 +31,7 @@ export function layoutParams(
     }),
   );
   const of = <Type extends InnerContent["type"]>(type: Type) =>
-    // Their names are what a run calls the steps by.
+    // Names become the titles of a run's steps.
     parts.flatMap(({ name: called, where, inner }) =>
       inner?.type === type ? [{ step: { name: called, ...where }, where, inner }] : [],
     );

@@ -5,7 +5,7 @@ import { PoolName, Properties, ofEncryption } from "#engine/step/zfs-names.ts";
 
 const Text = z.string().min(1);
 
-/** What lies in a partition; which keys go with which type, `checkLayout` says. */
+/** The contents of a partition; `checkLayout` knows the keys of each type. */
 const flat = {
   format: z.enum(["ext4", "xfs", "vfat"]).optional().describe("Of a filesystem."),
   mountpoint: AbsolutePath.optional().describe("Where a filesystem is mounted."),
@@ -43,7 +43,7 @@ const DiskSchema = z.strictObject({
     .describe("Its partition table."),
 });
 
-/** What a pool's disks may be to each other; `raidz` and nothing at all as disko writes them. */
+/** The kinds of vdevs of a pool. */
 const modes = ["stripe", "mirror", "raidz1", "raidz2", "raidz3"] as const;
 
 /** `spec.diskLayout` of a `DiskLayout`; disko's layouts are translated into it. */
@@ -70,7 +70,7 @@ export type Layout = z.output<typeof LayoutSchema>;
 export type LayoutDisk = Layout["disks"][number];
 export type LayoutPartition = LayoutDisk["gpt"]["partitions"][number];
 
-/** What lies in a partition in the end, and whether a LUKS container is around it. */
+/** The innermost contents of a partition, and whether a LUKS container is around them. */
 export function insideOf({ content }: LayoutPartition): { readonly encrypted: boolean; readonly inner?: InnerContent } {
   if (content === undefined) return { encrypted: false };
   if (content.type !== "luks") return { encrypted: false, inner: content as InnerContent };

@@ -10,7 +10,7 @@ const longest = 10_000;
 const largest = 1 << 20;
 
 /**
- * The layout is a set, or a function that gets its own defaults: what has none is refused as soon as it is used. `disko.devices` of it is
+ * The layout is a set, or a function that gets its own defaults: an argument without one is refused as soon as it is used. `disko.devices` of it is
  * all that is looked at.
  */
 const wrapper = `let

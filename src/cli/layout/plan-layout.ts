@@ -14,19 +14,19 @@ export interface Slice {
   readonly size: number;
   /** The partition's name; absent: no partition. */
   readonly name?: string;
-  /** What lies there, and where it is mounted. */
+  /** Contents, and where they are mounted. */
   readonly holds: string;
   /** `lost`: there now, and not afterwards; `kept`: kcore's, and stays; `made`: there afterwards only. */
   readonly fate: "free" | "lost" | "kept" | "made";
 }
 
-/** What a layout means for one disk; plain JSON. */
+/** One disk of a layout before and after; plain JSON. */
 export interface DiskPlan {
   /** In the layout. */
   readonly name: string;
   /** On the node, today. */
   readonly device: string;
-  /** What it is pinned to. */
+  /** The lasting name of the disk. */
   readonly id: DiskId;
   readonly model: string;
   readonly serial: string;
@@ -35,7 +35,7 @@ export interface DiskPlan {
   readonly holders: readonly string[];
   readonly before: readonly Slice[];
   readonly after: readonly Slice[];
-  /** `safe`: blank; `ours`: kcore made it; `holds data`: only as granted; `refused`: whatever is granted. */
+  /** `safe`: blank; `ours`: kcore made it; `holds data`: only as granted; `refused`: no grant helps. */
   readonly verdict: "safe" | "ours" | "holds data" | "refused";
 }
 
@@ -48,8 +48,8 @@ export interface LayoutPlan {
 const modePath = "/etc/kcore/disk-management-mode";
 
 /**
- * Which disks of a node a layout means, and how they are divided before and after. Refuses only what no step of the layout sees:
- * `judgePlan` adds what the dry run of its steps refuses.
+ * Finds the disks of a layout on a node, and divides each as it is before and after. Refuses only for reasons that no step of the layout
+ * sees; `judgePlan` adds the refusals of their dry run.
  */
 export function planLayout(
   node: Pick<NodeEntry, "name" | "id" | "disks">,
@@ -97,7 +97,7 @@ export function planLayout(
   return withVerdicts({ node: node.name, disks, refusals });
 }
 
-/** The plan with what a dry run of the layout's steps refused. */
+/** The plan with the refusals of a dry run of the layout's steps. */
 export function judgePlan(
   plan: LayoutPlan,
   refused: readonly { readonly step: string; readonly problem: Problem }[],
@@ -121,7 +121,7 @@ function withVerdicts(plan: LayoutPlan): LayoutPlan {
   };
 }
 
-/** How kcore's forerunner told apart what uses a disk. */
+/** The code for the first use of a disk, as kcore's forerunner told uses apart. */
 function codeOfUse({ device }: DiskPlan, inventory: DiskInventory): Problem["code"] {
   const upper = deviceAndUpper(inventory, device.slice("/dev/".length).replaceAll("/", "!"));
   const mounts = upper.flatMap((one) => one.mounts);
@@ -174,7 +174,7 @@ function partitionsOf({ name }: BlockDevice, { devices }: DiskInventory): readon
   return devices.filter(({ disk }) => disk === name).toSorted((a, b) => a.start - b.start);
 }
 
-/** Smaller gaps are what tables and alignment leave. */
+/** Tables and alignment leave smaller gaps. */
 const smallestGap = 4 * MiB;
 
 /** Partitions with one of these GUIDs stay. */
@@ -200,7 +200,7 @@ function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: Dis
   return slices;
 }
 
-/** Where a partition, or what is on it, is mounted. */
+/** Where a partition, or a device upon it, is mounted. */
 function placesOf({ name }: BlockDevice, inventory: DiskInventory): readonly string[] {
   return deviceAndUpper(inventory, name).flatMap(({ mounts, disk }) => (disk === name ? [] : mounts));
 }

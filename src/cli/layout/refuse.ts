@@ -1,6 +1,6 @@
 export type Path = readonly (string | number)[];
 
-/** Tells a problem of what lies at a path below a layout. */
+/** Tells a problem at a path below a layout. */
 export type Refuse = (path: Path, message: string, hint?: string) => void;
 
 /** Each name once. */

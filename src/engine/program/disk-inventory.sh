@@ -4,7 +4,7 @@
 k_first() { k_v= && { IFS= read -r k_v <"$1" || [ -n "$k_v" ]; } 2>/dev/null && [ -n "$k_v" ]; }
 k_has() { command -v "$1" >/dev/null 2>&1; }
 
-# k_block_devices [-p]: lines for the rules of k_disks_awk. With -p blkid reads each device, whatever udev remembers of it.
+# k_block_devices [-p]: lines for the rules of k_disks_awk. With -p blkid reads each device, since udev may remember former contents.
 k_block_devices() {
   k_all=
   for k_d in /sys/block/*; do

@@ -50,7 +50,7 @@ export function readDiskInventory(text: string): DiskInventory | undefined {
   return { devices, ...(mode !== undefined && { mode: mode.slice("mode ".length).trim() }) };
 }
 
-/** What lies upon a device: itself, partitions, holders, and holders of those. */
+/** A device and all devices upon it: partitions, holders, and holders of those. */
 export function deviceAndUpper({ devices }: DiskInventory, name: string): readonly BlockDevice[] {
   const found = new Map<string, BlockDevice>();
   const visit = (one: string): void => {

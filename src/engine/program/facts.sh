@@ -1,6 +1,6 @@
 # Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; all else only where it is there). They stand in the catalogue
 # (src/engine/facts/catalogue.ts, docs/facts.md): `fact NAME VALUE` each, and of a list the rows on lines, their columns behind tabs in the
-# catalogue's order. What cannot be told is left out, or empty. Stands behind disk-inventory.sh. Builtins read what they can: few processes.
+# catalogue's order. Unknown facts are left out, or empty. Stands behind disk-inventory.sh. Builtins read most files: few processes.
 
 k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
 # k_is NAME: the fact is true if the command before it was.
@@ -69,7 +69,7 @@ case $k_v in
   *) k_fact clock.timeZone /etc/timezone || : ;;
 esac
 
-# The lines that awk makes facts of: which devices there are, and what programs say.
+# The lines that awk makes facts of: the names of devices, and the output of programs.
 k_devices() {
   for k_d in /sys/class/net/*; do
     [ ! -d "$k_d" ] || if [ -e "$k_d/device" ]; then echo "net ${k_d##*/} true"; else echo "net ${k_d##*/} false"; fi

@@ -1,8 +1,8 @@
-# Tells what tables, headers and labels of disks are (POSIX sh; dash, bash, BusyBox, mksh), for the bastion to keep before anything
+# Sends tables, headers and labels of disks (POSIX sh; dash, bash, BusyBox, mksh), which the bastion keeps before anything
 # of it may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks and their areas
 # (step/fragments/disk.ts, areas.ts).
 #
-# Given: k_nonce K_STATE K_RUNID k_names (what is to be saved, a name a line: a disk's serial, WWN, link in by-id or by-path, VG/LV, md/ARRAY).
+# Given: k_nonce K_STATE K_RUNID k_names (the disks to save, a name a line: a disk's serial, WWN, link in by-id or by-path, VG/LV, md/ARRAY).
 # Says for each name: `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT` and `piece NUMBER OFFSET
 # LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`,
 # or `absent NUMBER` where the node has nothing of the name. The last word is `all`.
@@ -26,7 +26,7 @@ trap 'exit 1' HUP TERM PIPE
 s_say saving
 mkdir -p "$K_TMP" || exit 1
 
-# s_find NAME: sets s_name, what the kernel calls it, or s_why.
+# s_find NAME: sets s_name, the kernel's name, or s_why.
 s_find() {
   s_name= s_why=
   s_found=$(
@@ -64,7 +64,7 @@ s_bytes_of() {
   echo
 }
 
-# s_text WHAT COMMAND...: what it prints, if it can be run and prints anything.
+# s_text TITLE COMMAND...: sends the output of a command that runs and prints anything.
 s_text() {
   s_what=$1
   shift

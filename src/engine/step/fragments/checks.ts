@@ -139,7 +139,7 @@ export const Check = z
 export type Check = z.output<typeof Check>;
 
 export interface NamedCheck {
-  /** Its fact's name. */
+  /** The name of the fact. */
   readonly name: string;
   /** Calls `problem TEXT` when it does not hold. */
   readonly test: Sh;

@@ -21,7 +21,7 @@ export const wholeDisks: Sh = sh`whole_disks() {
 
 /**
  * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
- * the one whole disk that says it is VALUE, or refuses. The others print what speaks against writing to a device.
+ * the one whole disk that says it is VALUE, or refuses. The others print objections to writing to a device.
  */
 export const diskFunctions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
@@ -207,7 +207,7 @@ esac
 disk=$(device_of "$disk_name")`;
 }
 
-/** For what `findDevice` refuses. */
+/** The codes of `findDevice`. */
 export const deviceRefusals: readonly ErrorCode[] = [
   "ARRAY_NOT_FOUND",
   "DISK_AMBIGUOUS",
@@ -250,7 +250,7 @@ ${isRoot}`;
 export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
-/** What device-mapper and md make has a link of a known name. */
+/** A device of device-mapper or md has a link of a known name. */
 function findByLink(link: string, refusal: Sh): Sh {
   return sh`${diskFunctions}
 disk= disk_name=
@@ -271,8 +271,8 @@ export function arrayLink(guid: string): string {
 }
 
 /**
- * The functions, and `body` once for each of these partitions, or the opened LUKS containers on them, with `disk`, `disk_name`, `device` and
- * `name` set, and `part`, the PARTUUID, or the container's UUID.
+ * The functions, and `body` once for each of these partitions, or the opened LUKS containers on them. Sets `disk`, `disk_name`, `device`,
+ * `name`, and `part`, the PARTUUID, or the container's UUID.
  */
 export function eachPartition(
   parts: readonly (PartitionOf & { readonly encrypted?: boolean })[],

@@ -14,26 +14,26 @@ export interface Format {
   /** Type and UUID as blkid shows them; the UUID proves later that kcore made it. */
   readonly type: string;
   readonly uuid: string;
-  /** What was wanted, for the refusal. */
+  /** The wanted contents, for the refusal. */
   readonly wanted: string;
   /** The name that a grant gives. */
   readonly grant: string;
-  /** What has to be there before it is made. */
+  /** Makes the things that `make` needs. */
   readonly prepare?: Sh;
   /** The command that makes it; the device is its last argument. */
   readonly make: Sh;
   readonly tool: { readonly command: string; readonly package: string };
 }
 
-/** For what `stepOfFormat` refuses on what `findDevice` found. */
+/** The codes of `stepOfFormat` and `findDevice`. */
 export const formatRefusals: readonly ErrorCode[] = [
   ...deviceRefusals,
   ...(["DISK_IN_USE", "DISK_NOT_SAVED", "FILESYSTEM_DIFFERS", "TOOL_MISSING"] as const),
 ];
 
-/** What a step does besides keeping the format. */
+/** A step's work besides keeping the format. */
 interface More {
-  /** Reads more of what is there, behind the device's own facts. */
+  /** Reads more, behind the device's own facts. */
   readonly read?: Sh;
   /** Tells of it. */
   readonly facts?: Sh;
@@ -110,7 +110,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
 fi`;
 }
 
-/** Does what `judgeFormat` said, which has to stand directly before it: the names of devices may have changed. */
+/** Carries out `todo` of `judgeFormat`, which stands directly before it: the names of devices may have changed. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`${wipeGranted}
 # A refused wipe must leave no mark: with a mark, the next wipe would need no grant.

@@ -3,7 +3,7 @@ import { alone } from "./alone.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
- * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of what is wiped. One that was given, but of whose disk nothing could be
+ * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of the contents. One that was given, but of whose disk nothing could be
  * saved on the bastion first (ADR 0012), refuses: K_UNSAVED holds it, and in the line behind it why.
  */
 export const granted = sh`granted() {

@@ -7,7 +7,7 @@ import { zfsThere } from "./zfs.ts";
 /** A pool as it is wanted. */
 interface Wanted {
   readonly name: string;
-  /** Its comment if kcore made it. */
+  /** The comment of a pool that kcore made. */
   readonly mark: string;
   readonly layout: string;
   /** How many members make one vdev, in their order. */
@@ -19,8 +19,8 @@ interface Wanted {
 }
 
 /**
- * The function `judge`: refuses, or sets `import` (a pool to be imported; then it has to judge again), `wipe`, `used` (marks of members that
- * nobody used before) and `vdev_words` for a new pool; what is to be done to one that is there stands in the file `todo`.
+ * The function `judge`: refuses, or sets `import` (a pool to be imported; then it has to judge again), `wipe`, `used` (marks of unused
+ * members) and `vdev_words` for a new pool. The file `todo` gets the changes of a pool that is there.
  */
 export function judgePool({ name, mark, layout, width, shape, ashift, members }: Wanted, context: StepContext): Sh {
   const isEncrypted = members.some(({ encrypted = false }) => encrypted);
