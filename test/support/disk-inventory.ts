@@ -6,7 +6,7 @@ export type Shown = Partial<BlockDevice> & { readonly name: string };
 const MiB = 1024 ** 2;
 
 export function inventoryOf(devices: readonly Shown[], mode?: string): DiskInventory {
-  const usual = { type: "disk", disk: "", serial: "", wwn: "", model: "", isReadOnly: false, fstype: "", label: "" };
+  const usual = { type: "disk", disk: "", serial: "", wwn: "", model: "", fstype: "", label: "" };
   const lists = { mounts: [], holders: [], links: [] };
   return {
     devices: devices.map(({ size = 1024, start = 0, ...device }) => ({

@@ -44,7 +44,8 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
           { params: layoutParams({ name: manifest.name, node: node.id }, layout, pins), dryRun: false },
         );
   const dry = request && (await runQuietly(flags, { ...request, dryRun: true }));
-  const plan = dry ? judgePlan(found, refusedSteps(dry), inventory) : found;
+  const judge = (model: RunModel): LayoutPlan => judgePlan(found, refusedSteps(model), inventory);
+  const plan = dry ? judge(dry) : found;
   const { refusals } = plan;
   const differences = dry ? differencesOf(dry) : [];
   const whenGranted = isNew ? "created" : "updated";
@@ -60,7 +61,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     data: { ...plan },
     perform: async () => {
       if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
-      const granted = await grant(flags, request, dry);
+      const granted = await grant(flags, request, dry, judge);
       if (flags.result !== "table")
         return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
       return (await startRun(flags, granted, viewOf(flags))).exitCode;
@@ -72,8 +73,13 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
  * The request with all grants that it needs. At a terminal the operator grants disks by typing their names, and another dry run judges
  * the layout with these grants: kcore writes nothing while any refusal stands. @throws KcoreError with the refusals that stand
  */
-async function grant(flags: ApplyFlags, request: RunRequest, dry: RunModel): Promise<RunRequest> {
-  const refusals = refusedSteps(dry).map(({ problem }) => refusal(problem));
+async function grant(
+  flags: ApplyFlags,
+  request: RunRequest,
+  dry: RunModel,
+  judge: (dry: RunModel) => LayoutPlan,
+): Promise<RunRequest> {
+  const { refusals } = judge(dry);
   if (refusals.length === 0) return request;
   // The operator is asked only about refusals that a grant overrides.
   const isGrantable =
@@ -85,7 +91,7 @@ async function grant(flags: ApplyFlags, request: RunRequest, dry: RunModel): Pro
   const standing = ungranted(refusals, grants);
   if (standing.length > 0) throw new KcoreError(standing, { exitCode: exitCodes.failed });
   const granted = { ...request, grants: [...request.grants, ...grants] };
-  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }));
+  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }), judge);
 }
 
 function notesOf({ disks }: Layout): readonly string[] {

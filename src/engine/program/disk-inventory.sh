@@ -100,7 +100,7 @@ disk_inventory() {
       return words(words(places[first(folder "/dev")], places[path]), mapping == "" ? "" : places["/dev/mapper/" mapping])
     }
     function tell(name, type, parent) {
-      print "device", name, path, type, bytes, first(folder "/start") * 512, parent, serial, wwn, model, first(folder "/ro"), fstype, label, pttype,
+      print "device", name, path, type, bytes, first(folder "/start") * 512, parent, serial, wwn, model, fstype, label, pttype,
         tolower(property("PTUUID", "ID_PART_TABLE_UUID")), tolower(property("PART_ENTRY_UUID", "ID_PART_ENTRY_UUID")),
         property("PART_ENTRY_NAME", "ID_PART_ENTRY_NAME"), mountsOf(), holders[name]
     }

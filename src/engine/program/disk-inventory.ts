@@ -14,7 +14,6 @@ export interface BlockDevice {
   readonly serial: string;
   readonly wwn: string;
   readonly model: string;
-  readonly isReadOnly: boolean;
   readonly fstype: string;
   readonly label: string;
   readonly pttype: string;
@@ -64,11 +63,11 @@ export function deviceAndUpper({ devices }: DiskInventory, name: string): readon
 }
 
 function readDevice(line: string, links: readonly (readonly string[])[]): BlockDevice {
-  const [, name = "", path = "", type = "", size, start, disk = "", serial = "", wwn = "", model = "", ro, ...rest] =
+  const [, name = "", path = "", type = "", size, start, disk = "", serial = "", wwn = "", model = "", ...rest] =
     line.split("\t");
   const [fstype = "", label = "", pttype = "", ptuuid = "", partuuid = "", partlabel = "", mounts, holders] = rest;
   return {
-    ...{ name, path, type, size: Number(size), start: Number(start), disk, serial, wwn, model, isReadOnly: ro === "1" },
+    ...{ name, path, type, size: Number(size), start: Number(start), disk, serial, wwn, model },
     ...{ fstype, label, pttype, ptuuid, partuuid, partlabel },
     mounts: wordsOf(mounts).map(unescape).toSorted(),
     holders: wordsOf(holders),

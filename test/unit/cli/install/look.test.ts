@@ -31,45 +31,25 @@ function hostThatSays(text: string, exit: Exit = { code: 0 }): Host {
 
 describe("what a machine shows of itself before it is deployed", () => {
   it("lists disks, their partitions, mounts and links", async () => {
-    const line = (...words: readonly string[]): string => ["device", ...words].join("\t");
-    const disk = line(
-      "sda",
-      "/dev/sda",
-      "disk",
-      "1024",
-      "0",
-      "",
-      "S1",
-      "0x5",
-      'A "Disk"',
-      "0",
-      ..."\t\tgpt".split("\t"),
-    );
-    const part = line(
-      ..."sda1 /dev/sda1 part 512 512 sda".split(" "),
-      "",
-      "",
-      "",
-      "1",
-      "ext4",
-      "a b",
-      "",
-      "",
-      "u",
-      "data",
-    );
-    const text = [`${disk}\tid\t\t\t\tdm-0`, `${part}\t/mnt/a\\040b [SWAP]\t`, "link /dev/disk/x sda", "end", ""];
+    const line = (words: string): string =>
+      ["device", ...words.split(" ").map((word) => (word === "-" ? "" : word.replaceAll("~", " ")))].join("\t");
+    const text = [
+      line('sda /dev/sda disk 1024 0 - S1 0x5 A~"Disk" - - gpt id - - - dm-0'),
+      line("sda1 /dev/sda1 part 512 512 sda - - - ext4 a~b - - u data /mnt/a\\040b~[SWAP] -"),
+      "link /dev/disk/x sda",
+      "end\n",
+    ];
     const { devices } = await lookAtDisks(hostThatSays(text.join("\n")));
     const none = { fstype: "", label: "", pttype: "", ptuuid: "", partuuid: "", partlabel: "" };
     expect(devices).to.deep.equal([
       {
         ...{ name: "sda", path: "/dev/sda", type: "disk", size: 1024, start: 0, disk: "", serial: "S1", wwn: "0x5" },
-        ...{ ...none, model: 'A "Disk"', isReadOnly: false, pttype: "gpt", ptuuid: "id" },
+        ...{ ...none, model: 'A "Disk"', pttype: "gpt", ptuuid: "id" },
         ...{ mounts: [], holders: ["dm-0"], links: ["/dev/disk/x"] },
       },
       {
         ...{ name: "sda1", path: "/dev/sda1", type: "part", size: 512, start: 512, disk: "sda", serial: "", wwn: "" },
-        ...{ ...none, model: "", isReadOnly: true, fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" },
+        ...{ ...none, model: "", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" },
         ...{ mounts: ["/mnt/a b", "[SWAP]"], holders: [], links: [] },
       },
     ]);
