@@ -113,12 +113,13 @@ export function judgePlan(
 }
 
 function withVerdicts(plan: LayoutPlan): LayoutPlan {
-  const isFinal = ({ reason }: Refusal): boolean => reason !== "target_device_holds_data";
-  const final = new Set(plan.refusals.filter(isFinal).map(({ disk }) => disk));
-  return {
-    ...plan,
-    disks: plan.disks.map((disk) => (final.has(disk.name) ? { ...disk, verdict: "refused" } : disk)),
-  };
+  const disks = plan.disks.map((disk): DiskPlan => {
+    const reasons = plan.refusals.flatMap((one) => (one.disk === disk.name ? [one.reason] : []));
+    if (reasons.length === 0) return disk;
+    const isGrantable = reasons.every((reason) => reason === "target_device_holds_data");
+    return { ...disk, verdict: isGrantable ? "holds data" : "refused" };
+  });
+  return { ...plan, disks };
 }
 
 /** The code for the first use of a disk, as kcore's forerunner told uses apart. */

@@ -26,8 +26,13 @@ k_block_devices() {
   # udev's database needs no program, and no right to read disks.
   [ -z "$k_all" ] || { [ -z "${1-}" ] && [ -d /run/udev/data ]; } || ! k_has blkid || {
     echo blkid
-    # shellcheck disable=SC2086 # names of devices
-    blkid ${1-} $k_all 2>&1
+    if [ -z "${1-}" ]; then
+      # shellcheck disable=SC2086 # names of devices
+      blkid $k_all
+    else
+      # With -p blkid ends at the first blank device.
+      for k_x in $k_all; do blkid -p "$k_x" 2>&1; done
+    fi
   }
 }
 

@@ -77,6 +77,9 @@ s_text() {
   s_bytes_of "$s_x" "$K_TMP/gz"
 }
 
+# With -p blkid ends at the first blank device.
+s_blkid() { for s_x in "$@"; do blkid -p "$s_x"; done; }
+
 # s_groups: text form of LVM's metadata of the groups that have a volume on these devices.
 s_groups() {
   command -v pvs >/dev/null 2>&1 || return 0
@@ -108,7 +111,7 @@ s_save() {
   done
   s_text lsblk lsblk -b -o NAME,SIZE,TYPE,FSTYPE,LABEL,UUID,PARTLABEL,PARTUUID,MODEL,SERIAL,WWN "$s_dev"
   s_text sfdisk sfdisk -d "$s_dev"
-  s_text blkid blkid -p $s_devices
+  s_text blkid s_blkid $s_devices
   s_groups $s_devices
   sync
   uncached "$s_name"

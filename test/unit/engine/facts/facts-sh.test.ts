@@ -145,7 +145,7 @@ describe("facts.sh", () => {
           mountinfo:
             "1 0 8:1 / /srv/a\\040b rw - ext4 x rw\n2 0 0:9 / /pool rw shared:1 - btrfs /dev/mapper/vg-lv rw\n",
           swaps: "Filename Type\n/dev/nvme0n1 partition\n",
-          "bin/blkid": `#!/bin/sh\necho '/dev/sda1: LABEL="a b" TYPE="xfs" PART_ENTRY_UUID="AB" PART_ENTRY_NAME="data"'\necho 'blkid: /dev/loop0: ambivalent result (x)'\n`,
+          "bin/blkid": `#!/bin/sh\ncase "$*" in\n'-p /dev/sda1') echo '/dev/sda1: LABEL="a b" TYPE="xfs" PART_ENTRY_UUID="AB" PART_ENTRY_NAME="data"' ;;\n'-p /dev/loop0') echo 'blkid: /dev/loop0: ambivalent result (x)' ;;\nesac\n`,
         };
         const before = `${machine.before}\nmknod /dev/loop0 b 7 99; ln -s sda /dev/first; mount --bind FOLDER/class /sys/class/block\nchmod +x FOLDER/bin/blkid; PATH=FOLDER/bin:$PATH`;
         const text = diskInventoryText().replaceAll("/proc/self/mountinfo", "FOLDER/mountinfo");
