@@ -49,13 +49,14 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
   ];
   const holders = disk.holders.length === 0 ? [] : [visible(`  in use: ${disk.holders.join("; ")}`)];
   const [shade, words] = verdicts[disk.verdict];
+  const why = disk.verdict === "refused" ? ` (${codes.join("; ")})` : "";
   return [
     ...wrapPainted(visible(about.filter((word) => word !== "").join(" ")), columns).map((line) => paint("1", line)),
     ...(isSame(disk)
       ? drawRow("stays", disk.after, canvas)
       : [...drawRow("before", disk.before, canvas), ...drawRow("after", disk.after, canvas)]),
     ...holders.flatMap((line) => wrapPainted(line, columns)),
-    ...wrapPainted(`  ${words}${codes.length === 0 ? "" : ` (${codes.join("; ")})`}`, columns).map((line) =>
+    ...wrapPainted(`  ${words}${why}`, columns).map((line) =>
       paint(shade, line),
     ),
   ].join("\n");
