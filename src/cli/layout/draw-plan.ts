@@ -56,9 +56,7 @@ function drawDisk(node: string, disk: DiskPlan, codes: readonly string[], canvas
       ? drawRow("stays", disk.after, canvas)
       : [...drawRow("before", disk.before, canvas), ...drawRow("after", disk.after, canvas)]),
     ...holders.flatMap((line) => wrapPainted(line, columns)),
-    ...wrapPainted(`  ${words}${why}`, columns).map((line) =>
-      paint(shade, line),
-    ),
+    ...wrapPainted(`  ${words}${why}`, columns).map((line) => paint(shade, line)),
   ].join("\n");
 }
 
