@@ -37,6 +37,12 @@ spec:
         gpt:
           partitions: [{ name: kcore0, size: 100%, content: { type: filesystem, format: ext4 } }]
 `;
+  const both = (other: LoopDisk): string => {
+    const entry = (name: string, byId = ""): string =>
+      `      - { name: ${name}, device: /dev/disk/by-id/${byId}, gpt: { partitions: [{ name: kcore0, size: 100% }] } }\n`;
+    const header = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: here\n  diskLayout:\n    disks:\n";
+    return header + entry("data1", disk?.byId) + entry("data2", other.byId);
+  };
   const run = (verb: string, text: string, ...words: readonly string[]): Promise<Ended> => {
     project.write({ "project/disks.yaml": text });
     return project.kcore(verb, "-f", "disks.yaml", ...words);
@@ -110,10 +116,7 @@ spec:
     if (!other) return this.skip();
     hold();
     execFileSync("mkfs.ext4", ["-qF", other.device]);
-    const entry = (name: string, of: LoopDisk): string =>
-      `      - { name: ${name}, device: /dev/disk/by-id/${of.byId}, gpt: { partitions: [{ name: kcore0, size: 100% }] } }\n`;
-    const header = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: here\n  diskLayout:\n    disks:\n";
-    project.write({ "project/disks.yaml": header + entry("data1", disk as LoopDisk) + entry("data2", other) });
+    project.write({ "project/disks.yaml": both(other) });
     const sums = (): readonly string[] => [sum(), sum(other.image)];
     const before = sums();
     try {
@@ -134,7 +137,7 @@ spec:
     expect(sums()).to.deep.equal(before);
   });
 
-  it("refuses what is mounted, wherever, whatever is granted", async function () {
+  it("refuses what is mounted, wherever, whatever is granted, and writes to no blank disk beside it", async function () {
     // A disk of its own: a namespace that somebody makes meanwhile holds the mount for as long as it lives.
     const place = join(project.path, `${disk?.byId ?? ""}-mounted`);
     mkdirSync(place);
@@ -146,15 +149,15 @@ spec:
     try {
       if (spawnSync("mount", ["-r", mounted.device, mountPoint]).status !== 0) this.skip();
       try {
-        const before = sum(mounted.image);
-        const device = `/dev/disk/by-id/${mounted.byId}`;
-        const ended = await run("apply", manifest(device), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
+        disk?.write(Buffer.alloc(disk.size));
+        const before = [sum(), sum(mounted.image)];
+        const ended = await run("apply", both(mounted), "--grant", `${mounted.byId}:${"0".repeat(16)}`);
         expect(ended.code).to.equal(1);
         expect(ended.stdout).to.contain("REFUSED (DISK_LAYOUT_MOUNTED, target_device_has_active_system_mount)");
         expect(ended.stderr)
           .to.contain("is in use, which no grant overrides  [DISK_LAYOUT_MOUNTED]")
           .and.contain(`${mounted.device} is mounted at ${mountPoint}`);
-        expect(sum(mounted.image)).to.equal(before);
+        expect([sum(), sum(mounted.image)]).to.deep.equal(before);
       } finally {
         execFileSync("umount", [mountPoint]);
       }
