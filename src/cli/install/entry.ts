@@ -4,7 +4,7 @@ import { deviceAndUpper, type DiskInventory } from "#engine/program/disk-invento
 import { addNode, setNodeFields } from "#engine/roster/edit.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { DiskId } from "#engine/step/disk-names.ts";
+import { diskName, type DiskId } from "#engine/step/disk-names.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -67,7 +67,7 @@ export function planEntry(
       const merged = { ...kept, ...vars, ...same };
       if (!isDeepStrictEqual(written["vars"] ?? {}, merged)) more["vars"] = merged;
       const missing = disks.filter((disk) => {
-        const device = inventory.devices.find((found) => isWhole(found) && isDevice(disk, found));
+        const device = inventory.devices.find((found) => isWhole(found) && isDevice(disk as Partial<DiskId>, found));
         return !entry.disks.some((known) => device && isDevice(known, device));
       });
       if (missing.length > 0)
@@ -97,10 +97,15 @@ function newName({ host, roster }: Machine, { hostname = usualName(host) }: Inst
 }
 
 function disksOf({ osDisk, dataDisks, vars }: InstallPlan, inventory: DiskInventory): readonly Fields[] {
-  const pinned = (path: string): DiskId => pinDisk(findDisk({ path }, inventory), inventory);
+  const entryOf = (id: DiskId): Fields => {
+    const { kind, value } = diskName(id);
+    return { [kind]: value };
+  };
+  const pinned = (path: string): Fields => entryOf(pinDisk(findDisk({ path }, inventory), inventory));
   const os = deviceAt(osDisk, inventory);
   // One that is not touched need not be found.
-  const named = vars.installOs ? pinned(osDisk) : os && isWhole(os) ? idOf(os) : undefined;
+  const id = os && isWhole(os) ? idOf(os) : undefined;
+  const named = vars.installOs ? pinned(osDisk) : id && entryOf(id);
   const data = dataDisks.map((path): Fields => ({ ...pinned(path), use: "volumes" }));
   return [...(named ? [{ ...named, use: "os" }] : []), ...data];
 }

@@ -33,7 +33,7 @@ export function refuseMoved(
 }
 
 /** Whether a disk is called so; undefined where the name says nothing of the disk itself. */
-export function isDevice({ serial, wwn, byId }: Partial<DiskEntry>, device: BlockDevice): boolean | undefined {
+export function isDevice({ serial, wwn, byId }: Partial<DiskId>, device: BlockDevice): boolean | undefined {
   if (serial !== undefined) return serial === device.serial;
   if (wwn !== undefined) return plainWwn(wwn) === plainWwn(device.wwn);
   return byId === undefined ? undefined : device.links.includes(`${idFolder}${byId}`);
@@ -41,7 +41,7 @@ export function isDevice({ serial, wwn, byId }: Partial<DiskEntry>, device: Bloc
 
 const idFolder = "/dev/disk/by-id/";
 
-function wordsOf({ serial, wwn, byId = "" }: Partial<DiskEntry>): string {
+function wordsOf({ serial, wwn, byId = "" }: Partial<DiskId>): string {
   if (serial !== undefined) return `with the serial number ${serial}`;
   return wwn === undefined ? `with the link ${byId}` : `with the WWN ${wwn}`;
 }
