@@ -129,7 +129,8 @@ describe("a disk layout on a node", () => {
     const [one] = layout.disks as [Layout["disks"][number]];
     const { device: _, ...rest } = one;
     const twice = { ...layout, disks: [one, { ...rest, name: "data2", serial: "S1" }] };
-    const told = (wanted: Layout) => planLayout(node, wanted, inventoryOf([disk()])).refusals.map(({ message }) => message);
+    const told = (wanted: Layout) =>
+      planLayout(node, wanted, inventoryOf([disk()])).refusals.map(({ message }) => message);
     expect(told(twice)).to.deep.equal(["data1 and data2 are the same disk, /dev/sdb"]);
     expect(told({ ...layout, disks: [{ ...rest, serial: "S2" }] })).to.deep.equal([
       "data1: no disk has the serial number S2",
