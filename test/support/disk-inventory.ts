@@ -10,8 +10,16 @@ export function inventoryOf(devices: readonly Shown[], mode?: string): DiskInven
   const lists = { mounts: [], holders: [], links: [] };
   return {
     devices: devices.map(({ size = 1024, start = 0, ...device }) => ({
-      ...{ ...usual, pttype: "", ptuuid: "", partuuid: "", partlabel: "", ...lists },
-      ...{ path: `/dev/${device.name}`, size: size * MiB, start: start * MiB, ...device },
+      ...usual,
+      pttype: "",
+      ptuuid: "",
+      partuuid: "",
+      partlabel: "",
+      ...lists,
+      path: `/dev/${device.name}`,
+      size: size * MiB,
+      start: start * MiB,
+      ...device,
     })),
     ...(mode !== undefined && { mode }),
   };

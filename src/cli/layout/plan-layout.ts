@@ -155,7 +155,14 @@ function planDisk(
   const isThere = (index: number): boolean => isOurs && parts.some(({ partuuid }) => partuuid === guids[index]);
   return {
     plan: {
-      ...{ name: disk.name, device: path, id, model, serial, size, contents, holders },
+      name: disk.name,
+      device: path,
+      id,
+      model,
+      serial,
+      size,
+      contents,
+      holders,
       before: slicesBefore(device, isOurs ? guids : [], inventory),
       after: slicesAfter(size, disk.gpt.partitions, isThere),
       verdict: isOurs ? "ours" : contents.length > 0 ? "holds data" : "safe",

@@ -67,8 +67,21 @@ function readDevice(line: string, links: readonly (readonly string[])[]): BlockD
     line.split("\t");
   const [fstype = "", label = "", pttype = "", ptuuid = "", partuuid = "", partlabel = "", mounts, holders] = rest;
   return {
-    ...{ name, path, type, size: Number(size), start: Number(start), disk, serial, wwn, model },
-    ...{ fstype, label, pttype, ptuuid, partuuid, partlabel },
+    name,
+    path,
+    type,
+    size: Number(size),
+    start: Number(start),
+    disk,
+    serial,
+    wwn,
+    model,
+    fstype,
+    label,
+    pttype,
+    ptuuid,
+    partuuid,
+    partlabel,
     mounts: wordsOf(mounts).map(unescape).toSorted(),
     holders: wordsOf(holders),
     links: links.flatMap(([, link = "", target]) => (`/dev/${target ?? ""}` === path ? [link] : [])).toSorted(),

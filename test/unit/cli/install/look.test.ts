@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { lookAtCards, lookAtDisks } from "#cli/install/look.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
+import { inventoryOf } from "#support/disk-inventory.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 /** A host on which every command prints this. */
@@ -34,25 +35,19 @@ describe("what a machine shows of itself before it is deployed", () => {
     const line = (words: string): string =>
       ["device", ...words.split(" ").map((word) => (word === "-" ? "" : word.replaceAll("~", " ")))].join("\t");
     const text = [
-      line('sda /dev/sda disk 1024 0 - S1 0x5 A~"Disk" - - gpt id - - - dm-0'),
-      line("sda1 /dev/sda1 part 512 512 sda - - - ext4 a~b - - u data /mnt/a\\040b~[SWAP] -"),
+      line('sda /dev/sda disk 2097152 0 - S1 0x5 A~"Disk" - - gpt id - - - dm-0'),
+      line("sda1 /dev/sda1 part 1048576 1048576 sda - - - ext4 a~b - - u data /mnt/a\\040b~[SWAP] -"),
       "link /dev/disk/x sda",
       "end\n",
     ];
     const { devices } = await lookAtDisks(hostThatSays(text.join("\n")));
-    const none = { fstype: "", label: "", pttype: "", ptuuid: "", partuuid: "", partlabel: "" };
-    expect(devices).to.deep.equal([
-      {
-        ...{ name: "sda", path: "/dev/sda", type: "disk", size: 1024, start: 0, disk: "", serial: "S1", wwn: "0x5" },
-        ...{ ...none, model: 'A "Disk"', pttype: "gpt", ptuuid: "id" },
-        ...{ mounts: [], holders: ["dm-0"], links: ["/dev/disk/x"] },
-      },
-      {
-        ...{ name: "sda1", path: "/dev/sda1", type: "part", size: 512, start: 512, disk: "sda", serial: "", wwn: "" },
-        ...{ ...none, model: "", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" },
-        ...{ mounts: ["/mnt/a b", "[SWAP]"], holders: [], links: [] },
-      },
+    const disk = { serial: "S1", wwn: "0x5", model: 'A "Disk"', pttype: "gpt", ptuuid: "id", holders: ["dm-0"] };
+    const part = { type: "part", disk: "sda", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" };
+    const { devices: wanted } = inventoryOf([
+      { name: "sda", size: 2, ...disk, links: ["/dev/disk/x"] },
+      { name: "sda1", size: 1, start: 1, ...part, mounts: ["/mnt/a b", "[SWAP]"] },
     ]);
+    expect(devices).to.deep.equal(wanted);
   });
 
   it("lists network cards with their addresses", async () => {

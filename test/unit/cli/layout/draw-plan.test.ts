@@ -17,7 +17,11 @@ const node = { name: "n1", id: "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11", disks: []
 
 const disks: readonly Shown[] = [
   {
-    ...{ name: "nvme1n1", size: 953_869, serial: "S3Z8NB0K", model: "Fast Disk 1TB", pttype: "gpt" },
+    name: "nvme1n1",
+    size: 953_869,
+    serial: "S3Z8NB0K",
+    model: "Fast Disk 1TB",
+    pttype: "gpt",
     links: ["/dev/disk/by-id/nvme-Fast_Disk_S3Z8NB0K"],
   },
   { name: "nvme1n1p1", size: 512, type: "part", disk: "nvme1n1", start: 1, fstype: "vfat", partlabel: "EFI" },
