@@ -205,7 +205,7 @@ free=$(df -Pk "$above" | { read -r _; read -r _ _ _ free _; echo "$free"; })
     name: "disks",
     // The lab's disks are loops with a name of their own; other loops are files in use.
     test: sh`${wholeDisks}
-count=$({ whole_disks | grep -v '^loop'; ls -d /dev/disk/by-id/lab-* 2>/dev/null | grep -v -e '-part[0-9]*$'; } | wc -l)
+count=$({ whole_disks | grep -v '^loop'; find /dev/disk/by-id -name 'lab-*' ! -name '*-part[0-9]*' 2>/dev/null; } | wc -l)
 [ "$count" -ge ${min} ] || problem "$count, at least "${min}" are needed"`,
   }),
   command: (words) => ({
