@@ -1,7 +1,7 @@
 import { bastionHooks } from "./bastion-hooks.ts";
-import { wavesOf } from "./select.ts";
+import { wavesOf } from "./selection.ts";
 import { bringsOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
-import type { RolloutNode } from "./view.ts";
+import type { RolloutNode } from "./rollout-input.ts";
 
 export interface SshUpdate {
   readonly name: string;
