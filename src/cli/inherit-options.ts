@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 
 /**
  * Lets flags that stand before the subcommand count as if they stood after it: `kcore -s A get nodes -s B` asks A, then
@@ -13,11 +13,10 @@ export function inheritOptions(command: Command): void {
       // `--debug` is looked for in all words, whatever the command.
       if (above.getOptionValueSource(name) !== "cli" || name === "debug") continue;
       if (!command.options.some((own) => own.attributeName() === name))
-        throw new KcoreError({
-          code: "USAGE",
-          message: `${pathOf(command)} has no use for ${option.long ?? option.flags}`,
-          hint: `${pathOf(command)} --help`,
-        });
+        throw usageError(
+          `${pathOf(command)} has no use for ${option.long ?? option.flags}`,
+          `${pathOf(command)} --help`,
+        );
       const given: unknown = above.getOptionValue(name);
       const own: unknown = command.getOptionValueSource(name) === "cli" ? command.getOptionValue(name) : undefined;
       const value =

@@ -1,5 +1,5 @@
 import { Command, type CommanderError } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
 import { inheritOptions, pathOf } from "./inherit-options.ts";
@@ -61,8 +61,7 @@ function writeHelp(text: string): void {
 function asProblem(error: CommanderError, command: Command): Error {
   if (error.exitCode === 0) return new Finished();
   const path = pathOf(command);
-  if (error.code === "commander.help")
-    return new KcoreError({ code: "USAGE", message: `${path} needs a command`, hint: listOf(command) });
+  if (error.code === "commander.help") return usageError(`${path} needs a command`, listOf(command));
   const unknown = /unknown (?:command|option) '([^']*)'/.exec(error.message)?.[1];
   const candidates = unknown?.startsWith("-")
     ? command
@@ -70,11 +69,10 @@ function asProblem(error: CommanderError, command: Command): Error {
         .visibleOptions(command)
         .flatMap(({ long, short }) => [long, short].filter((name) => name !== undefined))
     : command.commands.map((sub) => sub.name());
-  return new KcoreError({
-    code: "USAGE",
-    message: `${path}: ${error.message.replace(/^error: /, "").replaceAll(/'([^']*)'/g, "“$1”")}`,
-    hint: (unknown && suggestHint(unknown, candidates)) ?? `${path} --help`,
-  });
+  return usageError(
+    `${path}: ${error.message.replace(/^error: /, "").replaceAll(/'([^']*)'/g, "“$1”")}`,
+    (unknown && suggestHint(unknown, candidates)) ?? `${path} --help`,
+  );
 }
 
 /** Help or the version was shown; nothing went wrong. */
@@ -82,11 +80,7 @@ export class Finished extends Error {}
 
 function unknownCommand(word: string): KcoreError {
   const names = commandTable.map(({ name }) => name);
-  return new KcoreError({
-    code: "USAGE",
-    message: `kcore has no command “${word}”`,
-    hint: suggestHint(word, names, `one of: ${names.join(", ")}`) ?? "",
-  });
+  return usageError(`kcore has no command “${word}”`, suggestHint(word, names, `one of: ${names.join(", ")}`));
 }
 
 function listOf(command: Command): string {

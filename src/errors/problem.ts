@@ -54,6 +54,11 @@ export class KcoreError extends Error {
   }
 }
 
+/** The error of a command line that cannot be carried out as it stands. */
+export function usageError(message: string, hint?: string): KcoreError {
+  return new KcoreError({ code: "USAGE", message, hint });
+}
+
 /** The problem's message with its place, on one line: for logs and tests; `cli` draws the full form. */
 export function formatProblem({ code, message, at }: Problem): string {
   const place = at ? `${at.file}:${at.line}:${at.column}  ` : "";

@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, usageError } from "#errors/problem.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { showAnswers, type AnswerStream } from "./answers.ts";
 import { drawFailures, drawGroups } from "./draw-answers.ts";
@@ -153,9 +153,8 @@ function forCi(text: string): string {
 /** Ad hoc commands never mean all nodes unless told so (S-25). */
 export function requireTarget({ on = [] }: RunFlags, name: string): void {
   if (on.length > 0) return;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `kcore ${name}: no nodes are named`,
-    hint: `kcore ${name} --on 'n1' …, or --on '*' for all; kcore roster list shows them`,
-  });
+  throw usageError(
+    `kcore ${name}: no nodes are named`,
+    `kcore ${name} --on 'n1' …, or --on '*' for all; kcore roster list shows them`,
+  );
 }

@@ -3,7 +3,7 @@ import { readFacts } from "#engine/facts/cache.ts";
 import { factCatalogue } from "#engine/facts/catalogue.ts";
 import { isFactPath } from "#engine/facts/paths.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -112,12 +112,7 @@ function show(nodes: readonly Gathered[], paths: readonly string[], { output }: 
 
 /** @throws KcoreError USAGE when there is nothing to compare with */
 function differ(nodes: readonly Gathered[], paths: readonly string[], { output }: FactsFlags): string {
-  if (nodes.length < 2)
-    throw new KcoreError({
-      code: "USAGE",
-      message: "--diff needs at least two nodes",
-      hint: "kcore facts --diff n1 n2",
-    });
+  if (nodes.length < 2) throw usageError("--diff needs at least two nodes", "kcore facts --diff n1 n2");
   const there = nodes.filter(({ facts: told }) => told !== undefined);
   for (const { node, outcome, problem } of nodes)
     if (outcome !== undefined) process.stderr.write(`${node}  ${problem?.message ?? outcome}\n`);

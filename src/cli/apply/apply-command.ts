@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, usageError } from "#errors/problem.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import { drawDifference, type Change } from "./change.ts";
@@ -153,9 +153,5 @@ function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }:
 
 function named(files: readonly string[] | undefined): readonly string[] {
   if (files !== undefined) return files;
-  throw new KcoreError({
-    code: "USAGE",
-    message: "no file of manifests is named",
-    hint: "-f FILE, or -f - for what comes in",
-  });
+  throw usageError("no file of manifests is named", "-f FILE, or -f - for what comes in");
 }

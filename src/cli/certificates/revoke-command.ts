@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { until } from "#base/units.ts";
 import type { CertificateView, Revocation } from "#api/schemas.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { nameOf } from "../node/change-nodes.ts";
 import { findNode } from "../node/find-node.ts";
 import { confirm } from "../terminal/confirm.ts";
@@ -45,11 +45,10 @@ replicates, also on connections that are open. The node needs a new key: kcore o
 async function revokeCert(positional: string | undefined, flags: RevokeFlags): Promise<void> {
   const { serial = positional, node, spki, reason = "", yes = false } = flags;
   if ([serial, node, spki].filter((given) => given !== undefined).length !== 1)
-    throw new KcoreError({
-      code: "USAGE",
-      message: "kcore revoke cert needs to know which: a serial number, --node NODE or --spki SHA256, one of them",
-      hint: "kcore get certificates",
-    });
+    throw usageError(
+      "kcore revoke cert needs to know which: a serial number, --node NODE or --spki SHA256, one of them",
+      "kcore get certificates",
+    );
   const cluster = await openCluster(flags);
   const { certificates } = await cluster.ask((client) => client.call("listCertificates", {}));
   const chosen = await choose(certificates, cluster, { serial, node, spki });
@@ -118,9 +117,5 @@ function hexOf(text: string): string {
     .replaceAll(":", "")
     .toLowerCase();
   if (/^[0-9a-f]{4,}$/.test(hex)) return hex;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `“${text}” is no number in hex`,
-    hint: "kcore get certificates -o wide",
-  });
+  throw usageError(`“${text}” is no number in hex`, "kcore get certificates -o wide");
 }

@@ -4,7 +4,7 @@ import type { Selection } from "#engine/orchestrate/check-project.ts";
 import { listOrchestrations, loadOrchestration, type Orchestration } from "#engine/orchestrate/load-orchestration.ts";
 import type { Folder } from "#engine/project/folders.ts";
 import type { States } from "#engine/states/open-states.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 
 /** What there is to choose from. */
 export interface Choice {
@@ -31,10 +31,10 @@ export function selectionOf(files: readonly string[], choice: Choice): Selection
 
 function nameIn(project: string, file: string): string {
   const name = relative(project, resolve(file));
-  if (!existsSync(file)) throw new KcoreError({ code: "USAGE", message: `there is no file ${file}` });
+  if (!existsSync(file)) throw usageError(`there is no file ${file}`);
   if (name !== "" && !name.startsWith("../")) return name;
   const hint = "without names, all of the project is checked; --project DIR names another one";
-  throw new KcoreError({ code: "USAGE", message: `${file} is no file of the project ${project}`, hint });
+  throw usageError(`${file} is no file of the project ${project}`, hint);
 }
 
 function addIncluding(wanted: Set<string>, states: States): void {

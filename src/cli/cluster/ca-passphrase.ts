@@ -1,4 +1,4 @@
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { askedAgain, threeTries } from "#errors/three-tries.ts";
 import { leave } from "../terminal/confirm.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
@@ -26,7 +26,7 @@ export async function newCaPassphrase(file: string | undefined): Promise<string>
   if (given !== undefined) return given;
   const first = await ask("New passphrase of the CA's keys");
   if ((await ask("Once more")) === first) return first;
-  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
+  throw usageError("the two passphrases differ", "try again");
 }
 
 async function ask(text: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
@@ -44,11 +44,10 @@ async function createTheCluster({
 }: ClusterFlags): Promise<void> {
   const place = ownProject(project, (found) => ({ found, named: clusterOf(found) }));
   if (place?.named !== undefined && place.named !== context)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,
-      hint: `change cluster: in ${projectFile}, or make another project: kcore init DIR --context ${context}`,
-    });
+    throw usageError(
+      `${join(place.found, projectFile)} says that this project is of the cluster “${place.named}”`,
+      `change cluster: in ${projectFile}, or make another project: kcore init DIR --context ${context}`,
+    );
   const created = await makeCluster({
     context,
     controllers: controller,

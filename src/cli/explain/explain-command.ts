@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { registry } from "#engine/modules/registry.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
@@ -53,16 +53,14 @@ function find(known: readonly Explained[], word: string): Explained {
   const wanted = word.replaceAll(/[[\]]/g, "").toUpperCase();
   const found = known.find(({ code }) => code === wanted);
   if (found) return found;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `there is no code “${word}”`,
-    hint:
-      suggestHint(
-        wanted,
-        known.map(({ code }) => code),
-        "kcore explain lists them; --search TEXT finds them by their text",
-      ) ?? "",
-  });
+  throw usageError(
+    `there is no code “${word}”`,
+    suggestHint(
+      wanted,
+      known.map(({ code }) => code),
+      "kcore explain lists them; --search TEXT finds them by their text",
+    ),
+  );
 }
 
 async function show(codes: readonly Explained[], { output }: Flags): Promise<void> {

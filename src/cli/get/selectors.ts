@@ -1,5 +1,5 @@
 import type { NodeView } from "#api/schemas.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 
 /** Flags that choose among nodes. */
 export interface SelectorFlags {
@@ -26,11 +26,7 @@ function testOf(term: string): Test {
   const [, not, key = "", operator, value = ""] =
     /^\s*(!)?([A-Za-z0-9][A-Za-z0-9._/-]*)\s*(?:(==?|!=)\s*([^\s=!]*))?\s*$/.exec(term) ?? [];
   if (key === "" || (not !== undefined && operator !== undefined))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `“${term}” is no label selector`,
-      hint: "key=value, key!=value, key or !key; several with commas",
-    });
+    throw usageError(`“${term}” is no label selector`, "key=value, key!=value, key or !key; several with commas");
   if (operator === undefined) return (labels) => Object.hasOwn(labels, key) === (not === undefined);
   const isWanted = operator !== "!=";
   return (labels) => ((Object.hasOwn(labels, key) ? labels[key] : undefined) === value) === isWanted;

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { run } from "#base/process.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { requireRoot } from "#lab/prepare-host.ts";
 import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSpec } from "#lab/lab.ts";
 import { suggestHint } from "#errors/suggest.ts";
@@ -178,11 +178,7 @@ function specsOf(n: number | undefined, flags: UpFlags): NodeSpec[] {
   const { busybox = 0, vm = 0, live = false, tpm = false, with: extra, disks, root } = flags;
   const about = live ? "--live" : tpm ? "--tpm" : extra === undefined ? undefined : `--with ${extra}`;
   if (about !== undefined && vm === 0)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${about} is about virtual machines, and none was asked for`,
-      hint: `kcore lab up --vm ${about}`,
-    });
+    throw usageError(`${about} is about virtual machines, and none was asked for`, `kcore lab up --vm ${about}`);
   const sizes = disks.split(/[\s,]+/).filter((size) => size !== "");
   const rest = { disks: sizes, ...(root === undefined ? {} : { root }) };
   const names = (letter: string, total: number): string[] =>
@@ -206,11 +202,10 @@ function diskOf({ name, disks }: LabNode, serial: string): number {
   const index = disks.findIndex((disk) => disk.serial === serial);
   if (index >= 0) return index;
   const serials = disks.map((disk) => disk.serial);
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${name} has no disk “${serial}”`,
-    hint: suggestHint(serial, serials, `there are: ${serials.join(", ")}`) ?? `kcore lab disks ${name}`,
-  });
+  throw usageError(
+    `${name} has no disk “${serial}”`,
+    suggestHint(serial, serials, `there are: ${serials.join(", ")}`) ?? `kcore lab disks ${name}`,
+  );
 }
 
 function count(text: string): number {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { pathOf } from "../inherit-options.ts";
 import { writeAskedInto } from "../project/write-asked.ts";
@@ -47,11 +47,10 @@ function find(program: Command, words: readonly string[]): Command {
     const inner = found.commands.find((one) => one.name() === word || one.aliases().includes(word));
     if (inner === undefined) {
       const names = found.commands.map((one) => one.name());
-      throw new KcoreError({
-        code: "USAGE",
-        message: `${pathOf(found)} has no command “${word}”`,
-        hint: suggestHint(word, names, names.length === 0 ? "it has none" : `one of: ${names.join(", ")}`) ?? "",
-      });
+      throw usageError(
+        `${pathOf(found)} has no command “${word}”`,
+        suggestHint(word, names, names.length === 0 ? "it has none" : `one of: ${names.join(", ")}`),
+      );
     }
     found = inner;
   }

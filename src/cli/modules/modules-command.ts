@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { actionNames, findAction } from "#actions/registry.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import { knownModules, type KnownModules } from "./known-modules.ts";
@@ -44,19 +44,13 @@ Examples:
 
 async function run(name: string | undefined, { project, output, search, examples }: Flags): Promise<void> {
   if (name !== undefined && search !== undefined)
-    throw new KcoreError({
-      code: "USAGE",
-      message: "a module is either named or searched for",
-      hint: `kcore modules ${name}, or kcore modules --search ${search.join(" ")}`,
-    });
+    throw usageError(
+      "a module is either named or searched for",
+      `kcore modules ${name}, or kcore modules --search ${search.join(" ")}`,
+    );
   const known = knownModules(projectIfAny(project));
   if (name !== undefined) return examples ? showExamples(known, name, output) : showModule(known, name, output);
-  if (examples)
-    throw new KcoreError({
-      code: "USAGE",
-      message: "--examples are of one module",
-      hint: "kcore modules file.managed --examples",
-    });
+  if (examples) throw usageError("--examples are of one module", "kcore modules file.managed --examples");
   return search === undefined ? list(known, output) : find(known, search, output);
 }
 

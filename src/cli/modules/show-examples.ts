@@ -1,5 +1,5 @@
 import { actionNames } from "#actions/registry.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -18,15 +18,13 @@ interface Example {
 /** Prints the steps that are known of one module, ready for a state. @throws KcoreError USAGE */
 export async function showExamples(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   if (actionNames.includes(name))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${name} is an action of orchestrations; --examples are of modules`,
-      hint: `kcore modules ${name} has its arguments, docs/orchestrations.md a stage with it`,
-    });
+    throw usageError(
+      `${name} is an action of orchestrations; --examples are of modules`,
+      `kcore modules ${name} has its arguments, docs/orchestrations.md a stage with it`,
+    );
   if ((await known.load(name)) === undefined) throw await unknownModule(known, name);
   const own = known.example(name);
-  if (own === undefined)
-    throw new KcoreError({ code: "USAGE", message: `${name} has no example`, hint: `kcore modules ${name}` });
+  if (own === undefined) throw usageError(`${name} has no example`, `kcore modules ${name}`);
   const [first] = Object.values(plainOf(parseSource(name, own)) as Record<string, unknown>);
   const all: readonly Example[] = [{ args: first }, ...(collectedExamples(name)?.tried ?? [])];
   if (output === "json") {

@@ -1,7 +1,7 @@
 import { actionNames, findAction } from "#actions/registry.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { argumentsOf, type Argument } from "./arguments.ts";
 import type { KnownModules } from "./known-modules.ts";
@@ -67,7 +67,7 @@ function rowsOf({ name, type, required, description, ...rest }: Argument, depth:
 /** The error for a name that no module has. */
 export async function unknownModule(known: KnownModules, name: string): Promise<KcoreError> {
   const hint = await hintFor(known, name);
-  return new KcoreError({ code: "USAGE", message: `there is no module “${name}”`, hint });
+  return usageError(`there is no module “${name}”`, hint);
 }
 
 /** The name that was meant, or what does here what has that name elsewhere. */

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -23,11 +23,10 @@ export function testCommand(): Command {
       const folder = findProject(project);
       const own = ownModulesOf(folder);
       if (!own.names.includes(name))
-        throw new KcoreError({
-          code: "USAGE",
-          message: `the project has no module “${name}”`,
-          hint: suggestHint(name, own.names, "a module is a file of its own: modules/site.motd.yaml") ?? "",
-        });
+        throw usageError(
+          `the project has no module “${name}”`,
+          suggestHint(name, own.names, "a module is a file of its own: modules/site.motd.yaml"),
+        );
       const { example } = own.load(name);
       if (example === undefined)
         throw new KcoreError({

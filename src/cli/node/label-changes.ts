@@ -1,6 +1,6 @@
 import type { Taint } from "#api/schemas.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 
 const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;
@@ -67,5 +67,5 @@ function checkOnce(keys: readonly string[], words: readonly string[]): void {
 }
 
 function usage(message: string, hint: string): KcoreError {
-  return new KcoreError({ code: "USAGE", message, hint });
+  return usageError(message, hint);
 }

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect, type CommonFlags } from "../options.ts";
 import { readParams, readSets } from "../watch/param-options.ts";
 import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
@@ -92,5 +92,5 @@ function refuseUpdateFlags(name: string, { filename, bundle, rollback }: Orchest
       : filename === undefined
         ? ["no file with an update is named", "kcore orchestrate update -f rollout.yaml"]
         : ["the manifest says which nodes, and how", "leave out target, --on, --set, --params and --skip-health"];
-  throw new KcoreError({ code: "USAGE", message, hint });
+  throw usageError(message, hint);
 }

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { Command } from "commander";
-import { KcoreError, type Problem } from "#errors/problem.ts";
+import { KcoreError, type Problem, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { packsFolder } from "#engine/project/folders.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
@@ -65,17 +65,15 @@ async function addPack(
 
 function refuseWhatIsThere(project: string, name: string): void {
   if (readPins(project)[name] !== undefined)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `the project has a pack “${name}” already`,
-      hint: `kcore pack update ${name}, or kcore pack remove ${name} first`,
-    });
+    throw usageError(
+      `the project has a pack “${name}” already`,
+      `kcore pack update ${name}, or kcore pack remove ${name} first`,
+    );
   if (existsSync(join(project, packsFolder, name)))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `packs/${name} is there already, and pinned nowhere`,
-      hint: "what lies there would be lost: move it away first",
-    });
+    throw usageError(
+      `packs/${name} is there already, and pinned nowhere`,
+      "what lies there would be lost: move it away first",
+    );
 }
 
 async function updatePacks(
@@ -133,7 +131,7 @@ function choose(pins: Pins, names: readonly string[]): Pins {
       const pin = pins[name];
       if (pin !== undefined) return [name, pin];
       const hint = suggestHint(name, all, all.length === 0 ? "it has none" : `there are: ${all.join(", ")}`) ?? "";
-      throw new KcoreError({ code: "USAGE", message: `the project has no pack “${name}”`, hint });
+      throw usageError(`the project has no pack “${name}”`, hint);
     }),
   );
 }

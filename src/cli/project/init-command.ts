@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { Command } from "commander";
 import { defined } from "#optional/defined.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { projectFile } from "./project-cluster.ts";
 import { createFile } from "#base/file.ts";
@@ -63,20 +63,16 @@ async function initProject(
 function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
   const folders = ["roster", "orchestrate"].filter((name) => existsSync(join(project, name)));
   if (folders.length > 0)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${project} is a kcore project already: it holds ${folders.join("/ and ")}/`,
-    });
+    throw usageError(`${project} is a kcore project already: it holds ${folders.join("/ and ")}/`);
   const there = [...files.keys()].filter(
     (path) => existsSync(join(project, path)) && !isIgnoreOfOurs(path, join(project, path)),
   );
   if (there.length === 0) return;
   const isIgnore = there.length === 1 && there[0] === ".gitignore";
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${project} holds ${there.join(", ")} already, and nothing is written over`,
-    hint: isIgnore ? "put the line .kcore/ into .gitignore, then again" : "choose another folder, or move them away",
-  });
+  throw usageError(
+    `${project} holds ${there.join(", ")} already, and nothing is written over`,
+    isIgnore ? "put the line .kcore/ into .gitignore, then again" : "choose another folder, or move them away",
+  );
 }
 
 /** A .gitignore that keeps out what kcore writes is in order as it is. */

@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { sourceOf } from "#engine/roster/sources.ts";
 import { rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
@@ -26,11 +26,7 @@ export async function editRosterFile(project: string, file: string, edit: (text:
 export function namedFile(given: string): string {
   const name = given.replace(/^roster\//, "");
   if (/^[^./][^/]*\.ya?ml$/.test(name)) return `roster/${name}`;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${given} cannot be a roster file`,
-    hint: "a name that ends in .yaml; it lies in roster/",
-  });
+  throw usageError(`${given} cannot be a roster file`, "a name that ends in .yaml; it lies in roster/");
 }
 
 /** The file that a new node goes into when none is named: the only one there is. @throws KcoreError USAGE */
@@ -38,10 +34,8 @@ export function onlyFile(project: string): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [first] = names;
   if (names.length === 1 && first !== undefined) return `roster/${first}`;
-  throw new KcoreError({
-    code: "USAGE",
-    message:
-      names.length === 0 ? "roster/ holds no file to add to" : `roster/ holds several files: ${names.join(", ")}`,
-    hint: names.length === 0 ? "echo 'nodes: {}' > roster/nodes.yaml" : `name one with --file ${names[0]}`,
-  });
+  throw usageError(
+    names.length === 0 ? "roster/ holds no file to add to" : `roster/ holds several files: ${names.join(", ")}`,
+    names.length === 0 ? "echo 'nodes: {}' > roster/nodes.yaml" : `name one with --file ${names[0]}`,
+  );
 }

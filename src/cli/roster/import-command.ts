@@ -10,7 +10,7 @@ import { askAnsible, askSsh, readText } from "#engine/roster/import/programs.ts"
 import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { visible } from "#errors/draw.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
@@ -133,11 +133,10 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
       message: "there is no node to import",
     });
   if (rosterFileNames(root).includes(basename(file)))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `${file} is there already, and an import writes over nothing`,
-      hint: "name another one: --file NAME.yaml",
-    });
+    throw usageError(
+      `${file} is there already, and an import writes over nothing`,
+      "name another one: --file NAME.yaml",
+    );
   ownRoster(root, { instead: { file, text } });
   await makeFolder(join(root, "roster"));
   await createFile(join(root, file), text, { mode: 0o644 }).catch((cause: unknown) => {

@@ -8,7 +8,7 @@ import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { sourceOf, type SourceOptions } from "#engine/roster/sources.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { defined } from "#optional/defined.ts";
 import {
@@ -169,12 +169,7 @@ function noRole(names: readonly string[]): string {
 
 async function add(name: string, given: string | undefined, flags: AddFlags): Promise<void> {
   const address = given ?? flags.address;
-  if (address === undefined)
-    throw new KcoreError({
-      code: "USAGE",
-      message: `the address of ${name} is missing`,
-      hint: `kcore roster add ${name} ADDRESS`,
-    });
+  if (address === undefined) throw usageError(`the address of ${name} is missing`, `kcore roster add ${name} ADDRESS`);
   const root = findProject(flags.project);
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
   // What is wrong already is told at its place, and not mixed with what the new node would bring.
@@ -233,7 +228,7 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
     (label ?? []).map((pair): [string, string] => {
       const equals = pair.indexOf("=");
       if (equals > 0) return [pair.slice(0, equals), pair.slice(equals + 1)];
-      throw new KcoreError({ code: "USAGE", message: `--label ${pair} names no value`, hint: "--label key=value" });
+      throw usageError(`--label ${pair} names no value`, "--label key=value");
     }),
   );
   return {

@@ -6,7 +6,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { drawProblems } from "#errors/draw.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { leave } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
@@ -53,8 +53,7 @@ Examples:
 
 async function trust(target: string, { project, deployKey, passwordFile, ...flags }: TrustFlags): Promise<void> {
   const key = deployKey === undefined ? undefined : readPublicKey(deployKey);
-  if (passwordFile !== undefined && key === undefined)
-    throw new KcoreError({ code: "USAGE", message: "--password-file is for --deploy-key FILE.pub" });
+  if (passwordFile !== undefined && key === undefined) throw usageError("--password-file is for --deploy-key FILE.pub");
   const root = findProject(project);
   const roster = ownRoster(root);
   const agentSocket = process.env["SSH_AUTH_SOCK"];

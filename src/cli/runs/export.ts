@@ -5,7 +5,7 @@ import { finished, pipeline } from "node:stream/promises";
 import { Writable, type Readable } from "node:stream";
 import { run } from "#base/process.ts";
 import { formatEvent } from "#engine/events/recording.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { findProject } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { drawReport } from "./write-reports.ts";
@@ -17,7 +17,7 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
   const run = await readRun(findProject(project), id);
   const chosen = format ?? formatOf(file);
   if (chosen === "tar" && file === undefined && process.stdout.isTTY)
-    throw new KcoreError({ code: "USAGE", message: "an archive is no text for a terminal", hint: "--file run.tar.gz" });
+    throw usageError("an archive is no text for a terminal", "--file run.tar.gz");
   // Whoever may not read the record may not read what is made of it (S-4).
   const out = file === undefined ? process.stdout : await openFile(file);
   if (chosen === "tar") await packInto(run, out);
@@ -51,11 +51,7 @@ function formatOf(file: string | undefined): ExportFormat {
   const extension = /\.[a-z]+$/.exec(file)?.[0] ?? "";
   if (/\.(tar\.gz|tgz)$/.test(file)) return "tar";
   if (Object.hasOwn(known, extension)) return known[extension as keyof typeof known];
-  throw new KcoreError({
-    code: "USAGE",
-    message: `the name “${file}” does not tell a format`,
-    hint: `--format ${exportFormats.join("|")}`,
-  });
+  throw usageError(`the name “${file}” does not tell a format`, `--format ${exportFormats.join("|")}`);
 }
 
 async function textOf(run: KnownRun, format: Exclude<ExportFormat, "tar">): Promise<string> {
@@ -103,6 +99,5 @@ async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promi
   const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
   const read = (stdout: Readable): Promise<void> => pipeline(stdout, out, { end: false });
   const { code } = await run(["tar", ...words], { read, inherit: "stderr" });
-  if (code !== 0)
-    throw new KcoreError({ code: "USAGE", message: `tar ended with exit code ${code}`, hint: "--format ndjson" });
+  if (code !== 0) throw usageError(`tar ended with exit code ${code}`, "--format ndjson");
 }

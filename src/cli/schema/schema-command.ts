@@ -1,5 +1,5 @@
 import { Argument, Command } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { writeAsked, writeAskedInto } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
@@ -33,11 +33,10 @@ Examples:
 async function run(kind: SchemaKind | undefined, { out }: Flags): Promise<void> {
   if (kind === undefined) {
     if (out === undefined)
-      throw new KcoreError({
-        code: "USAGE",
-        message: "which schema is wanted, or where all of them go, is missing",
-        hint: `kcore schema ${schemaKinds.join("|")}, or kcore schema --out FOLDER`,
-      });
+      throw usageError(
+        "which schema is wanted, or where all of them go, is missing",
+        `kcore schema ${schemaKinds.join("|")}, or kcore schema --out FOLDER`,
+      );
     const files = schemaKinds.map(async (one) => [`${one}.schema.json`, await textOf(one)] as const);
     const paths = await writeAskedInto(out, await Promise.all(files));
     process.stdout.write(`${paths.join("\n")}\n`);

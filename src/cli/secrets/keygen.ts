@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import { dirname } from "node:path";
 import { identityFile } from "#engine/sealed/identities.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { createFile } from "#base/file.ts";
 import { unwritten } from "../project/write-asked.ts";
@@ -60,5 +60,5 @@ async function newPassphrase(): Promise<string> {
       hint: "run it in a terminal, or without --passphrase",
     });
   if ((await askSecret("Once more")) === first) return first;
-  throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "try again" });
+  throw usageError("the two passphrases differ", "try again");
 }

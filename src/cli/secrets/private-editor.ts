@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { run } from "#base/process.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, usageError } from "#errors/problem.ts";
 
 /** f_type of a file system that is in memory alone (statfs(2), TMPFS_MAGIC). */
 const TMPFS = 0x0102_1994;
@@ -59,11 +59,10 @@ async function runEditor(file: string, signal: AbortSignal): Promise<void> {
   const words = ["/bin/sh", "-c", `${visual || editor || "vi"} "$1"`, "sh", file];
   const ended = await run(words, { inherit: "terminal", signal, graceMs: 5_000 });
   if (ended.code === 0) return;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `the editor ended with ${ended.signal ?? ended.code}; nothing was changed`,
-    hint: "EDITOR names the editor",
-  });
+  throw usageError(
+    `the editor ended with ${ended.signal ?? ended.code}; nothing was changed`,
+    "EDITOR names the editor",
+  );
 }
 
 /** A folder of a file system that is in memory alone, so that no disk ever has what is edited; else the usual one, saying so. */

@@ -10,7 +10,7 @@ import type { RosterText } from "#engine/roster/roster-files.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { replaceFile } from "#base/file.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -41,11 +41,10 @@ export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): st
   const path = existsSync(resolve(file)) ? resolve(file) : resolve(root, file);
   const name = relative(root, path);
   if (name !== "" && !name.startsWith("..") && /\.(ya?ml|json)$/.test(name)) return name;
-  throw new KcoreError({
-    code: "USAGE",
-    message: `${file} is no YAML or JSON file of the project ${root}`,
-    hint: "a file in roster/, states/ or orchestrate/, or one for --params",
-  });
+  throw usageError(
+    `${file} is no YAML or JSON file of the project ${root}`,
+    "a file in roster/, states/ or orchestrate/, or one for --params",
+  );
 }
 
 /** The tree of a file of the project. @throws KcoreError */

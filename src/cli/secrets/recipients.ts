@@ -4,7 +4,7 @@ import { removeEntry, setValue } from "#engine/roster/edit-value.ts";
 import { identityFile, readIdentities } from "#engine/sealed/identities.ts";
 import { RECIPIENTS, recipientsIn } from "#engine/sealed/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { askSecret } from "./ask.ts";
@@ -28,11 +28,10 @@ export async function addRecipient(
 ): Promise<void> {
   const project = projectSecrets(given);
   if (!/^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$/.test(name))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `“${name}” cannot name a recipient`,
-      hint: "letters, digits, “.”, “_”, “@” and “-”: alice, ci, ops@example.org",
-    });
+    throw usageError(
+      `“${name}” cannot name a recipient`,
+      "letters, digits, “.”, “_”, “@” and “-”: alice, ci, ops@example.org",
+    );
   const before = await project.recipients();
   if (before.some((one) => one.name === name))
     throw new KcoreError({

@@ -7,7 +7,7 @@ import { someRecipients } from "#engine/sealed/recipients.ts";
 import { sealFor } from "#engine/sealed/seal.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { askSecret } from "./ask.ts";
@@ -37,7 +37,7 @@ async function valueFrom(file: string | undefined, question: string): Promise<Ui
   const value = await readValue(file, question);
   const text = new TextDecoder("utf-8", { fatal: false }).decode(value);
   const refuse = (why: string): never => {
-    throw new KcoreError({ code: "USAGE", message: `the value ${why}; nothing was changed` });
+    throw usageError(`the value ${why}; nothing was changed`);
   };
   if (text.replace(/\r?\n$/, "") === "") refuse("is empty");
   if (text.includes("\0")) refuse("holds a NUL byte");

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import type { PlainOptions } from "#tui/plain.ts";
 
 /** The views that a user can ask for. */
@@ -45,11 +45,7 @@ export function chooseView(given: ViewName | undefined, around: Surroundings = h
   if (given === "plain" || given === "json") return given;
   const canDraw = canDrawOn(around);
   if (given === "ink" && !canDraw)
-    throw new KcoreError({
-      code: "USAGE",
-      message: "the live view needs a terminal for both input and output",
-      hint: "--output plain",
-    });
+    throw usageError("the live view needs a terminal for both input and output", "--output plain");
   return given ?? (canDraw && isWatched(around) ? "ink" : "plain");
 }
 

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { findProject } from "../project/find-project.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
@@ -32,14 +32,12 @@ It only looks: nothing in the cluster is changed by it. Without a terminal: --on
 }
 
 async function showTop({ once = false, output, ...flags }: Flags): Promise<void> {
-  if (output !== undefined && !once)
-    throw new KcoreError({ code: "USAGE", message: "--output needs --once", hint: "kcore top --once -o json" });
+  if (output !== undefined && !once) throw usageError("--output needs --once", "kcore top --once -o json");
   if (!once && !canDrawOn())
-    throw new KcoreError({
-      code: "USAGE",
-      message: "kcore top needs a terminal for both input and output",
-      hint: "kcore get nodes -w follows the nodes in lines; kcore top --once prints what stands now",
-    });
+    throw usageError(
+      "kcore top needs a terminal for both input and output",
+      "kcore get nodes -w follows the nodes in lines; kcore top --once prints what stands now",
+    );
   const cluster = await openCluster(flags);
   await (once ? printOnce(cluster, output ?? "table") : watchFleet(cluster, projectIfAny(flags.project)));
 }

@@ -1,6 +1,6 @@
 import { Option } from "commander";
 import { grantPattern } from "#engine/session/own-grants.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { collect } from "../options.ts";
 
 /** `--grant`, of each command that may wipe a disk. */
@@ -15,9 +15,8 @@ export function grantOption(): Option {
 function grantIn(given: string): string {
   if (grantPattern.test(given)) return given;
   const name = given.split(/[:@]/)[0] || "S3Z8NB0K";
-  throw new KcoreError({
-    code: "USAGE",
-    message: `--grant ${given} names no contents that may go, and so grants nothing`,
-    hint: `--grant ${name}:9f2c…, as the refusal of a dry run prints it: the disk, and 16 hex digits of what it holds`,
-  });
+  throw usageError(
+    `--grant ${given} names no contents that may go, and so grants nothing`,
+    `--grant ${name}:9f2c…, as the refusal of a dry run prints it: the disk, and 16 hex digits of what it holds`,
+  );
 }

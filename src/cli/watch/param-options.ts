@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import type { ParamDeclarations } from "#engine/params/declare-params.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
 /** Declared parameters as data. */
@@ -32,7 +32,7 @@ export function readSets(pairs: readonly string[]): Record<string, string> {
     pairs.map((pair) => {
       const equals = pair.indexOf("=");
       if (equals > 0) return [pair.slice(0, equals), pair.slice(equals + 1)];
-      throw new KcoreError({ code: "USAGE", message: `--set ${pair} names no value`, hint: "--set name=value" });
+      throw usageError(`--set ${pair} names no value`, "--set name=value");
     }),
   );
 }

@@ -2,7 +2,7 @@ import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
 import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, usageError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
@@ -25,11 +25,10 @@ export async function startRun(
   const project = findProject(flags.project);
   const { detach = false, report = [], failOnChange = false } = flags;
   if (failOnChange && (!request.dryRun || detach))
-    throw new KcoreError({
-      code: "USAGE",
-      message: `--fail-on-change tells what a dry run ended with${detach ? ", and with --detach nobody waits for that" : ""}`,
-      hint: detach ? "leave --detach out" : "--dry-run --fail-on-change",
-    });
+    throw usageError(
+      `--fail-on-change tells what a dry run ended with${detach ? ", and with --detach nobody waits for that" : ""}`,
+      detach ? "leave --detach out" : "--dry-run --fail-on-change",
+    );
   if (flags.refreshFacts) {
     const { refreshFacts } = await import("../adhoc/run-here.ts");
     return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { once } from "node:events";
 import { Command, InvalidArgumentError } from "commander";
 import { formatEndpoint } from "#api/endpoint.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, usageError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, addResultOption, collect, type ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -101,7 +101,7 @@ async function clusterIfAny(flags: Omit<Flags, "output">): Promise<Cluster | und
 
 function refuseMixed({ listen, port, name, tlsCert, tlsKey }: Omit<Flags, "output">): void {
   const refuse = (message: string, hint: string): never => {
-    throw new KcoreError({ code: "USAGE", message, hint });
+    throw usageError(message, hint);
   };
   if (listen !== undefined && port !== undefined)
     refuse("--listen has its port in itself", `--listen ${formatEndpoint({ host: listen.host, port })}`);
