@@ -259,7 +259,7 @@ async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
   const age = `export const { ${ageExports.join(", ")} } = await kcore.run("age");`;
   const kubernetes = `export const { openAccess } = await kcore.run("kubernetes");`;
-  const views = `export const { openLiveView, openFleet } = await kcore.run("views");`;
+  const views = `export const { openLiveView, openFleetScreen } = await kcore.run("views");`;
   await build({
     ...shared,
     outfile: file,
@@ -316,8 +316,8 @@ try {
   await buildProgram(
     "views",
     `import { openLiveView } from "./src/cli/watch/live-view.ts";
-import { openFleet } from "./src/cli/top/open-fleet.ts";
-kcore.give({ openLiveView, openFleet });`,
+import { openFleetScreen } from "./src/cli/top/open-fleet.ts";
+kcore.give({ openLiveView, openFleetScreen });`,
   );
   await buildProgram(
     "age",

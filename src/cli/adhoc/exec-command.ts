@@ -11,7 +11,7 @@ import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts
 import { startRun } from "../watch/start-run.ts";
 import { openLines, type Watched } from "../watch/watch-run.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { printJson } from "../terminal/print-json.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface ExecFlags extends RunFlags {
   readonly shell?: boolean;
@@ -71,7 +71,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
     case "json": {
       const steps = collectSteps();
       const { exitCode, model } = await run(flags, request, steps.take);
-      process.stdout.write(`${printJson(steps.results(model), 2)}\n`);
+      printResult(steps.results(model), "json");
       process.exitCode = exitCode;
       return;
     }

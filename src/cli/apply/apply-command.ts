@@ -6,11 +6,11 @@ import { drawDifference, type Change } from "./change.ts";
 import type { ApplyFlags } from "./apply-flags.ts";
 import { planManifest, titleOf } from "./plan-manifest.ts";
 import { readFiles } from "./read-files.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { grantOption } from "../watch/grant-option.ts";
 import { addClusterOptions, addResultOption, caPassphrase, collect } from "../options.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {
   readonly filename?: readonly string[];
@@ -94,7 +94,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
       break;
     }
   } finally {
-    if (output !== "table") process.stdout.write(formatResult(lines, output, () => ""));
+    if (output !== "table") printResult(lines, output);
   }
 }
 
@@ -123,7 +123,7 @@ async function diff({ filename, output, ...flags }: Flags): Promise<void> {
   for (const manifest of await readFiles(named(filename)))
     planned.push([manifest, await planManifest(manifest, { ...flags, result: output })]);
   const lines = planned.map(([manifest, change]) => lineOf(manifest, change, "pending"));
-  process.stdout.write(formatResult(lines, output, () => planned.map(([one, change]) => draw(one, change)).join("")));
+  printResult(lines, output, () => planned.map(([one, change]) => draw(one, change)).join(""));
   if (planned.some(([, { differences, outcome }]) => differences.length > 0 || outcome === "refused"))
     process.exitCode = exitCodes.failed;
 }

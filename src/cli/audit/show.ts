@@ -3,9 +3,9 @@ import { parseEntry, type Entry } from "#audit/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends TrailFlags {
   readonly output: ResultFormat;
@@ -50,7 +50,7 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
       last.length === 0
         ? `no key was last written by ${origin}\n`
         : drawTable(written, last, { wide, now: Date.now() });
-    return void process.stdout.write(formatResult(last, output, drawn));
+    return void printResult(last, output, drawn);
   }
   const shown: Shown[] = [];
   for (const trail of await findTrails(flags)) {
@@ -59,7 +59,7 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
   const newest = shown.toSorted((a, b) => a.at - b.at).slice(-limit);
   const draw = (wide: boolean): string =>
     newest.length === 0 ? "no entry yet\n" : drawTable(columns, newest, { wide, now: Date.now() });
-  process.stdout.write(formatResult(newest, output, draw));
+  printResult(newest, output, draw);
 }
 
 async function entriesOf({ name, lines }: KnownTrail, begin: number, limit: number): Promise<readonly Entry[]> {

@@ -4,10 +4,10 @@ import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { ResultFormat } from "../options.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { noteHeads, openNotedHeads } from "./noted-heads.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface VerifyFlags extends TrailFlags {
   readonly output: ResultFormat;
@@ -39,7 +39,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
     if (finding.state === "whole" && finding.head) heads.set(trail.id, finding.head);
   }
   if (heads.size > 0) await noteHeads(noted, heads);
-  process.stdout.write(formatResult(findings, output, () => draw(findings)));
+  printResult(findings, output, () => draw(findings));
   if (findings.some(({ state }) => state === "damaged" || state === "unreadable")) process.exitCode = exitCodes.failed;
 }
 

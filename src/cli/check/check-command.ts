@@ -15,10 +15,10 @@ import { ownModulesOf } from "../modules/known-modules.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/changed-packs.ts";
 import { findProject } from "../project/find-project.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { githubLine } from "./github.ts";
 import { gitlabReport } from "./gitlab.ts";
 import { selectionOf } from "./selection.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends CommonFlags {
   readonly on?: string;
@@ -95,7 +95,7 @@ function print(
 ): void {
   for (const source of checked.unasked)
     process.stderr.write(`${source} has never answered, and check does not ask it: kcore roster check does\n`);
-  if (output === "json") process.stdout.write(`${printJson(checked, 2)}\n`);
+  if (output === "json") printResult(checked, "json");
   else if (output === "github") {
     const workspace = process.env["GITHUB_WORKSPACE"] ?? process.cwd();
     for (const problem of checked.problems) process.stdout.write(`${githubLine(problem, project, workspace)}\n`);

@@ -9,11 +9,11 @@ import { loadContext } from "#pki/contexts.ts";
 import { replaceFile } from "#base/file.ts";
 import { inTheWay } from "../controller/controller-changes.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "./context-home.ts";
 import { currentOf } from "./create-command.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface BackupFlags extends CommonFlags {
   readonly passphraseFile?: string;
@@ -81,13 +81,11 @@ async function backup(file: string, { context, passphraseFile, output }: BackupF
   });
   await noteBackup(present.folder);
   const { name } = present;
-  process.stdout.write(
-    formatResult(
-      { file, context: name, files, verified: true },
-      output,
-      () =>
-        `${file}: the cluster “${name}”, encrypted by the CA's passphrase and verified\nnext: copy it to another machine\n`,
-    ),
+  printResult(
+    { file, context: name, files, verified: true },
+    output,
+    () =>
+      `${file}: the cluster “${name}”, encrypted by the CA's passphrase and verified\nnext: copy it to another machine\n`,
   );
 }
 
@@ -109,11 +107,9 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
   const found = parseBackup(text, file);
   const { folder, current } = await placeBackup(contextHome(), found, Date.now());
   const { context, controllers } = found;
-  process.stdout.write(
-    formatResult(
-      { context, folder, controllers },
-      output,
-      () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
-    ),
+  printResult(
+    { context, folder, controllers },
+    output,
+    () => `restored the cluster “${context}” in ${folder}; ${currentOf(context, current)}\nnext: kcore health\n`,
   );
 }

@@ -2,12 +2,12 @@ import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { needsBackup } from "#pki/context-backup.ts";
 import type { Ending } from "#pki/ends.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
 import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { toStderr } from "../terminal/say.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface Finding {
   readonly controller: string;
@@ -45,7 +45,7 @@ async function health({ output, ...flags }: Flags): Promise<void> {
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
   );
-  process.stdout.write(formatResult(found, output, () => draw(found, ending)));
+  printResult(found, output, () => draw(found, ending));
   if (needsBackup(cluster.folder)) toStderr("the CA's keys lie on this machine alone: kcore cluster backup FILE");
   if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }

@@ -3,9 +3,8 @@ import { registry } from "#engine/modules/registry.ts";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
-import { printRows } from "../terminal/format-result.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { explainedCodes, type Explained } from "./explained-codes.ts";
+import { printRows, printResult } from "../terminal/format-result.ts";
 
 interface Flags {
   readonly output: "table" | "json";
@@ -71,7 +70,7 @@ async function show(codes: readonly Explained[], { output }: Flags): Promise<voi
       .filter(({ refusals = [] }) => (refusals as readonly string[]).includes(one.code))
       .map(({ name }) => name),
   }));
-  if (output === "json") process.stdout.write(`${printJson(found, 2)}\n`);
+  if (output === "json") printResult(found, "json");
   else process.stdout.write(found.map(draw).join("\n"));
 }
 

@@ -9,7 +9,6 @@ import {
 import { findNode } from "../node/find-node.ts";
 import type { Listing } from "./listing.ts";
 import { showListing } from "./show-listing.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { showReplicationStatus } from "./replication-status.ts";
 import type { SelectorFlags } from "./selectors.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
@@ -21,6 +20,7 @@ import {
   type ClusterFlags,
   type ResultFormat,
 } from "../options.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 type ListFlags = ClusterFlags & { readonly output: ResultFormat; readonly watch?: boolean };
 
@@ -102,5 +102,5 @@ async function getNode(word: string, { output, ...flags }: ListFlags): Promise<v
   const node = await cluster.ask(async (client) =>
     client.call("getNode", {}, { id: (await findNode(client, word)).id }),
   );
-  process.stdout.write(formatResult(node, output, () => ""));
+  printResult(node, output);
 }

@@ -4,7 +4,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
-import { formatResult } from "../terminal/format-result.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 /** What one controller says of its replication, or why it says nothing. */
 interface Finding {
@@ -20,7 +20,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml"; readon
 export async function showReplicationStatus({ output, requireHealthy = false, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const findings = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
-  process.stdout.write(formatResult(findings, output, () => draw(findings)));
+  printResult(findings, output, () => draw(findings));
   if (requireHealthy && findings.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 

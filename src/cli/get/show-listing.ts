@@ -1,9 +1,9 @@
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
 import { drawTable } from "../terminal/columns.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import type { Listing } from "./listing.ts";
 import { watchListing } from "./watch-listing.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 /** Shows a listing once, or again and again while it changes. */
 export async function showListing<Item extends object>(
@@ -13,9 +13,7 @@ export async function showListing<Item extends object>(
 ): Promise<void> {
   if (watch) return watchListing(cluster, listing, output);
   const items = await cluster.ask(listing.fetch);
-  process.stdout.write(
-    formatResult(items, output, (wide) =>
-      items.length === 0 ? `${listing.none}\n` : drawTable(listing.columns, items, { wide, now: Date.now() }),
-    ),
+  printResult(items, output, (wide) =>
+    items.length === 0 ? `${listing.none}\n` : drawTable(listing.columns, items, { wide, now: Date.now() }),
   );
 }

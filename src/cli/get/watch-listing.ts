@@ -3,7 +3,7 @@ import type { ResultFormat } from "../options.ts";
 import { drawTable } from "../terminal/columns.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
-import { followChanges } from "./follow-changes.ts";
+import { followChanges } from "../cluster/follow.ts";
 import type { Listing } from "./listing.ts";
 import { formatOne } from "../terminal/format-result.ts";
 

@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
-import { passwordOf } from "../terminal/ask-password.ts";
+import { passwordOf } from "../terminal/confirm.ts";
 import { wayTo, type Machine } from "./find-machine.ts";
 
 /**

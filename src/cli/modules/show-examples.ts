@@ -4,11 +4,11 @@ import { cleanText } from "#engine/events/clean.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { toStdout } from "../terminal/say.ts";
 import type { KnownModules } from "./known-modules.ts";
 import { collectedExamples } from "./module-example.ts";
 import { unknownModule } from "./show-module.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface Example {
   readonly args: unknown;
@@ -28,7 +28,7 @@ export async function showExamples(known: KnownModules, name: string, output: "t
   const [first] = Object.values(plainOf(parseSource(name, own)) as Record<string, unknown>);
   const all: readonly Example[] = [{ args: first }, ...(collectedExamples(name)?.tried ?? [])];
   if (output === "json") {
-    process.stdout.write(`${printJson(all, 2)}\n`);
+    printResult(all, "json");
     return;
   }
   const texts = all.map(({ args, refused }, index) => {

@@ -7,8 +7,8 @@ import { argumentsOf, type Argument } from "./arguments.ts";
 import type { KnownModules } from "./known-modules.ts";
 import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { toStdout } from "../terminal/say.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 /** Prints one module: its arguments as a tree, what it refuses with, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
@@ -19,7 +19,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
   const refusals = [...(module.refusals ?? [])].sort();
   const example = known.example(name);
   if (output === "json") {
-    process.stdout.write(`${printJson({ name, summary, alsoKnownAs, args, refusals, example }, 2)}\n`);
+    printResult({ name, summary, alsoKnownAs, args, refusals, example }, "json");
     return;
   }
   const parts = [
@@ -38,7 +38,7 @@ async function showAction(known: KnownModules, name: string, output: "table" | "
   if (!action) throw await unknownModule(known, name);
   const args = argumentsOf(action);
   const { summary } = action;
-  if (output === "json") process.stdout.write(`${printJson({ name, summary, run: true, args }, 2)}\n`);
+  if (output === "json") printResult({ name, summary, run: true, args }, "json");
   else
     process.stdout.write(
       `${name}\n${summary}\nAn action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)\n\n${tableOf(args)}`,

@@ -5,9 +5,9 @@ import { listOrchestrations as namesOf, loadOrchestration } from "#engine/orches
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { formatResult, printRows } from "../terminal/format-result.ts";
 import { firstSentence, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
+import { printRows, printResult } from "../terminal/format-result.ts";
 
 /** Where orchestrations are looked for: the project, then what kcore ships. Without a project only the latter. */
 export function orchestrationFolders(given: string | undefined): readonly Folder[] {
@@ -48,7 +48,7 @@ export function showOrchestration(
   const titles = stages.map(({ title }) => title);
   const value = { name, description, params: plainParams(params), stages: titles };
   const draw = () => `${name}\n${wrapToScreen(description)}\n${drawParams(params)}\nStages: ${titles.join(", ")}\n`;
-  process.stdout.write(formatResult(value, output, draw));
+  printResult(value, output, draw);
 }
 
 /** The parameters of an orchestration for its help; nothing where there is no such orchestration. */

@@ -6,7 +6,7 @@ import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { passwordOf } from "../terminal/ask-password.ts";
+import { passwordOf } from "../terminal/confirm.ts";
 
 /** The public key in a file as ssh-keygen(1) writes it. @throws KcoreError FILE_UNREADABLE, KEY_UNREADABLE */
 export function readPublicKey(file: string): PublicKey {

@@ -14,11 +14,11 @@ import { KcoreError, usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { createFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 import { namedFile } from "./edit-roster-file.ts";
 import { groupNames, ownRoster, rosterIfAny } from "./own-roster.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface ImportFlags extends CommonFlags {
   readonly from?: Format;
@@ -175,7 +175,7 @@ function tell(
       leftOut: flat,
       ...(dryRun && { text }),
     };
-    process.stdout.write(`${printJson(result, 2)}\n`);
+    printResult(result, "json");
     return;
   }
   if (dryRun) process.stdout.write(text);

@@ -8,11 +8,10 @@ import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
-import { leave } from "../terminal/confirm.ts";
+import { isConfirmed } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { wayTo } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
-import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { KeyDeployment, readPublicKey } from "./deploy-key.ts";
 import { editRosterFile, onlyFile } from "./edit-roster-file.ts";
 import { ownRoster } from "./own-roster.ts";
@@ -123,18 +122,8 @@ async function isWanted({ fingerprint: found }: HostKey, { yes = false, ...flags
   const given = flags.hostKey ?? flags.fingerprint;
   if (given !== undefined) return found === given;
   if (yes) return true;
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: "nobody is there to compare the host key's fingerprint",
-      hint: "run it in a terminal, or give --host-key SHA256:…, or --yes on a network you trust",
-    });
-  const signal = new AbortController().signal;
-  const answer = await promptLine({
-    text: "  Is this the machine's key? [yes/no]",
-    secret: false,
-    signal,
-    onInterrupt: leave,
+  return isConfirmed("  Is this the machine's key?", {
+    message: "nobody is there to compare the host key's fingerprint",
+    hint: "run it in a terminal, or give --host-key SHA256:…, or --yes on a network you trust",
   });
-  return answer?.trim().toLowerCase() === "yes";
 }

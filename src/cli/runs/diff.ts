@@ -5,7 +5,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { readRun, stateOf, type KnownRun } from "./known-run.ts";
-import { printJson } from "../terminal/print-json.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 /** `kcore runs diff A B`: how they differ in outcome, changes and time, node by node and step by step. */
 export async function diffTwoRuns(
@@ -16,7 +16,7 @@ export async function diffTwoRuns(
   const root = findProject(project);
   const [one, other] = [await readRun(root, a), await readRun(root, b)];
   const found = diffRuns(one.model, other.model);
-  if (output === "json") process.stdout.write(`${printJson({ a: sideOf(one), b: sideOf(other), ...found }, 2)}\n`);
+  if (output === "json") printResult({ a: sideOf(one), b: sideOf(other), ...found }, "json");
   else process.stdout.write(draw(one, other, found));
 }
 

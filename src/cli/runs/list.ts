@@ -4,12 +4,12 @@ import { askedOf, tellAsked } from "#tui/asked.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import { findRuns } from "./find-runs.ts";
 import type { RunGlance } from "./glance.ts";
 import type { RunFilter } from "./run-filter.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface ListFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
@@ -20,9 +20,7 @@ export async function listRuns({ project, output, ...filter }: ListFlags): Promi
   const { state, failed, node, since } = filter;
   const found = await findRuns(findProject(project), filter);
   const none = (state ?? failed ?? node ?? since) ? "no such run\n" : "no runs yet\n";
-  process.stdout.write(
-    formatResult(found.map(plainOf), output, () => (found.length === 0 ? none : drawRuns(found, Date.now()))),
-  );
+  printResult(found.map(plainOf), output, () => (found.length === 0 ? none : drawRuns(found, Date.now())));
 }
 
 /** The colours of those outcomes that an operator has to notice. */

@@ -3,7 +3,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { readRun } from "./known-run.ts";
 import { digestOf, drawForOutput } from "./print-digest.ts";
-import { printJson } from "../terminal/print-json.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends CommonFlags {
   readonly output: "text" | "json";
@@ -25,7 +25,7 @@ export async function showRun(id: string, { project, output, events = false, htm
   }
   const digest = await digestOf(run);
   if (output === "json") {
-    process.stdout.write(`${printJson(digest, 2)}\n`);
+    printResult(digest, "json");
     return;
   }
   process.stdout.write(await drawForOutput(digest, root));

@@ -6,11 +6,11 @@ import { parseEvent } from "#engine/events/recording.ts";
 import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { findRuns } from "./find-runs.ts";
 import type { RunGlance } from "./glance.ts";
 import type { RunFilter } from "./run-filter.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface StatsFlags extends CommonFlags, RunFilter {
   readonly output: "table" | "json";
@@ -30,7 +30,7 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   const result = stats.result();
   const created = found.map(({ header }) => header.created);
   const draw = () => (found.length === 0 ? "no such run\n" : drawStats(created, result));
-  process.stdout.write(formatResult({ runs: found.length, ...result }, output, draw));
+  printResult({ runs: found.length, ...result }, output, draw);
 }
 
 /** Of runs that did something: a dry run takes another time, and what was typed for once does not come again. */

@@ -11,8 +11,8 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { canPrompt, promptLine } from "../terminal/prompt.ts";
-import { leave } from "../terminal/confirm.ts";
+import { askSecret } from "../terminal/confirm.ts";
+import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
 import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { openAt } from "./show.ts";
@@ -128,6 +128,5 @@ async function again(error: unknown, editor: PrivateFile): Promise<void> {
   if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
   // The lines themselves hold what is secret: only what is wrong is told, and where.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
-  const { signal } = new AbortController();
-  await promptLine({ text: "Enter edits again, Ctrl-C gives up", secret: true, signal, onInterrupt: leave });
+  await askSecret("Enter edits again, Ctrl-C gives up");
 }

@@ -7,7 +7,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { askSecret } from "./ask.ts";
+import { askSecret } from "../terminal/confirm.ts";
 import type { ListFlags } from "./list.ts";
 import { projectSecrets, sealedFiles, textIfThere, writeText } from "./project-secrets.ts";
 

@@ -9,8 +9,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { canPrompt } from "../terminal/prompt.ts";
-import { askSecret } from "./ask.ts";
+import { askSecret } from "../terminal/confirm.ts";
 import { nameIn, projectSecrets, textIfThere, treeOf, writeText } from "./project-secrets.ts";
 
 export interface SetFlags extends CommonFlags {
@@ -47,6 +46,6 @@ async function valueFrom(file: string | undefined, question: string): Promise<Ui
 
 async function readValue(file: string | undefined, question: string): Promise<Uint8Array> {
   if (file !== undefined) return readSecretFile(file);
-  if (canPrompt()) return Buffer.from((await askSecret(question)) ?? "");
-  return buffer(process.stdin);
+  const typed = await askSecret(question);
+  return typed === undefined ? buffer(process.stdin) : Buffer.from(typed);
 }

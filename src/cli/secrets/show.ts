@@ -4,8 +4,8 @@ import { isSealed } from "#engine/step/sealed.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
-import { printJson } from "../terminal/print-json.ts";
 import { nameIn, projectSecrets, treeOf, type ProjectSecrets } from "./project-secrets.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends CommonFlags {
   readonly output: "text" | "json";
@@ -27,8 +27,7 @@ export async function showSecret(file: string, path: string, { project: given, o
     });
   checkPlace({ node, path: keys });
   const value = await openAt(project, node);
-  if (output === "json")
-    process.stdout.write(`${printJson({ file: name, path, value: Buffer.from(value).toString() }, 2)}\n`);
+  if (output === "json") printResult({ file: name, path, value: Buffer.from(value).toString() }, "json");
   else process.stdout.write(process.stdout.isTTY ? `${Buffer.from(value).toString()}\n` : value);
 }
 

@@ -3,10 +3,9 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { statesOf, type States } from "#engine/states/open-states.ts";
 import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
 import type { CommonFlags } from "../options.ts";
-import { printRows } from "../terminal/format-result.ts";
 import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
-import { printJson } from "../terminal/print-json.ts";
+import { printRows, printResult } from "../terminal/format-result.ts";
 
 export interface ListFlags extends CommonFlags {
   readonly output: "table" | "json";
@@ -31,9 +30,7 @@ export function showState(name: string, { project, output }: ListFlags): void {
     does: step.kind === "include" ? `include ${step.include}` : step.module,
   }));
   if (output === "json") {
-    process.stdout.write(
-      `${printJson({ name, file: shown, origin, description, params: plainParams(params), steps: listed }, 2)}\n`,
-    );
+    printResult({ name, file: shown, origin, description, params: plainParams(params), steps: listed }, "json");
     return;
   }
   process.stdout.write(

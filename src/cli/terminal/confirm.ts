@@ -1,29 +1,74 @@
-import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
+import { readPassphraseFile } from "./given-passphrase.ts";
 import { canPrompt, promptLine } from "./prompt.ts";
+
+interface AskOptions {
+  /** The answer is typed without echo. */
+  readonly secret?: boolean;
+}
+
+/** The line that the operator types; undefined without a terminal, or where the input ended. Ctrl-C ends kcore. */
+export async function ask(text: string, { secret = false }: AskOptions = {}): Promise<string | undefined> {
+  if (!canPrompt()) return undefined;
+  return promptLine({ text, secret, signal: new AbortController().signal, onInterrupt: leave });
+}
+
+/** The same without echo. */
+export function askSecret(text: string): Promise<string | undefined> {
+  return ask(text, { secret: true });
+}
+
+/** What an error says where no operator can answer. */
+interface Unanswered {
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** The operator's answer. @throws KcoreError QUESTION_UNANSWERED without a terminal */
+export async function requireAnswer(text: string, unanswered: Unanswered, options?: AskOptions): Promise<string> {
+  if (!canPrompt()) throw new KcoreError({ code: "QUESTION_UNANSWERED", ...unanswered });
+  return (await ask(text, options)) ?? "";
+}
+
+/** A new secret, typed twice. @throws KcoreError QUESTION_UNANSWERED, USAGE */
+export async function requireNewSecret(text: string, unanswered: Unanswered): Promise<string> {
+  const first = await requireAnswer(text, unanswered, { secret: true });
+  if ((await askSecret("Once more")) === first) return first;
+  throw usageError("the two passphrases differ", "try again");
+}
+
+/** Whether the operator answers with yes. @throws KcoreError QUESTION_UNANSWERED */
+export async function isConfirmed(question: string, unanswered: Unanswered): Promise<boolean> {
+  return (await requireAnswer(`${question} [yes/no]`, unanswered)).trim().toLowerCase() === "yes";
+}
 
 /**
  * Asks before something that cannot be undone; `yes` answers beforehand.
- * @throws KcoreError QUESTION_UNANSWERED when nobody can be asked, CONFIRM_DENIED when the answer is not yes
+ * @throws KcoreError QUESTION_UNANSWERED without a terminal, CONFIRM_DENIED when the answer is not yes
  */
 export async function confirm(question: string, { yes = false }: { readonly yes?: boolean }): Promise<void> {
-  if (yes) return;
-  if (!canPrompt())
-    throw new KcoreError({
-      code: "QUESTION_UNANSWERED",
-      message: `nobody is there to answer: ${question}`,
-      hint: "run it in a terminal, or give --yes",
-    });
-  const answer = await promptLine({
-    text: `${question} [yes/no]`,
-    secret: false,
-    signal: new AbortController().signal,
-    onInterrupt: leave,
-  });
-  if (answer?.trim().toLowerCase() === "yes") return;
+  const unanswered = {
+    message: `nobody is there to answer: ${question}`,
+    hint: "run it in a terminal, or give --yes",
+  };
+  if (yes || (await isConfirmed(question, unanswered))) return;
   throw new KcoreError({ code: "CONFIRM_DENIED", message: "nothing was changed" }, { exitCode: exitCodes.failed });
 }
 
-/** What Ctrl-C does while a question stands on the screen. */
+/**
+ * A login's password, from the first line of a file or asked for without echo. `whom`: `root of n1`, for the question.
+ * @throws KcoreError QUESTION_UNANSWERED, FILE_UNREADABLE, FILE_UNTRUSTED
+ */
+export async function passwordOf(whom: string, file: string | undefined): Promise<string> {
+  if (file !== undefined) return readPassphraseFile(file, "password");
+  const hint = "--password-file FILE";
+  const message = `the password of ${whom} is wanted, and nobody is there to give it`;
+  const answer = await requireAnswer(`Password of ${whom}`, { message, hint }, { secret: true });
+  if (answer !== "") return answer;
+  throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });
+}
+
+/** Ends kcore at Ctrl-C while a question stands on the screen. */
 export function leave(): never {
   process.stdin.setRawMode(false);
   process.stderr.write("\n");

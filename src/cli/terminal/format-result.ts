@@ -4,11 +4,16 @@ import type { ResultFormat } from "../options.ts";
 import { formatTable } from "./format-table.ts";
 import { printJson } from "./print-json.ts";
 
-/** A result as `-o` wants it; `draw` makes the table, of which nothing speaks to a CI that reads it. */
-export function formatResult(value: unknown, output: ResultFormat, draw: (wide: boolean) => string): string {
+/** A result as `-o` wants it; `draw` makes the table, in which a CI finds no commands. */
+export function formatResult(value: unknown, output: ResultFormat | "text", draw: (wide: boolean) => string): string {
   if (output === "json") return `${printJson(value, 2)}\n`;
   if (output === "yaml") return printYaml(value);
   return escapeForCi(detectCi(process.env), draw(output === "wide"));
+}
+
+/** Prints a result as `-o` wants it. */
+export function printResult(value: unknown, output: ResultFormat | "text", draw?: (wide: boolean) => string): void {
+  process.stdout.write(formatResult(value, output, draw ?? (() => "")));
 }
 
 /** Whether `-o` wants words, not data. */
@@ -16,7 +21,7 @@ export function isForPeople(output: ResultFormat): boolean {
   return output === "table" || output === "wide";
 }
 
-/** Prints a result as `-o` wants it: as a table with these rows, or with `none` said in the place of no row. */
+/** Prints a result as `-o` wants it: as a table with these rows, or as the text `none` where there is no row. */
 export function printRows(
   value: unknown,
   output: ResultFormat,
@@ -25,7 +30,7 @@ export function printRows(
   none?: string,
 ): void {
   const draw = () => (rows.length === 0 && none !== undefined ? `${none}\n` : formatTable(heading, rows));
-  process.stdout.write(formatResult(value, output, draw));
+  printResult(value, output, draw);
 }
 
 /** One of several results that come one after the other: a line of JSON, a document of YAML. */

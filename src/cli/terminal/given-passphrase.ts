@@ -1,10 +1,12 @@
 import { closeSync, readFileSync } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { KcoreError } from "#errors/problem.ts";
 
 let given: string | undefined;
 
 /**
- * Takes the CA's passphrase out of the environment before anything else can see it: from the pipe that `bin/kcore` made
- * of KCORE_CA_PASSPHRASE, or from that variable itself where the launcher was not used.
+ * Takes the CA's passphrase out of the environment before any other code runs: from the pipe that `bin/kcore` makes of
+ * KCORE_CA_PASSPHRASE, or from that variable itself where the launcher was not used.
  */
 export function takePassphraseFromEnvironment(): void {
   const fd = Number(process.env["KCORE_PASSPHRASE_FD"]);
@@ -13,11 +15,38 @@ export function takePassphraseFromEnvironment(): void {
   delete process.env["KCORE_CA_PASSPHRASE"];
 }
 
-/** The passphrase as far as it was given beforehand: a file wins over the environment. */
+/** The passphrase of the file, else of the environment. */
 export async function givenPassphrase(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return given;
-  const { readPassphraseFile } = await import("./passphrase-file.ts");
-  return readPassphraseFile(file);
+  return file === undefined ? given : readPassphraseFile(file);
+}
+
+/**
+ * The first line of a file with a secret, which only its owner may read. `what`: the kind of secret, for messages.
+ * @throws KcoreError FILE_UNREADABLE, FILE_UNTRUSTED
+ */
+export async function readPassphraseFile(file: string, what = "passphrase"): Promise<string> {
+  let text: string;
+  let mode: number;
+  try {
+    ({ mode } = await stat(file));
+    text = await readFile(file, "utf8");
+  } catch (cause) {
+    const reason = (cause as NodeJS.ErrnoException).code ?? "";
+    throw new KcoreError(
+      { code: "FILE_UNREADABLE", message: `cannot read the ${what} file ${file} (${reason})` },
+      { cause },
+    );
+  }
+  const isPipe = (mode & 0o170000) === 0o010000;
+  if (!isPipe && (mode & 0o077) !== 0)
+    throw new KcoreError({
+      code: "FILE_UNTRUSTED",
+      message: `others may read the ${what} file ${file}`,
+      hint: `chmod 600 ${file}`,
+    });
+  const line = text.split("\n", 1)[0] ?? "";
+  if (line === "") throw new KcoreError({ code: "FILE_UNREADABLE", message: `the ${what} file ${file} is empty` });
+  return line;
 }
 
 function readAndClose(fd: number): string | undefined {

@@ -2,120 +2,145 @@ import type { ApiClient } from "#api/client.ts";
 import type { WatchLine } from "#api/schemas.ts";
 import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
-import { follow, News, type FollowedWatch } from "../cluster/follow-watch.ts";
+import { follow, News } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { OtherControllers } from "./ask-controllers.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
-/** Milliseconds. */
+/** Milliseconds between two reads: a large cluster, which takes longer to read, is read less often. */
 const pause = { least: 500, share: 4 };
-/** What is read again even if nothing was told: signs of life and lag are no registers. */
-const readAgain: FollowedWatch<Part>["every"] = [
+
+/** Parts that are read again without news: heartbeats and lag are no registers; updates are registers through and through. */
+const readAgain: readonly { readonly ms: number; readonly parts: readonly Part[] }[] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
-  // Rollouts are registers through and through: where there is none, nobody asks.
   { ms: 60_000, parts: allParts.filter((part) => part !== "updates") },
 ];
 
-export interface FleetFollowing {
-  readonly signal: AbortSignal;
-  /** What was read to begin with. */
-  readonly first: Told;
+/** A controller that does not answer within so many milliseconds is shown as silent. */
+const limitMs = 3000;
+
+export interface FleetViews {
   readonly show: (snapshot: FleetSnapshot) => void;
   readonly tell: (link: FleetLink) => void;
-  /** The runs on a node, by its name; absent outside a project. */
-  readonly runsOf?: (node: string) => Promise<readonly FleetRun[]>;
 }
 
-/** Keeps a view of the cluster up to date, until its signal; when a controller is lost, the next one is asked. */
-export class FleetFollower {
-  readonly #cluster: Cluster;
-  readonly #options: FleetFollowing;
-  readonly #others: OtherControllers;
-  readonly #news = new News<Part>();
-  #told: Told;
-  readonly #trends = new Trends();
-  #nodeId: string | undefined;
-  #detail: FleetSnapshot["detail"];
+export interface Fleet {
+  /** The cluster as one controller told it first. */
+  readonly snapshot: FleetSnapshot;
+  /** The node whose details are wanted. */
+  readonly openNode: (id: string | undefined) => void;
+  /** Keeps the views up to date until the signal; when a controller is lost, the next one is asked. */
+  readonly run: (views: FleetViews) => Promise<void>;
+}
 
-  constructor(cluster: Cluster, options: FleetFollowing) {
-    this.#cluster = cluster;
-    this.#options = options;
-    this.#told = options.first;
-    this.#others = new OtherControllers(cluster);
-  }
+/**
+ * Opens a cluster for a view. `runsOf`: the runs on a node, by its name; absent outside a project.
+ * @throws KcoreError when no controller answers
+ */
+export async function openFleet(
+  cluster: Cluster,
+  signal: AbortSignal,
+  runsOf?: (node: string) => Promise<readonly FleetRun[]>,
+): Promise<Fleet> {
+  let told = await cluster.ask((client) => readFleet(client, new Set(allParts)));
+  const news = new News<Part>();
+  const trends = new Trends();
+  const others: Told["others"] = new Map();
+  const asking = new Set<string>();
+  let nodeId: string | undefined;
+  let detail: FleetDetail | undefined;
 
-  /** The node of which more is wanted. */
-  openNode(id: string | undefined): void {
-    this.#nodeId = id;
-    this.#detail = undefined;
-    this.#news.tell("nodes");
-  }
-
-  /** Resolves when the signal is given; never throws for a controller that is lost. */
-  async run(): Promise<void> {
-    const { signal, tell } = this.#options;
-    const news = this.#news;
+  const current = (): FleetSnapshot => {
+    const snapshot = snapshotOf(cluster.context, { ...told, others });
+    const nodes = snapshot.nodes.map((node) => ({ ...node, trend: trends.of(node.id) }));
+    return { ...snapshot, nodes, ...(detail && { detail }) };
+  };
+  const readNode = async (client: ApiClient, id: string): Promise<FleetDetail> => {
+    const node = await client.call("getNode", {}, { id, signal });
+    const runs = await runsOf?.(node.hostname);
+    return { ...detailOf(node), ...(runs && { runs }) };
+  };
+  const run = async ({ show, tell }: FleetViews): Promise<void> => {
     let began = 0;
     let lost: { readonly endpoint: string; readonly why: string } | undefined;
-    const following = {
-      news,
-      registers: [],
-      partsOf,
-      every: readAgain,
-      signal,
-      first: this.#told.asked,
-      read: (client: ApiClient, parts: ReadonlySet<Part>) => {
-        began = performance.now();
-        return this.#read(client, parts, signal);
-      },
-      onLost: (endpoint: string, { message }: Error, trying: string): void => {
-        // While no controller answers, the one whose data are shown is the one that is lost.
-        lost ??= { endpoint, why: message };
-        tell({ state: "lost", ...lost, trying });
-        news.tell(...allParts);
-      },
+    const draw = (): void => void (signal.aborted || show(current()));
+    const read = async (client: ApiClient, parts: ReadonlySet<Part>): Promise<void> => {
+      began = performance.now();
+      const id = nodeId;
+      const [next, found] = await Promise.all([
+        readFleet(client, parts, { known: told, signal }),
+        // A node that is gone meanwhile has no details.
+        id === undefined ? undefined : readNode(client, id).catch(() => undefined),
+      ]);
+      told = next;
+      trends.note(told.nodes, told.at);
+      if (id === nodeId) detail = found;
+      if (parts.has("controllers")) void askOthers(cluster, told, { others, asking, onTold: draw });
     };
-    news.tell(...allParts);
-    for await (const { endpoint } of follow(this.#cluster, following)) {
+    const onLost = (endpoint: string, { message }: Error, trying: string): void => {
+      // While no controller answers, the lost one is that whose data are shown.
+      lost ??= { endpoint, why: message };
+      tell({ state: "lost", ...lost, trying });
+    };
+    const watch = { news, all: allParts, registers: [], partsOf, every: readAgain };
+    for await (const { endpoint } of follow(cluster, { ...watch, read, onLost, first: told.asked, signal })) {
       lost = undefined;
       tell({ state: "live", endpoint });
-      this.#show();
-      // A large cluster is read less often: neither we nor its controller should do nothing else.
-      const pauseMs = Math.max(pause.least, pause.share * (performance.now() - began));
-      await wait(pauseMs, signal).catch(() => undefined);
+      draw();
+      await wait(Math.max(pause.least, pause.share * (performance.now() - began)), signal).catch(() => undefined);
     }
-  }
-
-  async #read(client: ApiClient, parts: ReadonlySet<Part>, signal: AbortSignal): Promise<void> {
-    const id = this.#nodeId;
-    const [told, detail] = await Promise.all([
-      readFleet(client, parts, this.#told, signal),
-      // A node that is gone meanwhile has no details.
-      id === undefined ? undefined : this.#readNode(client, id, signal).catch(() => undefined),
-    ]);
-    this.#told = told;
-    this.#trends.note(told.nodes, told.at);
-    if (id === this.#nodeId) this.#detail = detail;
-    if (parts.has("controllers")) this.#others.ask(told.controllers, () => this.#show());
-  }
-
-  async #readNode(client: ApiClient, id: string, signal: AbortSignal): Promise<FleetDetail> {
-    const node = await client.call("getNode", {}, { id, signal });
-    const runs = await this.#options.runsOf?.(node.hostname);
-    return { ...detailOf(node), ...(runs && { runs }) };
-  }
-
-  #show(): void {
-    if (this.#options.signal.aborted) return;
-    const told = snapshotOf(this.#cluster.context, this.#told, this.#others.tellings);
-    const nodes = told.nodes.map((node) => ({ ...node, trend: this.#trends.of(node.id) }));
-    const snapshot = { ...told, nodes };
-    this.#options.show(this.#detail ? { ...snapshot, detail: this.#detail } : snapshot);
-  }
+  };
+  return {
+    snapshot: current(),
+    openNode: (id) => {
+      nodeId = id;
+      detail = undefined;
+      news.tell("nodes");
+    },
+    run,
+  };
 }
 
-/** What a line of the watch makes old. */
+/** The cluster as it stands, with what each controller says of its own replication. */
+export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
+  const told = await cluster.ask((client) => readFleet(client, new Set(allParts)));
+  const others: Told["others"] = new Map();
+  await askOthers(cluster, told, { others, asking: new Set(), onTold: () => undefined });
+  return snapshotOf(cluster.context, { ...told, others });
+}
+
+/** Asks each other controller about its own replication, beside all else: none of them holds a view up. */
+async function askOthers(
+  { clientAt }: Cluster,
+  { controllers }: Told,
+  {
+    others,
+    asking,
+    onTold,
+  }: { readonly others: Told["others"]; readonly asking: Set<string>; readonly onTold: () => void },
+): Promise<void> {
+  for (const id of others.keys()) if (!controllers.some(({ controllerId }) => controllerId === id)) others.delete(id);
+  const wanted = controllers.filter(
+    ({ controllerId, address, state }) => state !== "self" && address !== "" && !asking.has(controllerId),
+  );
+  await Promise.all(
+    wanted.map(async ({ controllerId: id, address }) => {
+      asking.add(id);
+      try {
+        const signal = AbortSignal.timeout(limitMs);
+        others.set(id, await clientAt(address).call("replicationStatus", {}, { signal }));
+      } catch (error) {
+        const { name, message } = error as Error;
+        const isLate = name === "TimeoutError";
+        others.set(id, { silent: isLate ? `${address} gave no answer within ${limitMs / 1000} s` : message });
+      }
+      asking.delete(id);
+      onTold();
+    }),
+  );
+}
+
+/** The parts that a line of the watch makes old. */
 export function partsOf(line: WatchLine): readonly Part[] {
   if (line.type === "soft") return line.about === "conflicts" ? ["conflicts", "nodes"] : [line.about];
   if (line.type !== "register") return [];

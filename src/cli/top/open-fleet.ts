@@ -6,7 +6,7 @@ import { guardTerminal } from "../terminal/terminal-guard.ts";
  * The dashboard over the whole terminal. With it comes ink, so this file is loaded only when it is wanted. Should this
  * process be killed, the terminal is put right by another one.
  */
-export async function openFleet(
+export async function openFleetScreen(
   options: Pick<FleetViewOptions, "snapshot" | "leave" | "openNode">,
 ): Promise<Pick<FleetView, "show" | "tell" | "close">> {
   const guard = await guardTerminal("The view was killed: kcore top opens it again");

@@ -15,29 +15,30 @@ import type {
 import { troubleOf } from "../update/draw-update.ts";
 import { taintText, valueText } from "#tui/fleet-labels.ts";
 
-/** What is read together. */
+/** Facts of the cluster that are read together. */
 export type Part = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
 export const allParts: readonly Part[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
-/** What the controllers say of themselves, by id; or why one could not be asked. */
-export type Tellings = ReadonlyMap<string, ReplicationStatus | { readonly silent: string }>;
+/** A controller's own view of its replication, or why the controller could not be asked. */
+type OwnView = ReplicationStatus | { readonly silent: string };
 
-/** What one controller has told so far. */
+/** The cluster as one controller tells it. */
 export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"> {
   readonly controllers: readonly ControllerView[];
-  /** What it says of its own replication. */
+  /** Its own replication. */
   readonly own: ReplicationStatus;
+  /** The replication of the other controllers, by id, as far as they were asked. */
+  readonly others: Map<string, OwnView>;
 }
 
 /** Reads these parts anew and keeps the others. @throws what `call` does */
 export async function readFleet(
   client: ApiClient,
   parts: ReadonlySet<Part>,
-  known: Told | undefined,
-  signal?: AbortSignal,
+  { known, signal }: { readonly known?: Told; readonly signal?: AbortSignal } = {},
 ): Promise<Told> {
-  const options = signal ? { signal } : {};
-  const wants = (part: Part): boolean => known === undefined || parts.has(part);
+  const options = defined({ signal });
+  const wants = (part: Part): boolean => parts.has(part);
   const [nodes, controllers, certificates, conflicts, updates] = await Promise.all([
     wants("nodes") ? client.call("listNodes", {}, options) : known,
     wants("controllers")
@@ -56,6 +57,7 @@ export async function readFleet(
     nodes: nodes.nodes,
     controllers: list.controllers,
     own,
+    others: new Map(),
     certificates: certificates.certificates,
     conflicts,
     updates,
@@ -65,8 +67,7 @@ export async function readFleet(
 /** The snapshot that a view draws. */
 export function snapshotOf(
   context: string,
-  { asked, at, nodes, controllers, own, certificates, conflicts, updates }: Told,
-  tellings: Tellings,
+  { asked, at, nodes, controllers, own, others, certificates, conflicts, updates }: Told,
 ): FleetSnapshot {
   const names = new Map(controllers.map(({ controllerId, address }) => [controllerId, address || controllerId]));
   return {
@@ -78,7 +79,7 @@ export function snapshotOf(
       .toSorted((a, b) => compare(`${a.dc} ${a.address}`, `${b.dc} ${b.address}`))
       .map((controller) => {
         const { controllerId, state } = controller;
-        return withTelling(controller, state === "self" ? own : tellings.get(controllerId), names);
+        return withTelling(controller, state === "self" ? own : others.get(controllerId), names);
       }),
     certificates,
     conflicts,
@@ -88,7 +89,7 @@ export function snapshotOf(
 
 function withTelling(
   controller: ControllerView,
-  told: ReplicationStatus | { readonly silent: string } | undefined,
+  told: OwnView | undefined,
   names: ReadonlyMap<string, string>,
 ): FleetController {
   // People know a controller by its address.

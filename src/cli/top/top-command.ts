@@ -4,7 +4,7 @@ import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { findProject } from "../project/find-project.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 import { canDrawOn } from "../terminal/choose-view.ts";
-import { printJson } from "../terminal/print-json.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 interface Flags extends ClusterFlags {
   readonly once?: boolean;
@@ -43,54 +43,28 @@ async function showTop({ once = false, output, ...flags }: Flags): Promise<void>
 }
 
 async function printOnce(cluster: Cluster, output: "table" | "json"): Promise<void> {
-  const { OtherControllers } = await import("./ask-controllers.ts");
-  const { readFleet, snapshotOf } = await import("./read-fleet.ts");
-  const told = await cluster.ask((client) => readFleet(client, new Set(), undefined));
-  const others = new OtherControllers(cluster);
-  others.ask(told.controllers, () => undefined);
-  await others.settled();
-  const snapshot = snapshotOf(cluster.context, told, others.tellings);
+  const { readFleetOnce } = await import("./follow-fleet.ts");
+  const snapshot = await readFleetOnce(cluster);
+  if (output === "json") return printResult({ ...snapshot, at: new Date(snapshot.at).toISOString() }, output);
   const { drawOnce } = await import("./draw-once.ts");
-  const text =
-    output === "json"
-      ? `${printJson({ ...snapshot, at: new Date(snapshot.at).toISOString() }, 2)}\n`
-      : drawOnce(snapshot);
-  process.stdout.write(text);
+  process.stdout.write(drawOnce(snapshot));
 }
 
 async function watchFleet(cluster: Cluster, project: string | undefined): Promise<void> {
-  const { FleetFollower } = await import("./follow-fleet.ts");
+  const { openFleet } = await import("./follow-fleet.ts");
   const { runsOfNode } = await import("./runs-of-node.ts");
-  const { readFleet, snapshotOf } = await import("./read-fleet.ts");
-  // Where no controller answers there is nothing to look at: that is an error before the terminal is taken.
-  const first = await cluster.ask((client) => readFleet(client, new Set(), undefined));
   const stop = new AbortController();
-  const { openFleet } = await import("./open-fleet.ts");
-  const view = await openFleet({
-    snapshot: snapshotOf(cluster.context, first, new Map()),
-    leave: () => stop.abort(),
-    openNode: (id) => follower.openNode(id),
-  });
-  const follower = new FleetFollower(cluster, {
-    signal: stop.signal,
-    first,
-    show: view.show,
-    tell: view.tell,
-    ...(project !== undefined && { runsOf: (node: string) => runsOfNode(project, node) }),
-  });
+  // Without any controller there is nothing to look at: that is an error before the terminal is taken.
+  const { snapshot, openNode, run } = await openFleet(
+    cluster,
+    stop.signal,
+    project === undefined ? undefined : (node) => runsOfNode(project, node),
+  );
+  const { openFleetScreen } = await import("./open-fleet.ts");
+  const view = await openFleetScreen({ snapshot, openNode, leave: () => stop.abort() });
   try {
-    await follower.run();
+    await run(view);
   } finally {
     await view.close();
-  }
-}
-
-/** Where top is called outside a project, nodes have no runs. @throws KcoreError for a project that is named and is none */
-function projectIfAny(given: string | undefined): string | undefined {
-  try {
-    return findProject(given);
-  } catch (error) {
-    if (given === undefined && error instanceof KcoreError) return undefined;
-    throw error;
   }
 }

@@ -6,7 +6,7 @@ import { bastionHooks } from "#rollout/bastion-hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { followChanges } from "../get/follow-changes.ts";
+import { followChanges } from "../cluster/follow.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";

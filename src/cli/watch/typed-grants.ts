@@ -1,7 +1,7 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { leave } from "../terminal/confirm.ts";
-import { canPrompt, promptLine } from "../terminal/prompt.ts";
+import { ask } from "../terminal/confirm.ts";
+import { canPrompt } from "../terminal/prompt.ts";
 
 interface Asked {
   readonly node: string;
@@ -21,9 +21,7 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
   const grants: string[] = [];
   for (const { node, name, grant, problem } of grantsWanted(model)) {
     process.stderr.write(`\n${node}  ${problem.message}\n${indented(problem.detail)}`);
-    const { signal } = new AbortController();
-    const text = `Type ${name} to wipe it on ${node} in another run, or only Enter to leave it`;
-    const answer = await promptLine({ text, secret: false, signal, onInterrupt: leave });
+    const answer = await ask(`Type ${name} to wipe it on ${node} in another run, or only Enter to leave it`);
     if (answer?.trim() === name) grants.push(grant);
     else process.stderr.write(`${answer?.trim() ? `That is not ${name}. ` : ""}It is left as it is.\n`);
   }

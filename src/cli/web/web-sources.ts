@@ -14,8 +14,7 @@ import { readRun } from "../runs/known-run.ts";
 import { runStates } from "../runs/run-states.ts";
 import { drawReport } from "../runs/write-reports.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
-import { FleetFollower } from "../top/follow-fleet.ts";
-import { readFleet, snapshotOf } from "../top/read-fleet.ts";
+import { openFleet } from "../top/follow-fleet.ts";
 
 /** The sources of the pages: the project's records and living runs, and the cluster once one exists. */
 export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
@@ -31,7 +30,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
     },
     report: async (id) => drawReport("html", await readRun(project, id)),
     // Opened for each request: the first or another controller may have been deployed since.
-    openFleet: async () => openFleet(await cluster()),
+    openFleet: async () => feedOf(await cluster()),
   };
 }
 
@@ -83,16 +82,14 @@ function listed({ folder, header, state, started, since, milliseconds, nodes, qu
   };
 }
 
-async function openFleet(cluster: Cluster): Promise<FleetFeed> {
-  const first = await cluster.ask((client) => readFleet(client, new Set(), undefined));
+async function feedOf(cluster: Cluster): Promise<FleetFeed> {
   const stop = new AbortController();
+  const { run, ...fleet } = await openFleet(cluster, stop.signal);
+  let { snapshot } = fleet;
+  let link: FleetLink = { state: "live", endpoint: snapshot.asked };
   const calls: (() => void)[] = [];
   const tell = (): void => calls.forEach((call) => call());
-  let link: FleetLink = { state: "live", endpoint: first.asked };
-  let snapshot = snapshotOf(cluster.context, first, new Map());
-  const follower = new FleetFollower(cluster, {
-    signal: stop.signal,
-    first,
+  void run({
     show: (next) => {
       snapshot = next;
       tell();
@@ -102,7 +99,6 @@ async function openFleet(cluster: Cluster): Promise<FleetFeed> {
       tell();
     },
   });
-  void follower.run();
   return {
     state: () => ({ snapshot, link }),
     onNews: (call) => calls.push(call),
