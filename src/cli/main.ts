@@ -5,7 +5,7 @@ const [first] = process.argv.slice(2);
 if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);
 } else {
-  const { looksLikeRun, startSpare } = await import("./process/spare-process.ts");
+  const { looksLikeRun, startSpare } = await import("./process/warm-process.ts");
   const spare = looksLikeRun(process.argv.slice(2)) ? startSpare() : undefined;
   const { start } = await import("./start.ts");
   await start(process.argv, spare);

@@ -1,9 +1,8 @@
 import { Command, type CommanderError } from "commander";
-import { KcoreError, usageError } from "#errors/problem.ts";
+import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
-import { inheritOptions, pathOf } from "./inherit-options.ts";
-import { addMachineOptions, addClusterOptions } from "./options.ts";
+import { inheritOptions, pathOf, addMachineOptions, addClusterOptions } from "./options.ts";
 import { wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./version.ts";
 

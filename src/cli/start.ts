@@ -13,7 +13,7 @@ export async function start(argv: readonly string[], spare?: SpareProcess): Prom
   const debug = argv.includes("--debug");
   try {
     if (argv[2] === "completion" && argv[3] === "candidates") {
-      const { printCandidates } = await import("./completion/print-candidates.ts");
+      const { printCandidates } = await import("./completion/candidates.ts");
       return await printCandidates(argv.slice(argv[4] === "--" ? 5 : 4));
     }
     const { buildProgram, Finished } = await import("./program.ts");

@@ -11,7 +11,7 @@ import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts
 import { printJson } from "../terminal/print-json.ts";
 import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
 import { runHere } from "./run-here.ts";
-import { tellWait } from "./tell-wait.ts";
+import { tellWait } from "./step-results.ts";
 import { requireTarget } from "./exec-command.ts";
 
 interface FactsFlags extends RunFlags {

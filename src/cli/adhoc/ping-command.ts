@@ -5,7 +5,7 @@ import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
 import { visible } from "#errors/draw.ts";
 import { runHere } from "./run-here.ts";
-import { tellWait } from "./tell-wait.ts";
+import { tellWait } from "./step-results.ts";
 import { requireTarget } from "./exec-command.ts";
 
 interface PingFlags extends RunFlags {

@@ -20,7 +20,7 @@ import { findProject } from "../project/find-project.ts";
 import { loadParts } from "../process/run-parts.ts";
 import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
-import { tellWait } from "./tell-wait.ts";
+import { tellWait } from "./step-results.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { Prompts } from "../watch/run-prompts.ts";

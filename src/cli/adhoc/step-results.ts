@@ -47,3 +47,8 @@ export function collectSteps(): {
 function exitCodeOf(step: StepModel | undefined): number | undefined {
   return step?.outcome === "changed" ? 0 : step?.exitStatus;
 }
+
+/** Says on stderr that a node lets us wait, for commands that show nothing of their run. */
+export function tellWait(event: RunEvent): void {
+  if (event.type === "node.waiting") process.stderr.write(`${event.node}: ${event.reason}\n`);
+}

@@ -2,7 +2,7 @@ import { exitCodes } from "#errors/problem.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { requestOf, type RunFlags } from "../watch/run-options.ts";
 import { runHere } from "./run-here.ts";
-import { tellWait } from "./tell-wait.ts";
+import { tellWait } from "./step-results.ts";
 
 export interface UnlockFlags extends RunFlags {
   readonly yes?: boolean;

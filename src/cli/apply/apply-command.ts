@@ -2,15 +2,18 @@ import { Command } from "commander";
 import { exitCodes, usageError } from "#errors/problem.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
-import { drawDifference, type Change } from "./change.ts";
-import type { ApplyFlags } from "./apply-flags.ts";
-import { planManifest, titleOf } from "./plan-manifest.ts";
+import { drawDifference, type Change, type ApplyFlags } from "./change.ts";
 import { readFiles } from "./read-files.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
-import { grantOption } from "../watch/grant-option.ts";
+import { grantOption } from "../watch/run-options.ts";
 import { addClusterOptions, addResultOption, caPassphrase, collect } from "../options.ts";
 import { printResult } from "../terminal/format-result.ts";
+import { planCluster } from "./cluster-change.ts";
+import { planNodeInstall } from "./install-change.ts";
+import { planDiskLayout } from "./layout-change.ts";
+import { planNode } from "./node-change.ts";
+import { planClusterUpdate } from "./update-change.ts";
 
 interface Flags extends Omit<ApplyFlags, "output" | "result"> {
   readonly filename?: readonly string[];
@@ -154,4 +157,25 @@ function lineOf({ kind, name }: Manifest, { outcome, differences, notes, data }:
 function named(files: readonly string[] | undefined): readonly string[] {
   if (files !== undefined) return files;
   throw usageError("no file of manifests is named", "-f FILE, or -f - for what comes in");
+}
+
+/** What applying one manifest would do now. @throws KcoreError */
+export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<Change> {
+  switch (manifest.kind) {
+    case "Cluster":
+      return planCluster(manifest, flags);
+    case "NodeInstall":
+      return planNodeInstall(manifest, flags);
+    case "Node":
+      return planNode(manifest, flags);
+    case "DiskLayout":
+      return planDiskLayout(manifest, flags);
+    case "ClusterUpdate":
+      return planClusterUpdate(manifest, flags);
+  }
+}
+
+/** `node/n1`, as results name a manifest. */
+export function titleOf({ kind, name }: Manifest): string {
+  return `${kind.toLowerCase()}/${name}`;
 }

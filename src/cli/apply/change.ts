@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Canvas } from "../layout/draw-plan.ts";
 import type { Refusal } from "../layout/reasons.ts";
+import type { InstallFlags } from "../install/install-node.ts";
+import type { ClusterFlags } from "../options.ts";
 
 export type Outcome = "created" | "updated" | "unchanged" | "refused";
 
@@ -57,3 +59,7 @@ export function drawDifference({ in: place, field, have, want }: Difference): st
 function shown(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 }
+
+/** Flags of `kcore apply` and `kcore diff`; `result`: how they print what came of it. */
+export type ApplyFlags = ClusterFlags &
+  InstallFlags & { readonly bundle?: string; readonly result: "table" | "json" | "yaml" };

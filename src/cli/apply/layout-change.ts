@@ -4,8 +4,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { collectSteps } from "../adhoc/step-results.ts";
-import { tellWait } from "../adhoc/tell-wait.ts";
+import { collectSteps, tellWait } from "../adhoc/step-results.ts";
 import { drawPlan } from "../layout/draw-plan.ts";
 import { layoutParams } from "../layout/layout-params.ts";
 import { insideOf, type Layout } from "../layout/layout-schema.ts";
@@ -18,8 +17,7 @@ import { viewOf } from "../terminal/choose-view.ts";
 import { requestOf } from "../watch/run-options.ts";
 import { startRun } from "../watch/start-run.ts";
 import { askForGrants, grantsWanted, ungranted } from "../watch/typed-grants.ts";
-import type { Change, Difference } from "./change.ts";
-import type { ApplyFlags } from "./apply-flags.ts";
+import type { Change, Difference, ApplyFlags } from "./change.ts";
 
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 

@@ -1,6 +1,5 @@
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { KcoreError } from "#errors/problem.ts";
-import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { clusterIfAny, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 
 /** The cluster to keep records in, or why there is none yet. */
@@ -11,14 +10,9 @@ export type RecordPlace = { readonly cluster: Cluster } | { readonly none: strin
  * error. @throws KcoreError for a context that is broken
  */
 export async function recordPlace(flags: ClusterFlags): Promise<RecordPlace> {
-  try {
-    const cluster = await openCluster(flags);
-    return cluster.endpoints.length > 0 ? { cluster } : { none: "the cluster has no controller yet" };
-  } catch (error) {
-    if (error instanceof KcoreError && flags.context === undefined && error.problems[0]?.code === "PKI_CONTEXT_UNKNOWN")
-      return { none: "there is no cluster yet" };
-    throw error;
-  }
+  const cluster = await clusterIfAny(flags);
+  if (!cluster) return { none: "there is no cluster yet" };
+  return cluster.endpoints.length > 0 ? { cluster } : { none: "the cluster has no controller yet" };
 }
 
 /** A record's value; undefined when there is none. */

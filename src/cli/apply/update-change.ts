@@ -7,8 +7,7 @@ import { nextSteps } from "../update/apply-command.ts";
 import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
 import { submitUpdate } from "../update/submit-update.ts";
-import type { ApplyFlags } from "./apply-flags.ts";
-import { differencesOf, type Change } from "./change.ts";
+import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
 
 /** What a `ClusterUpdate` changes: it is done as `kcore update cluster apply` does it. @throws KcoreError as prepareUpdate */
 export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {

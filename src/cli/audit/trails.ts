@@ -1,17 +1,17 @@
 import { realpathSync } from "node:fs";
 import type { PlacedLine } from "#audit/chain.ts";
-import { keptBytes } from "#audit/open-trail.ts";
-import { readTrail } from "#audit/trail-files.ts";
+import { keptBytes, mostBytes } from "#audit/open-trail.ts";
+import { readTrail, pageBytes } from "#audit/trail-files.ts";
 import { trailFolder } from "#engine/run/run-trail.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail } from "#pki/escrow.ts";
-import { contextHome } from "../cluster/context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { allControllers, askController } from "../controller/all-controllers.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { trailPages } from "./trail-pages.ts";
+import type { ReplyOf } from "#api/methods.ts";
 
 /** An audit trail that can be read from here. */
 export interface KnownTrail {
@@ -89,4 +89,30 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
           askController(one, cluster, (client) => client.call("listAudit", {}, { id: String(from) })),
         ),
     }));
+}
+
+/**
+ * The lines of a controller's trail, page by page; `ask` gives the page from an entry on.
+ * @throws KcoreError API_UNTRUSTED for pages that do not go on, or are more than a trail can be: the controller may be hostile (S11)
+ */
+export async function* trailPages(
+  controller: string,
+  ask: (from: number) => Promise<ReplyOf<"listAudit">>,
+): AsyncGenerator<PlacedLine> {
+  let bytes = 0;
+  for (let from: number | undefined = 1; from !== undefined;) {
+    const { lines, next }: ReplyOf<"listAudit"> = await ask(from);
+    const size = lines.reduce((sum, { text }) => sum + text.length, 0);
+    bytes += size;
+    // Only a full page is followed by another one.
+    const isOnward = next === undefined || (next >= from + lines.length && size > pageBytes);
+    if (!isOnward || bytes > mostBytes)
+      throw new KcoreError({
+        code: "API_UNTRUSTED",
+        message: `the audit trail of ${controller} has no end`,
+        hint: "no controller of kcore answers so: look at the machine",
+      });
+    yield* lines;
+    from = next;
+  }
 }

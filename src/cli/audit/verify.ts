@@ -1,13 +1,17 @@
-import { stat } from "node:fs/promises";
+import { stat, readFile } from "node:fs/promises";
 import { parseEntry, Verifier, type Damage, type Entry, type Head, type Verdict } from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { ResultFormat } from "../options.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { noteHeads, openNotedHeads } from "./noted-heads.ts";
 import { findTrails, type KnownTrail, type TrailFlags } from "./trails.ts";
 import { printResult } from "../terminal/format-result.ts";
+import { join } from "node:path";
+import { z } from "zod";
+import { durableJson } from "#base/durable-file.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
 
 export interface VerifyFlags extends TrailFlags {
   readonly output: ResultFormat;
@@ -150,4 +154,31 @@ function draw(findings: readonly Finding[]): string {
   const sick = findings.filter(({ state }) => state === "damaged" || state === "unreadable").length;
   const verdict = sick === 0 ? "every trail is whole" : `${sick} of ${findings.length} trails are not whole`;
   return `${formatTable(["TRAIL", "STATE", "ENTRIES", "HEAD"], rows)}${[...told, verdict].join("\n")}\n`;
+}
+
+const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.string().length(64) }));
+
+/** The database of the last heads, by the trail's id. */
+export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof Noted>>>;
+
+/**
+ * The last head of each trail that this user found whole: a trail that is cut short later is noticed.
+ * @throws KcoreError CONFIG_INVALID: a damaged file must not make heads vanish
+ */
+export async function openNotedHeads(): Promise<NotedHeads> {
+  const file = join(kcoreHome(), "audit-heads.json");
+  const db = durableJson(file, Noted, {});
+  try {
+    await db.read();
+    return db;
+  } catch (cause) {
+    const hint = "look at it by hand; without it the next verify begins anew";
+    throw new KcoreError({ code: "CONFIG_INVALID", message: `${file} is damaged`, hint }, { cause });
+  }
+}
+
+export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
+  await ensurePrivateFolder(kcoreHome());
+  Object.assign(noted.data, Object.fromEntries(heads));
+  await noted.write();
 }

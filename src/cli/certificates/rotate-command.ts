@@ -13,8 +13,7 @@ import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 import { readPresent, rotateController } from "./rotate-controller.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
-import { checkClock } from "../cluster/check-clock.ts";
-import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { checkClock, openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, caPassphrase, type ClusterFlags } from "../options.ts";
 
 type Flags = ClusterFlags & { readonly passphraseFile?: string };

@@ -5,8 +5,6 @@ import { checkProject, type Checked } from "#engine/orchestrate/check-project.ts
 import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import type { OwnModules } from "#engine/own-modules/open-modules.ts";
 import { foldersOf } from "#engine/project/folders.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
@@ -14,9 +12,8 @@ import { defined } from "#optional/defined.ts";
 import { ownModulesOf } from "../modules/known-modules.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/changed-packs.ts";
-import { findProject } from "../project/find-project.ts";
-import { githubLine } from "./github.ts";
-import { gitlabReport } from "./gitlab.ts";
+import { findProject, placesOf } from "../project/find-project.ts";
+import { githubLine, gitlabReport } from "./ci-formats.ts";
 import { selectionOf } from "./selection.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -60,7 +57,7 @@ Exit codes: 0 all is in order, 2 something is wrong.`,
 
 async function run(files: readonly string[], { project: given, on, output }: Flags): Promise<void> {
   const project = findProject(given);
-  const places = { project, shipped: shippedRoot(), trust: trustOfProcess(process.env) };
+  const places = { ...placesOf(project), project };
   const choice = { project, states: statesOf(places), folders: foldersOf("orchestrate", places) };
   const own = ownModulesOf(project);
   const only = files.length === 0 ? undefined : selectionOf(files, choice);

@@ -11,7 +11,7 @@ import { inTheWay } from "../controller/controller-changes.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
-import { contextHome } from "./context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { currentOf } from "./create-command.ts";
 import { printResult } from "../terminal/format-result.ts";
 

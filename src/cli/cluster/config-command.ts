@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { deleteContext, endpointsOf, findContext, readConfig, useContext } from "#pki/contexts.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { contextHome } from "./context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 
 /** `kcore config get-contexts|use-context|current-context|delete-context`. */

@@ -1,7 +1,7 @@
 import { refuseSecondCluster } from "#actions/refuse-second-cluster.ts";
 import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
-import { contextHome } from "./context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { whoAmI } from "../process/who.ts";
 import { ownProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";

@@ -1,12 +1,14 @@
 import { openControllers, type Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { loadContext } from "#pki/contexts.ts";
-import { contextHome } from "./context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { keepOperator } from "./keep-operator.ts";
 import type { ClusterFlags } from "../options.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
+import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 
 /** The cluster that a command is about, as its operator asks it. */
 export interface Cluster extends Controllers {
@@ -50,4 +52,20 @@ export async function openCluster(
       throw withRoster(error, options?.endpoints ?? asked.endpoints, project);
     });
   return { ...asked, ask, context: name, folder, rootPem: ca, cert, cluster };
+}
+
+/** Compares this machine's clock with those of a cluster's controllers, before it signs for the cluster. @throws KcoreError CLOCK_DIFFERS */
+export async function checkClock({ context, endpoints }: Pick<Cluster, "context" | "endpoints">): Promise<void> {
+  await refuseWrongClock({ ...(await loadContext(contextHome(), context)), endpoints });
+}
+
+/** The cluster; undefined while there is none and no context is named. @throws KcoreError as openCluster */
+export async function clusterIfAny(flags: ClusterFlags): Promise<Cluster | undefined> {
+  try {
+    return await openCluster(flags);
+  } catch (error) {
+    const isNone = error instanceof KcoreError && error.problems.every(({ code }) => code === "PKI_CONTEXT_UNKNOWN");
+    if (isNone && flags.context === undefined) return undefined;
+    throw error;
+  }
 }

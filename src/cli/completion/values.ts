@@ -3,8 +3,6 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { registry } from "#engine/modules/registry.ts";
 import { listOrchestrations } from "#engine/orchestrate/load-orchestration.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
 import { factCatalogue } from "#engine/facts/catalogue.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { scalarsOf } from "#engine/sealed/places.ts";
@@ -15,7 +13,8 @@ import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
-import { orchestrationFolders, projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { orchestrationFolders } from "../orchestrate/list-orchestrations.ts";
+import { placesOf, projectIfAny } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { knownUpdates } from "../update/updates-folder.ts";
@@ -111,8 +110,7 @@ function orchestrations(): readonly Candidate[] {
 }
 
 function states(): readonly Candidate[] {
-  const places = { project: projectIfAny(undefined), shipped: shippedRoot(), trust: trustOfProcess(process.env) };
-  return statesOf(places)
+  return statesOf(placesOf(projectIfAny(undefined)))
     .list()
     .map(({ name, description = "" }) => ({ value: name, description }));
 }

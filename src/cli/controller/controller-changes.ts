@@ -11,7 +11,7 @@ import { syncFolder } from "#base/folder.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type Reachable } from "./all-controllers.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { contextHome } from "../cluster/context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";

@@ -5,7 +5,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, openEscrowKey, readEscrows, unseal, type Escrow, type Sealed } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
-import { contextHome } from "../cluster/context-home.ts";
+import { contextHome } from "../process/kcore-home.ts";
 import { whoAmI } from "../process/who.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import { formatTable } from "../terminal/format-table.ts";

@@ -3,8 +3,10 @@ import { registry } from "#engine/modules/registry.ts";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
-import { explainedCodes, type Explained } from "./explained-codes.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { shippedRoot } from "#engine/project/shipped.ts";
 
 interface Flags {
   readonly output: "table" | "json";
@@ -70,11 +72,28 @@ async function show(codes: readonly Explained[], { output }: Flags): Promise<voi
       .filter(({ refusals = [] }) => (refusals as readonly string[]).includes(one.code))
       .map(({ name }) => name),
   }));
-  if (output === "json") printResult(found, "json");
-  else process.stdout.write(found.map(draw).join("\n"));
+  printResult(found, output, () => found.map(draw).join("\n"));
 }
 
 function draw({ code, meaning, whatToDo, modules }: Explained & { readonly modules: readonly string[] }): string {
   const refused = modules.length === 0 ? "" : `\nModules that refuse with it: ${modules.join(", ")}\n`;
   return `${code}\n  ${meaning}\n\nWhat to do:\n  ${whatToDo}\n${refused}`;
+}
+
+/** What docs/errors.md, which is shipped, says of a code. */
+export interface Explained {
+  readonly code: string;
+  readonly meaning: string;
+  readonly whatToDo: string;
+}
+
+/** Every code, in the order of the page. */
+export function explainedCodes(): readonly Explained[] {
+  const page = readFileSync(join(shippedRoot(), "docs/errors.md"), "utf8");
+  return [...page.matchAll(/^\| ([A-Z][A-Z0-9]*_[A-Z0-9_]+|USAGE|INTERNAL|INTERRUPTED) +\| (.*) \|$/gm)].map(
+    ([, code = "", rest = ""]) => {
+      const [meaning = "", whatToDo = ""] = rest.split(/(?<!\\) \| /).map((cell) => cell.replaceAll("\\|", "|").trim());
+      return { code, meaning, whatToDo };
+    },
+  );
 }

@@ -5,12 +5,11 @@ import {
   controllerListing,
   nodeListing,
   type CertificateFlags,
+  type SelectorFlags,
 } from "./listings.ts";
 import { findNode } from "../node/find-node.ts";
-import type { Listing } from "./listing.ts";
-import { showListing } from "./show-listing.ts";
+import { type Listing, showListing } from "./show-listing.ts";
 import { showReplicationStatus } from "./replication-status.ts";
-import type { SelectorFlags } from "./selectors.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import {
   addClusterOptions,

@@ -1,11 +1,11 @@
-import { since, until } from "#base/units.ts";
+import { since, until, formatBinary } from "#base/units.ts";
 import type { ApiClient } from "#api/client.ts";
 import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
-import { certificateWord, valueText } from "#tui/fleet-labels.ts";
+import { certificateWord, valueText, approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
-import type { Listing } from "./listing.ts";
-import { nodeColumns } from "./node-columns.ts";
-import { selectNodes, type SelectorFlags } from "./selectors.ts";
+import type { Listing } from "./show-listing.ts";
+import type { Column } from "../terminal/columns.ts";
+import { usageError } from "#errors/problem.ts";
 
 /** The nodes that words name, or all; of these the ones that the flags choose; by name. */
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
@@ -146,4 +146,61 @@ function yesOrNo(value: boolean | undefined): string {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export const nodeColumns: readonly Column<NodeView>[] = [
+  { title: "NAME", cell: ({ hostname }) => hostname },
+  { title: "STATUS", cell: statusWord },
+  { title: "APPROVAL", cell: approvalWord },
+  { title: "ROLES", cell: ({ roles }) => roles.join(",") },
+  { title: "DC", cell: ({ dc }) => dc },
+  { title: "ADDRESS", cell: ({ address }) => address },
+  { title: "VERSION", cell: ({ version }) => version },
+  { title: "AGE", cell: ({ registered }, now) => since(registered, now) },
+  { title: "SEEN", cell: ({ lastSeen }, now) => since(lastSeen, now) },
+  { title: "CERT-EXPIRY", cell: ({ certificateExpires }, now) => until(certificateExpires, now) },
+  { title: "CONFLICTS", cell: conflictsOf },
+  { title: "CPU", wide: true, cell: ({ cpu }) => (cpu === 0 ? "" : String(cpu)) },
+  { title: "MEMORY", wide: true, cell: ({ memory }) => (memory === 0 ? "" : formatBinary(memory)) },
+  { title: "LABELS", wide: true, cell: ({ labels }) => labelPairs(labels).join(",") },
+  { title: "TAINTS", wide: true, cell: ({ taints }) => taints.map(taintText).join(",") },
+  { title: "ID", wide: true, cell: ({ id }) => id },
+  { title: "REASON", wide: true, cell: ({ reason = "" }) => reason },
+];
+
+function conflictsOf({ conflicts, nameConflict }: NodeView): string {
+  return [conflicts > 0 || !nameConflict ? String(conflicts) : "", nameConflict ? "name" : ""]
+    .filter((part) => part !== "")
+    .join("+");
+}
+
+/** Flags that choose among nodes. */
+export interface SelectorFlags {
+  readonly selector?: readonly string[];
+  readonly dc?: readonly string[];
+}
+
+type Selected = Pick<NodeView, "labels" | "dc">;
+type Test = (labels: Readonly<Record<string, string>>) => boolean;
+
+/**
+ * The nodes that fit all of `-l` (`k=v`, `k!=v`, `k`, `!k`; several by commas or repeated) and one of `--dc`.
+ * @throws KcoreError USAGE
+ */
+export function selectNodes<Node extends Selected>(
+  nodes: readonly Node[],
+  { selector = [], dc = [] }: SelectorFlags,
+): readonly Node[] {
+  const tests = selector.flatMap((text) => text.split(",")).map(testOf);
+  return nodes.filter((node) => tests.every((test) => test(node.labels)) && (dc.length === 0 || dc.includes(node.dc)));
+}
+
+function testOf(term: string): Test {
+  const [, not, key = "", operator, value = ""] =
+    /^\s*(!)?([A-Za-z0-9][A-Za-z0-9._/-]*)\s*(?:(==?|!=)\s*([^\s=!]*))?\s*$/.exec(term) ?? [];
+  if (key === "" || (not !== undefined && operator !== undefined))
+    throw usageError(`“${term}” is no label selector`, "key=value, key!=value, key or !key; several with commas");
+  if (operator === undefined) return (labels) => Object.hasOwn(labels, key) === (not === undefined);
+  const isWanted = operator !== "!=";
+  return (labels) => ((Object.hasOwn(labels, key) ? labels[key] : undefined) === value) === isWanted;
 }

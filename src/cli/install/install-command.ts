@@ -8,10 +8,11 @@ import {
   addViewOptions,
   caPassphrase,
   collect,
+  type MachineFlags,
+  type ResultFormat,
 } from "../options.ts";
-import type { MachineFlags, ResultFormat } from "../options.ts";
 import type { InstallFlags } from "./install-node.ts";
-import { grantOption } from "../watch/grant-option.ts";
+import { grantOption } from "../watch/run-options.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 type NodeInstallFlags = InstallFlags &

@@ -8,10 +8,11 @@ import { listLabs, openLab, type Lab, type LabNode, type LabOptions, type NodeSp
 import { suggestHint } from "#errors/suggest.ts";
 import { addResultOption } from "../options.ts";
 import { whyUnwritten } from "../project/write-asked.ts";
-import { formatTable } from "../terminal/format-table.ts";
 import { toStderr } from "../terminal/say.ts";
 import { shownTasks } from "../terminal/shown-tasks.ts";
-import { showFile, talk } from "./console.ts";
+import { printRows } from "../terminal/format-result.ts";
+import { once } from "node:events";
+import type { Socket } from "node:net";
 
 interface PlaceFlags {
   readonly name?: string;
@@ -99,9 +100,8 @@ Examples:
   ).action(async (flags: PlaceFlags & { output: Output }) => {
     requireRoot();
     const nodes = (await listLabs()).filter(({ lab: name }) => name === (flags.name ?? name));
-    if (flags.output === "json") printJson(nodes);
-    else if (nodes.length === 0) process.stderr.write("no nodes: start with “kcore lab up”\n");
-    else printTable(nodes);
+    if (nodes.length === 0 && flags.output === "table") process.stderr.write("no nodes: start with “kcore lab up”\n");
+    else printTable(nodes, flags.output);
   });
   add("ssh <node> [command...]", "A shell on a node, or one command", "ssh n1", "ssh n1 --user ops -- sudo id")
     .option("--user <user>", "root, ops (sudo without a password) or opspw (sudo with “lab-password”)", "root")
@@ -152,8 +152,7 @@ Examples:
     add("disks <node>", "A node's data disks: serial, stable name, size", "disks n1", "disks n1 -o json"),
   ).action(async (name: string, flags: PlaceFlags & { output: Output }) => {
     const { disks } = await (await open(flags)).node(name);
-    if (flags.output === "json") printJson(disks);
-    else printTable(disks);
+    printTable(disks, flags.output);
   });
   add("roster", "A roster of the running nodes, with pinned host keys", "roster --out roster/lab.yaml")
     .option("--out <file>", "write it there (default: print it)")
@@ -213,20 +212,12 @@ function count(text: string): number {
   return Number(text);
 }
 
-function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, undefined, 2)}\n`);
-}
-
-/** The fields' names are the heading; an absent field of a row is shown as “-”. */
-function printTable(rows: readonly object[]): void {
+/** Prints rows; the fields' names are the heading, an absent field of a row is shown as “-”. */
+function printTable(rows: readonly object[], output: Output = "table"): void {
   const fields = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  if (fields.length === 0) return;
-  const cells = rows.map((row) => {
-    const values = new Map<string, unknown>(Object.entries(row));
-    return fields.map((field) => showCell(values.get(field)));
-  });
+  const cells = rows.map((row) => fields.map((field) => showCell((row as Record<string, unknown>)[field])));
   const heading = fields.map((field) => field.toUpperCase());
-  process.stdout.write(formatTable(heading, cells));
+  if (output === "json" || fields.length > 0) printRows(rows, output, heading, cells);
 }
 
 function showCell(value: unknown): string {
@@ -244,4 +235,28 @@ async function writeRoster(file: string, text: string): Promise<void> {
       { cause: error },
     );
   }
+}
+
+/** Prints a file, and with `follow` what is added to it, until the user stops it. */
+export async function showFile(path: string, follow: boolean): Promise<void> {
+  await run(follow ? ["tail", "-n", "200", "-F", path] : ["cat", "--", path], { inherit: "terminal" });
+}
+
+/** Ctrl-], as telnet(1) has it. */
+const leave = 0x1d;
+
+/** Joins the terminal, which there has to be, to a serial line until the user leaves or the line ends. */
+export async function talk(line: Socket): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  stdin.setRawMode(true);
+  stderr.write("root's shell on the machine's second line; Ctrl-] leaves it\r\n");
+  // The line's shell has no prompt of its own, and kcore's own use of it turned the echo off.
+  line.write("PS1='# '; stty echo\n");
+  const ended = once(line, "close");
+  line.pipe(stdout, { end: false });
+  stdin.on("data", (keys: Buffer) => void (keys.includes(leave) ? line.destroy() : line.write(keys)));
+  await ended;
+  stdin.setRawMode(false);
+  stdin.destroy();
+  stderr.write("\n");
 }

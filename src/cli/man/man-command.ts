@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { pathOf } from "../inherit-options.ts";
+import { pathOf } from "../options.ts";
 import { writeAskedInto } from "../project/write-asked.ts";
 import { kcoreVersion } from "../version.ts";
 import { manPage, pageName } from "./man-page.ts";

@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { pathOf } from "../inherit-options.ts";
-import { escapeRoff, section, tagged, verbatim } from "./roff.ts";
+import { pathOf } from "../options.ts";
 
 /** The page's name, as man(1) is asked for it: `kcore-state-apply`. */
 export function pageName(command: Command): string {
@@ -76,4 +75,33 @@ function afterHelp(command: Command): { title: string; examples: string; others:
 function seeAlso(command: Command, inner: readonly Command[]): string {
   const above = command.parent ? [command.parent] : [];
   return [...above, ...inner].map((one) => `\\fB${pageName(one).replaceAll("-", "\\-")}\\fR(1)`).join(",\n");
+}
+
+/**
+ * Text for man(7) pages, as groff and mandoc read it. Everything that comes from outside goes through {@link escapeRoff}.
+ */
+
+/** A text that stands for itself: no request at a line's beginning, no escape, and dashes that can be copied. */
+export function escapeRoff(text: string): string {
+  return text
+    .replaceAll("\\", "\\e")
+    .replaceAll("-", "\\-")
+    .replaceAll("…", "...")
+    .replaceAll("“", "\\(lq")
+    .replaceAll("”", "\\(rq")
+    .replaceAll(/^([.'])/gm, "\\&$1");
+}
+
+export function section(title: string, body: string): string {
+  return body === "" ? "" : `.SH ${title}\n${body.trimEnd()}\n`;
+}
+
+/** A term in bold and what it means, indented below it. */
+export function tagged(term: string, meaning: string): string {
+  return `.TP\n\\fB${escapeRoff(term)}\\fR\n${escapeRoff(meaning)}\n`;
+}
+
+/** Lines as they are, without filling. */
+export function verbatim(text: string): string {
+  return `.nf\n${escapeRoff(text)}\n.fi\n`;
 }

@@ -1,8 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules, type OwnModules } from "#engine/own-modules/open-modules.ts";
-import { trustOfProcess } from "#engine/project/project.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
+import { placesOf } from "../project/find-project.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { moduleExample } from "./module-example.ts";
@@ -44,5 +43,5 @@ function tellBroken(name: string): (error: unknown) => [] {
 }
 
 export function ownModulesOf(project: string | undefined): OwnModules {
-  return openOwnModules({ project, shipped: shippedRoot(), trust: trustOfProcess(process.env) });
+  return openOwnModules(placesOf(project));
 }

@@ -1,14 +1,17 @@
 import { actionNames, findAction } from "#actions/registry.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
-import { KcoreError, usageError } from "#errors/problem.ts";
+import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { argumentsOf, type Argument } from "./arguments.ts";
 import type { KnownModules } from "./known-modules.ts";
 import { searchModules } from "./search.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { toStdout } from "../terminal/say.ts";
 import { printResult } from "../terminal/format-result.ts";
+import { plainOf } from "#engine/yaml/node.ts";
+import { parseSource } from "#engine/yaml/parse.ts";
+import { printYaml } from "#engine/yaml/plain-yaml.ts";
+import { collectedExamples } from "./module-example.ts";
 
 /** Prints one module: its arguments as a tree, what it refuses with, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
@@ -18,10 +21,6 @@ export async function showModule(known: KnownModules, name: string, output: "tab
   const { summary, alsoKnownAs = [] } = module;
   const refusals = [...(module.refusals ?? [])].sort();
   const example = known.example(name);
-  if (output === "json") {
-    printResult({ name, summary, alsoKnownAs, args, refusals, example }, "json");
-    return;
-  }
   const parts = [
     `${name}\n${summary}\n\n${tableOf(args)}`,
     refusals.length > 0 && `\nRefuses with (docs/errors.md): ${refusals.join(", ")}\n`,
@@ -29,7 +28,8 @@ export async function showModule(known: KnownModules, name: string, output: "tab
     example !== undefined && `\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`,
   ];
   // A module of a project's own may say anything.
-  toStdout(cleanText(parts.filter((part) => part !== false).join("")));
+  const draw = (): string => cleanText(parts.filter((part) => part !== false).join(""));
+  printResult({ name, summary, alsoKnownAs, args, refusals, example }, output, draw);
 }
 
 /** What a stage does on the bastion, for who looks for it among the modules. */
@@ -38,11 +38,8 @@ async function showAction(known: KnownModules, name: string, output: "table" | "
   if (!action) throw await unknownModule(known, name);
   const args = argumentsOf(action);
   const { summary } = action;
-  if (output === "json") printResult({ name, summary, run: true, args }, "json");
-  else
-    process.stdout.write(
-      `${name}\n${summary}\nAn action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)\n\n${tableOf(args)}`,
-    );
+  const how = `An action, done on this machine by a stage of an orchestration: run: ${name} (docs/orchestrations.md)`;
+  printResult({ name, summary, run: true, args }, output, () => `${name}\n${summary}\n${how}\n\n${tableOf(args)}`);
 }
 
 function tableOf(args: readonly Argument[]): string {
@@ -76,4 +73,28 @@ async function hintFor(known: KnownModules, name: string): Promise<string> {
   const [first] = searchModules(modules, [name]).filter(({ found }) => found.startsWith("known as"));
   if (first) return `here it is “${first.name}”; kcore modules --search ${name} finds what else there is`;
   return suggestHint(name, [...known.names, ...actionNames], "kcore modules lists them") ?? "";
+}
+
+interface Example {
+  readonly args: unknown;
+  readonly refused?: string;
+}
+
+/** Prints the steps that are known of one module, ready for a state. @throws KcoreError USAGE */
+export async function showExamples(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
+  if (actionNames.includes(name))
+    throw usageError(
+      `${name} is an action of orchestrations; --examples are of modules`,
+      `kcore modules ${name} has its arguments, docs/orchestrations.md a stage with it`,
+    );
+  if ((await known.load(name)) === undefined) throw await unknownModule(known, name);
+  const own = known.example(name);
+  if (own === undefined) throw usageError(`${name} has no example`, `kcore modules ${name}`);
+  const [first] = Object.values(plainOf(parseSource(name, own)) as Record<string, unknown>);
+  const all: readonly Example[] = [{ args: first }, ...(collectedExamples(name)?.tried ?? [])];
+  const texts = all.map(({ args, refused }, index) => {
+    const text = index === 0 ? own : printYaml({ [name]: args }).trimEnd();
+    return refused === undefined ? text : `# refused with ${refused}\n${text}`;
+  });
+  printResult(all, output, () => cleanText(`${texts.join("\n\n")}\n`));
 }

@@ -1,6 +1,6 @@
 import type { Taint } from "#api/schemas.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { KcoreError, usageError } from "#errors/problem.ts";
+import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 
 const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;

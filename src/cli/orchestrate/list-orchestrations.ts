@@ -1,29 +1,15 @@
-import { trustOfProcess } from "#engine/project/project.ts";
 import { foldersOf, type Folder } from "#engine/project/folders.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
 import { listOrchestrations as namesOf, loadOrchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
-import { findProject } from "../project/find-project.ts";
+import { placesOf, projectIfAny } from "../project/find-project.ts";
 import { firstSentence, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
 
-/** Where orchestrations are looked for: the project, then what kcore ships. Without a project only the latter. */
+/** The folders of orchestrations: the project's, if there is one, then the shipped one. */
 export function orchestrationFolders(given: string | undefined): readonly Folder[] {
-  const project = projectIfAny(given);
-  return foldersOf("orchestrate", { project, shipped: shippedRoot(), trust: trustOfProcess(process.env) });
-}
-
-/** The project, if there is one: lists work without. */
-export function projectIfAny(given: string | undefined): string | undefined {
-  try {
-    return findProject(given);
-  } catch (error) {
-    if (given === undefined && error instanceof KcoreError && error.problems[0]?.code === "PROJECT_NOT_FOUND")
-      return undefined;
-    throw error;
-  }
+  return foldersOf("orchestrate", placesOf(projectIfAny(given)));
 }
 
 /** Prints every orchestration with its description, or with what is wrong with it. */

@@ -2,8 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Problem } from "#errors/problem.ts";
 import { packNames, packsFolder } from "#engine/project/folders.ts";
-import { otherLineEnds } from "./line-ends.ts";
-import { hashPack, readPack } from "./pack-files.ts";
+import { otherLineEnds, hashPack, readPack } from "./pack-files.ts";
 import { readPins, type Pins } from "./pinned-packs.ts";
 
 /** A problem for each pack of the project that is pinned nowhere, and each that is not what was pinned. @throws KcoreError for packs.yaml */

@@ -9,8 +9,9 @@ import { validate } from "#engine/yaml/validate.ts";
 import { makeFolder } from "#base/folder.ts";
 import { replaceFile } from "#base/file.ts";
 import type { FetchedPack, PackSource } from "./fetch-pack.ts";
-import { keepBytes } from "./line-ends.ts";
-import { hashPack } from "./pack-files.ts";
+import { keepBytes, hashPack } from "./pack-files.ts";
+import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { withLock } from "#lab/lock.ts";
 
 const file = "packs.yaml";
 
@@ -80,4 +81,19 @@ const head = "# The packs under packs/, each pinned: kcore pack update and kcore
 
 function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
+}
+
+/** Seconds that another command gets for its files. */
+const patience = 60;
+
+/** Changes a project's packs while no other command does. @throws KcoreError PACK_BUSY */
+export async function alone<T>(project: string, work: () => Promise<T>): Promise<T> {
+  return withLock(join(project, ".kcore"), "packs", patience, work).catch((cause: unknown) => {
+    if (!(cause instanceof KcoreError) || cause.problems[0]?.code !== "LAB_BUSY") throw cause;
+    const message = "another kcore pack changes this project's packs";
+    throw new KcoreError(
+      { code: "PACK_BUSY", message, hint: "wait for it to end, then try again" },
+      { cause, exitCode: exitCodes.failed },
+    );
+  });
 }

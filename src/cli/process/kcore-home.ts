@@ -1,8 +1,14 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
+import type { ContextHome } from "#pki/contexts.ts";
 
 /** Where contexts lie: KCORE_HOME, else `~/.kcore`. An empty one counts as none. */
 export function kcoreHome(): string {
   const { KCORE_HOME: home = "" } = process.env;
   return home === "" ? join(homedir(), ".kcore") : home;
+}
+
+export function contextHome(): ContextHome {
+  return { home: kcoreHome(), codec: { parse: (text) => parsePlainYaml(text), print: printYaml } };
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync } from "node:fs";
+import { closeSync, existsSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { join } from "node:path";
 import { knownSecrets } from "#engine/step/secret.ts";
@@ -9,7 +9,6 @@ import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } f
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { keepContent } from "./planned-content.ts";
-import { reopen } from "./reopen.ts";
 import { known, loadParts } from "./run-parts.ts";
 
 /**
@@ -43,15 +42,9 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
       // Record the project's content before the run reads any of it.
       if (!stage.earlier.some(({ type }) => type === "run.started")) keepContent(folder);
       const { passphrase } = await handed;
-      const { revision, dirty } = await state;
-      const at = { ...(revision === undefined ? {} : { revision }), ...(dirty === undefined ? {} : { dirty }) };
-      if (revision !== undefined || dirty !== undefined) changeHeader(folder, at);
-      return (await parts)({
-        stage,
-        project,
-        ...at,
-        ...(passphrase === undefined ? {} : { passphrase: known(passphrase) }),
-      });
+      const at = await state;
+      if (Object.keys(at).length > 0) changeHeader(folder, at);
+      return (await parts)({ stage, project, ...at, ...(passphrase !== undefined && { passphrase: known(passphrase) }) });
     },
   });
 }
@@ -87,4 +80,20 @@ function takePlace({ id, project, processLog }: RunFolder): void {
   process.chdir(project);
   for (const descriptor of [1, 2]) reopen(descriptor, processLog);
   process.title = `${process.argv[1] ?? "run-main"} ${id} ${project}`;
+}
+
+/**
+ * Makes an open descriptor one that appends to the file. open(2) takes the lowest free descriptor; where a thread that reads a file in
+ * the background takes it first, its end is waited for.
+ */
+function reopen(descriptor: number, file: string): void {
+  closeSync(descriptor);
+  const others: number[] = [];
+  for (;;) {
+    const got = openSync(file, "a", 0o600);
+    if (got === descriptor) break;
+    if (others.push(got) === 100) throw new Error(`descriptor ${descriptor} was taken`);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+  }
+  others.forEach((other) => closeSync(other));
 }

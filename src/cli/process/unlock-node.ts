@@ -6,7 +6,7 @@ import { unreachable } from "#engine/session/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
-import { contextHome } from "../cluster/context-home.ts";
+import { contextHome } from "./kcore-home.ts";
 
 /** Milliseconds in which an initrd that was unlocked still answers, and lets nobody in any more. */
 const leaving = 60_000;

@@ -12,7 +12,7 @@ import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
-import { findProject } from "../project/find-project.ts";
+import { findProject, projectIfAny } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { createFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
@@ -61,7 +61,8 @@ function loginName(text: string): string {
 }
 
 async function importFiles(names: readonly string[], flags: ImportFlags): Promise<void> {
-  const root = projectFor(flags);
+  // A dry run needs no project; where there is one, its roster counts.
+  const root = flags.dryRun === true ? projectIfAny(flags.project) : findProject(flags.project);
   const files = await Promise.all(names.map(readForeign));
   const imported = importRoster(files, {
     ...(flags.from && { from: flags.from }),
@@ -77,17 +78,6 @@ async function importFiles(names: readonly string[], flags: ImportFlags): Promis
 }
 
 const noRoster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
-
-/** A dry run needs no project; where there is one, its roster counts. */
-function projectFor({ project, dryRun }: ImportFlags): string | undefined {
-  try {
-    return findProject(project);
-  } catch (error) {
-    const isNone = error instanceof KcoreError && error.problems[0]?.code === "PROJECT_NOT_FOUND";
-    if (isNone && dryRun === true && project === undefined) return undefined;
-    throw error;
-  }
-}
 
 /** Reads a file or stdin (`-`); a folder is left to Ansible. */
 async function readForeign(name: string): Promise<GivenFile> {

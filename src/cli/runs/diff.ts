@@ -16,8 +16,7 @@ export async function diffTwoRuns(
   const root = findProject(project);
   const [one, other] = [await readRun(root, a), await readRun(root, b)];
   const found = diffRuns(one.model, other.model);
-  if (output === "json") printResult({ a: sideOf(one), b: sideOf(other), ...found }, "json");
-  else process.stdout.write(draw(one, other, found));
+  printResult({ a: sideOf(one), b: sideOf(other), ...found }, output, () => draw(one, other, found));
 }
 
 function sideOf(run: KnownRun) {

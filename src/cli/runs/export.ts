@@ -1,33 +1,65 @@
 import { once } from "node:events";
-import { createWriteStream, type WriteStream } from "node:fs";
-import { basename, dirname } from "node:path";
-import { finished, pipeline } from "node:stream/promises";
+import { createWriteStream, statSync, type WriteStream } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import { Writable, type Readable } from "node:stream";
-import { run } from "#base/process.ts";
+import { finished, pipeline } from "node:stream/promises";
+import { replaceFile } from "#base/file.ts";
 import { formatEvent } from "#engine/events/recording.ts";
-import { usageError } from "#errors/problem.ts";
+import { logName, type RunFolder } from "#engine/run/run-folder.ts";
+import { exitCodes, KcoreError, usageError, type Problem } from "#errors/problem.ts";
+import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { unwritten } from "../project/write-asked.ts";
-import { drawReport } from "./write-reports.ts";
-import { exportFormats, type ExportFlags, type ExportFormat } from "./export-formats.ts";
+import { unwritten, whyUnwritten } from "../project/write-asked.ts";
+import { printJson } from "../terminal/print-json.ts";
+import { sourceLines } from "../terminal/report-failure.ts";
+import { kcoreVersion } from "../version.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
+import { digestOf } from "./print-digest.ts";
+
+/** The forms in which `kcore runs export` writes a run. */
+export const exportFormats = ["ndjson", "json", "text", "markdown", "junit", "html", "cast", "tar"] as const;
+type ExportFormat = (typeof exportFormats)[number];
+
+/** The form that the end of a file's name asks for. */
+const endings: Readonly<Record<string, ExportFormat>> = {
+  ".ndjson": "ndjson",
+  ".json": "json",
+  ".txt": "text",
+  ".md": "markdown",
+  ".xml": "junit",
+  ".html": "html",
+  ".cast": "cast",
+  ".tar.gz": "tar",
+  ".tgz": "tar",
+};
+
+function formatOf(file: string): ExportFormat | undefined {
+  return Object.entries(endings).find(([ending]) => file.endsWith(ending))?.[1];
+}
+
+export interface ExportFlags extends CommonFlags {
+  readonly format?: ExportFormat;
+  readonly file?: string;
+}
 
 /** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */
 export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
-  const chosen = format ?? formatOf(file);
+  const chosen = format ?? (file === undefined ? "ndjson" : formatOf(file));
+  if (chosen === undefined)
+    throw usageError(`the name “${file}” does not tell a format`, `--format ${exportFormats.join("|")}`);
   if (chosen === "tar" && file === undefined && process.stdout.isTTY)
     throw usageError("an archive is no text for a terminal", "--file run.tar.gz");
-  // Whoever may not read the record may not read what is made of it (S-4).
   const out = file === undefined ? process.stdout : await openFile(file);
   if (chosen === "tar") await packInto(run, out);
-  else out.write(await textOf(run, chosen));
+  else out.write(await drawRun(chosen, run));
   if (out !== process.stdout) {
     out.end();
     await finished(out);
   }
 }
 
+/** As private as the record itself (S-4). */
 async function openFile(file: string): Promise<WriteStream> {
   const out = createWriteStream(file, { mode: 0o600 });
   try {
@@ -38,44 +70,33 @@ async function openFile(file: string): Promise<WriteStream> {
   }
 }
 
-function formatOf(file: string | undefined): ExportFormat {
-  if (file === undefined || file.endsWith(".ndjson")) return "ndjson";
-  const known = {
-    ".json": "json",
-    ".txt": "text",
-    ".md": "markdown",
-    ".xml": "junit",
-    ".html": "html",
-    ".cast": "cast",
-  } as const;
-  const extension = /\.[a-z]+$/.exec(file)?.[0] ?? "";
-  if (/\.(tar\.gz|tgz)$/.test(file)) return "tar";
-  if (Object.hasOwn(known, extension)) return known[extension as keyof typeof known];
-  throw usageError(`the name “${file}” does not tell a format`, `--format ${exportFormats.join("|")}`);
-}
-
-async function textOf(run: KnownRun, format: Exclude<ExportFormat, "tar">): Promise<string> {
+/** A recorded run as text. */
+export async function drawRun(format: Exclude<ExportFormat, "tar">, run: KnownRun): Promise<string> {
   switch (format) {
     case "ndjson":
       return run.events.map(formatEvent).join("");
     case "json":
-      return drawReport("json", run);
+      return `${printJson(await digestOf(run), 2)}\n`;
     case "junit":
-      return drawReport("xml", run);
-    case "html":
-      return drawReport("html", run);
+      return (await import("#tui/junit.ts")).drawJunit(run.events);
     case "markdown":
-      return drawReport("md", run);
+      return (await import("#tui/markdown.ts")).drawMarkdown(await digestOf(run));
+    case "html": {
+      const { drawReport } = await import("#tui/html/report.ts");
+      return drawReport(run.model, {
+        version: kcoreVersion(),
+        sourceLine: sourceLines(run.folder.project),
+        logOf: (node) => join(".kcore", "runs", run.model.runId, logName(node)),
+      });
+    }
     case "text":
       return (await drawPlain(run)).map(({ text }) => text).join("");
-    case "cast": {
-      const { drawCast } = await import("#tui/asciicast.ts");
-      return drawCast(run.model, await drawPlain(run));
-    }
+    case "cast":
+      return (await import("#tui/asciicast.ts")).drawCast(run.model, await drawPlain(run));
   }
 }
 
-/** What the plain view writes for each event, and when. */
+/** The plain view's text for each event, with the event's time. */
 async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: number; readonly text: string }[]> {
   const { createPlainView } = await import("#tui/plain.ts");
   let text = "";
@@ -96,8 +117,71 @@ async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: 
 
 /** The whole record as a gzipped archive, by tar(1). */
 async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promise<void> {
+  const { run } = await import("#base/process.ts");
   const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
   const read = (stdout: Readable): Promise<void> => pipeline(stdout, out, { end: false });
   const { code } = await run(["tar", ...words], { read, inherit: "stderr" });
   if (code !== 0) throw usageError(`tar ended with exit code ${code}`, "--format ndjson");
+}
+
+/** The programs of reports: loaded before a run, since a run may take hours, and kcore may be upgraded under it. */
+const reports = {
+  html: () => import("#tui/html/report.ts"),
+  junit: () => import("#tui/junit.ts"),
+  markdown: () => Promise.all([import("#tui/markdown.ts"), import("#tui/digest.ts")]),
+  json: () => import("#tui/digest.ts"),
+} satisfies Partial<Record<ExportFormat, () => Promise<unknown>>>;
+
+function reportOf(file: string): keyof typeof reports | undefined {
+  const format = formatOf(file) ?? "";
+  return Object.hasOwn(reports, format) ? (format as keyof typeof reports) : undefined;
+}
+
+/** Checks names of reports before the run begins. @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE */
+export async function prepareReports(files: readonly string[]): Promise<void> {
+  const problems = files.flatMap((file) => problemOf(file) ?? []);
+  if (problems.length > 0) throw new KcoreError(problems);
+  for (const file of files) await reports[reportOf(file) ?? "json"]();
+}
+
+function problemOf(file: string): Problem | undefined {
+  if (reportOf(file) === undefined)
+    return {
+      code: "REPORT_KIND_UNKNOWN",
+      message: `the name “${file}” does not tell which kind of report is wanted`,
+      hint: "end it with .html, .xml, .md or .json",
+    };
+  const folder = dirname(resolve(file));
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  return {
+    code: "REPORT_UNWRITABLE",
+    message: `there is no folder ${folder} for the report “${file}”`,
+    hint: `mkdir -p ${folder}`,
+  };
+}
+
+/**
+ * Writes reports from a run's record, each whole or not at all, readable for its owner only as the record is.
+ * @throws KcoreError REPORT_KIND_UNKNOWN, REPORT_UNWRITABLE, RUN_RECORD_CORRUPT
+ */
+export async function writeReports(files: readonly string[], folder: RunFolder): Promise<void> {
+  if (files.length === 0) return;
+  await prepareReports(files);
+  const run = await readRun(folder.project, folder.id);
+  for (const file of files) {
+    const text = await drawRun(reportOf(file) ?? "json", run);
+    try {
+      await replaceFile(resolve(file), text);
+    } catch (cause) {
+      const { why } = whyUnwritten(file, cause);
+      throw new KcoreError(
+        {
+          code: "REPORT_UNWRITABLE",
+          message: `the report “${file}” could not be written: ${why}`,
+          hint: `the run's record is whole; write it elsewhere: kcore runs show ${folder.id}`,
+        },
+        { cause, exitCode: exitCodes.failed },
+      );
+    }
+  }
 }

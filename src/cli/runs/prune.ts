@@ -5,7 +5,7 @@ import { recordRuns } from "#engine/run/run-trail.ts";
 import type { CommonFlags } from "../options.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
-import { glanceAtRun } from "./glance.ts";
+import { glanceAtRun } from "./run-summary.ts";
 
 export interface PruneFlags extends CommonFlags, Limits {
   readonly dryRun?: boolean;

@@ -1,22 +1,30 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { addProjectOption, addViewOptions, ageOf, caPassphrase, countOf, type CommonFlags } from "../options.ts";
+import {
+  addProjectOption,
+  addViewOptions,
+  ageOf,
+  caPassphrase,
+  countOf,
+  type CommonFlags,
+  collect,
+} from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { RunHeader } from "#engine/run/run-folder.ts";
 import { RunFollower } from "#engine/run/follow-run.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
-import { exportFormats, type ExportFlags } from "./export-formats.ts";
+import { exportFormats, type ExportFlags } from "./export.ts";
 import { findRun, readRun } from "./known-run.ts";
 import type { ListFlags } from "./list.ts";
 import type { PruneFlags } from "./prune.ts";
 import type { ReplayFlags } from "./replay.ts";
-import { addRunFilter } from "./run-filter.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
+import { failedStates, runStates } from "./run-summary.ts";
 
 interface ResumeFlags extends CommonFlags, ViewFlags {
   readonly detach?: boolean;
@@ -197,4 +205,33 @@ async function resume(id: string, { project, detach = false, passphraseFile, ...
   const relaunch = relauncher(folder, view.output === "ink", passphrase);
   const options = { folder, ...view, detach, launched: await relaunch(), relaunch, since: model.lastSeq };
   process.exitCode = (await watchRun(options)).exitCode;
+}
+
+/** The options that choose among runs. */
+export function addRunFilter(command: Command, { limit }: { readonly limit: number }): Command {
+  return command
+    .option("--failed", `only runs that failed: ${failedStates.join(", ")}`)
+    .addOption(
+      new Option("--state <state>", `only runs in this state (repeatable): ${runStates.join(", ")}`).argParser(stateOf),
+    )
+    .option("--node <name>", "only runs with this node (repeatable: with any of them)", collect)
+    .addOption(
+      new Option("--since <age|date>", "only runs that began since: 36h, 30d, 2026-11-21 (UTC)").argParser(sinceOf),
+    )
+    .addOption(new Option("--limit <n>", "at most so many, the newest").argParser(countOf).default(limit));
+}
+
+function stateOf(text: string, earlier: readonly string[] | undefined): readonly string[] {
+  if (!runStates.includes(text)) throw new InvalidArgumentError(`it is one of ${runStates.join(", ")}`);
+  return collect(text, earlier);
+}
+
+function sinceOf(text: string): number {
+  const date = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : NaN;
+  if (!Number.isNaN(date)) return date;
+  try {
+    return Date.now() - ageOf(text);
+  } catch {
+    throw new InvalidArgumentError("an age (36h, 30d) or a date (2026-11-21) is wanted");
+  }
 }

@@ -16,7 +16,7 @@ export async function showRun(id: string, { project, output, events = false, htm
   const root = findProject(project);
   const run = await readRun(root, id);
   if (html !== undefined) {
-    const { writeReports } = await import("./write-reports.ts");
+    const { writeReports } = await import("./export.ts");
     return writeReports([html], run.folder);
   }
   if (events) {

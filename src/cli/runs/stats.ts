@@ -7,9 +7,8 @@ import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { findRuns } from "./find-runs.ts";
-import type { RunGlance } from "./glance.ts";
-import type { RunFilter } from "./run-filter.ts";
+import { findRuns, type RunGlance } from "./run-summary.ts";
+import type { RunFilter } from "./run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface StatsFlags extends CommonFlags, RunFilter {

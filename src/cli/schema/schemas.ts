@@ -1,6 +1,6 @@
 import { actionNames, findAction } from "#actions/registry.ts";
 import { knownModules } from "../modules/known-modules.ts";
-import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { projectIfAny } from "../project/find-project.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { manifestSchema } from "./manifest-schema.ts";
 import { orchestrationSchema } from "./orchestration-schema.ts";

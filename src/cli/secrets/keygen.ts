@@ -50,9 +50,8 @@ export async function makeIdentity({
       { cause },
     );
   }
-  if (output === "json") printResult({ file, recipient }, "json");
-  else {
-    process.stdout.write(`${recipient}\n`);
+  printResult({ file, recipient }, output, () => `${recipient}\n`);
+  if (output === "text") {
     process.stderr.write(`the identity is in ${file}; keep a copy where only you can read it\n`);
     process.stderr.write("next, by somebody who may: kcore secrets recipients add NAME RECIPIENT\n");
   }

@@ -1,7 +1,5 @@
-import { trustOfProcess } from "#engine/project/project.ts";
-import { shippedRoot } from "#engine/project/shipped.ts";
 import { statesOf, type States } from "#engine/states/open-states.ts";
-import { projectIfAny } from "../orchestrate/list-orchestrations.ts";
+import { placesOf, projectIfAny } from "../project/find-project.ts";
 import type { CommonFlags } from "../options.ts";
 import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-table.ts";
 import { drawParams, plainParams } from "../watch/param-options.ts";
@@ -12,7 +10,7 @@ export interface ListFlags extends CommonFlags {
 }
 
 function open(project: string | undefined): States {
-  return statesOf({ project: projectIfAny(project), shipped: shippedRoot(), trust: trustOfProcess(process.env) });
+  return statesOf(placesOf(projectIfAny(project)));
 }
 
 /** Prints every state: those of the project, then the shipped ones that it does not replace. */
@@ -29,18 +27,8 @@ export function showState(name: string, { project, output }: ListFlags): void {
     id: step.id ?? "",
     does: step.kind === "include" ? `include ${step.include}` : step.module,
   }));
-  if (output === "json") {
-    printResult({ name, file: shown, origin, description, params: plainParams(params), steps: listed }, "json");
-    return;
-  }
-  process.stdout.write(
-    `${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${wrapToScreen(description)}\n`}`,
-  );
-  process.stdout.write(drawParams(params));
-  process.stdout.write(
-    `\n${formatTable(
-      ["STEP", "DOES"],
-      listed.map(({ id, does }) => [id, does]),
-    )}`,
-  );
+  const value = { name, file: shown, origin, description, params: plainParams(params), steps: listed };
+  const rows = listed.map(({ id, does }) => [id, does]);
+  const head = `${name}  (${shown}, ${origin})\n${description === undefined ? "" : `${wrapToScreen(description)}\n`}`;
+  printResult(value, output, () => `${head}${drawParams(params)}\n${formatTable(["STEP", "DOES"], rows)}`);
 }

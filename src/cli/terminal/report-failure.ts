@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, relative } from "node:path";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
@@ -68,4 +68,9 @@ function stackOf(error: unknown): string {
 
 function isClosedPipe(error: unknown): boolean {
   return error instanceof Error && (error as NodeJS.ErrnoException).code === "EPIPE";
+}
+
+/** A file of the project as its repository names it; `workspace` is the repository's folder. */
+export function fileInRepository({ file }: SourcePosition, project: string, workspace: string): string {
+  return relative(workspace, isAbsolute(file) ? file : join(project, file));
 }

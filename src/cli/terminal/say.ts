@@ -4,11 +4,6 @@ import { detectCi, escapeForCi } from "#tui/ci.ts";
 /** Tells a person something beside the result. */
 export type Say = (text: string) => void;
 
-/** Writes a result that quotes nodes and files to stdout; a CI finds no commands in the text. */
-export function toStdout(text: string): void {
-  process.stdout.write(escapeForCi(detectCi(process.env), text));
-}
-
 /** Says it on stderr, where nothing is drawn anew at a terminal; what it quotes drives no terminal, and speaks to no CI that reads it. */
 export function toStderr(text: string): void {
   process.stderr.write(`${escapeForCi(detectCi(process.env), cleanText(text))}\n`);

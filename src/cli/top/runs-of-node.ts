@@ -4,7 +4,7 @@ import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { defined } from "#optional/defined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
-import { glanceAtRun } from "../runs/glance.ts";
+import { glanceAtRun } from "../runs/run-summary.ts";
 
 /** Runs that are looked at, the newest first, and those of them that are shown. */
 const looked = 200;

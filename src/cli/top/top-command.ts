@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
-import { KcoreError, usageError } from "#errors/problem.ts";
+import { usageError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { findProject } from "../project/find-project.ts";
+import { projectIfAny } from "../project/find-project.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
 import { canDrawOn } from "../terminal/choose-view.ts";
 import { printResult } from "../terminal/format-result.ts";

@@ -4,9 +4,8 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
-import { fileInRepository } from "../check/file-in-repository.ts";
+import { fileInRepository, tellProblems } from "../terminal/report-failure.ts";
 import { digestOf, drawForOutput } from "../runs/print-digest.ts";
-import { tellProblems } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {

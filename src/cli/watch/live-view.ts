@@ -6,10 +6,10 @@ import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
-import { RecordReader } from "./record-reader.ts";
 import type { Foretold } from "#tui/what-follows.ts";
 import { lastDryRun } from "./last-dry-run.ts";
 import { EarlierRuns } from "./earlier-runs.ts";
+import { open, type FileHandle } from "node:fs/promises";
 
 /** What a view may do to the run that it shows. */
 export interface RunControls {
@@ -86,5 +86,26 @@ function stepBack(): void {
     setPriority(NICE);
   } catch {
     // Then it runs as it is.
+  }
+}
+
+/** Reads a run's record by places, opened when it is first wanted. */
+export class RecordReader {
+  readonly #path: string;
+  #file: Promise<FileHandle> | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async read(at: number, length: number): Promise<Uint8Array> {
+    const file = await (this.#file ??= open(this.#path, "r"));
+    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
+    return buffer.subarray(0, bytesRead);
+  }
+
+  async close(): Promise<void> {
+    const file = await this.#file?.catch(() => undefined);
+    await file?.close();
   }
 }

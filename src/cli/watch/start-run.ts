@@ -9,9 +9,9 @@ import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import type { RunFlags } from "./run-options.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
-import { runMain } from "../process/spare-process.ts";
+import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";
-import { prepareReports, writeReports } from "../runs/write-reports.ts";
+import { prepareReports, writeReports } from "../runs/export.ts";
 
 /**
  * Starts the run's own process and follows it as a view. Where disks were refused and whoever watches grants them, another run follows with

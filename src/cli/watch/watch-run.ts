@@ -12,7 +12,6 @@ import type { RunDrawing } from "#tui/run-drawing.ts";
 import { whatFollows } from "#tui/what-follows.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
-import { leavingText } from "./leaving.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { Prompts } from "./run-prompts.ts";
@@ -256,4 +255,16 @@ function describeRunning(model: RunModel): string {
   if (running.length === 0) return "Nothing runs on a node at the moment.";
   const more = running.length > 8 ? ` and ${running.length - 8} more` : "";
   return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
+}
+
+/** What a view says that leaves its run before the end. `asked`: what it told the run last. */
+export function leavingText(
+  { runId, stopping }: Pick<RunModel, "runId" | "stopping">,
+  asked?: "stop" | "abort",
+): string {
+  const back = `kcore runs attach ${runId}`;
+  const how = asked === "abort" ? asked : (stopping?.how ?? asked);
+  if (how === undefined) return `The run goes on: ${back}`;
+  if (how === "stop") return `The run ends after the steps that are running: ${back}`;
+  return `The run is being aborted; how it ends tells ${back}`;
 }

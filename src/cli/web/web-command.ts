@@ -3,8 +3,8 @@ import { basename } from "node:path";
 import { once } from "node:events";
 import { Command, InvalidArgumentError } from "commander";
 import { formatEndpoint } from "#api/endpoint.ts";
-import { KcoreError, usageError } from "#errors/problem.ts";
-import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
+import { usageError } from "#errors/problem.ts";
+import { clusterIfAny, openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, addResultOption, collect, type ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { printJson } from "../terminal/print-json.ts";
@@ -64,7 +64,8 @@ certificate.`,
 async function showWeb({ output, ...flags }: Flags): Promise<void> {
   refuseMixed(flags);
   const project = findProject(flags.project);
-  const cluster = await clusterIfAny(flags);
+  // A project without a cluster has runs all the same.
+  const cluster = await (flags.listen === undefined ? clusterIfAny(flags) : openCluster(flags));
   const { webSources } = await import("./web-sources.ts");
   const frame = { project: basename(project), version: kcoreVersion() };
   const common = { sources: webSources(project, () => openCluster(flags)), frame };
@@ -86,17 +87,6 @@ async function showWeb({ output, ...flags }: Flags): Promise<void> {
   await Promise.race(["SIGINT", "SIGTERM", "SIGHUP"].map((signal) => once(process, signal)));
   close();
   await server.close();
-}
-
-/** A project without a cluster has runs all the same; one that is named must be there. @throws KcoreError */
-async function clusterIfAny(flags: Omit<Flags, "output">): Promise<Cluster | undefined> {
-  try {
-    return await openCluster(flags);
-  } catch (error) {
-    const isNone = error instanceof KcoreError && error.problems.every(({ code }) => code === "PKI_CONTEXT_UNKNOWN");
-    if (isNone && flags.context === undefined && flags.listen === undefined) return undefined;
-    throw error;
-  }
 }
 
 function refuseMixed({ listen, port, name, tlsCert, tlsKey }: Omit<Flags, "output">): void {

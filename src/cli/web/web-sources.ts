@@ -9,10 +9,9 @@ import { RunFeed } from "#web/run-feed.ts";
 import type { ListedRun, RunsQuery } from "#web/runs-page.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { whoAmI } from "../process/who.ts";
-import { glanceAtRun, type RunGlance } from "../runs/glance.ts";
+import { glanceAtRun, type RunGlance, runStates } from "../runs/run-summary.ts";
 import { readRun } from "../runs/known-run.ts";
-import { runStates } from "../runs/run-states.ts";
-import { drawReport } from "../runs/write-reports.ts";
+import { drawRun } from "../runs/export.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { openFleet } from "../top/follow-fleet.ts";
 
@@ -28,7 +27,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
       const logOf = (node?: string) => join(".kcore", "runs", id, logName(node));
       return RunFeed.open(folder, { by: whoAmI(), isAlive: alive, sourceLine: sourceLines(project), logOf });
     },
-    report: async (id) => drawReport("html", await readRun(project, id)),
+    report: async (id) => drawRun("html", await readRun(project, id)),
     // Opened for each request: the first or another controller may have been deployed since.
     openFleet: async () => feedOf(await cluster()),
   };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { ReplyOf } from "#api/methods.ts";
-import { trailPages } from "#cli/audit/trail-pages.ts";
+import { trailPages } from "#cli/audit/trails.ts";
 
 describe("a controller's audit trail, page by page", () => {
   const problemOf = async (answer: (from: number) => ReplyOf<"listAudit">): Promise<string> => {

@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Command } from "commander";
 import { commandTable } from "#cli/command-table.ts";
-import { inheritOptions } from "#cli/inherit-options.ts";
-import { addClusterOptions, addMachineOptions } from "#cli/options.ts";
+import { inheritOptions, addClusterOptions, addMachineOptions } from "#cli/options.ts";
 import { readPages, root, type Piece } from "#support/pages.ts";
 import { wordsOf } from "#support/transcripts.ts";
 

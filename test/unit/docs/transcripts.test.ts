@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { drawFailures, drawGroups } from "#cli/adhoc/draw-answers.ts";
-import { certificateListing, conflictListing, controllerListing } from "#cli/get/listings.ts";
-import { nodeColumns } from "#cli/get/node-columns.ts";
+import { drawFailures, drawGroups } from "#cli/adhoc/answers.ts";
+import { certificateListing, conflictListing, controllerListing, nodeColumns } from "#cli/get/listings.ts";
 import { drawStats } from "#cli/runs/stats.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";

@@ -19,7 +19,7 @@ import { runRequest } from "#support/runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { RunParts } from "#web/run-parts.ts";
-import { glanceAtRun } from "../../../src/cli/runs/glance.ts";
+import { glanceAtRun } from "../../../src/cli/runs/run-summary.ts";
 
 const logOf = (node = "bastion") => `nodes/${node}.log`;
 

@@ -14,7 +14,7 @@ import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
+import { glanceAtRun } from "../../../../src/cli/runs/run-summary.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
 const request = {

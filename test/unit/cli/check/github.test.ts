@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { githubLine } from "#cli/check/github.ts";
+import { githubLine } from "#cli/check/ci-formats.ts";
 
 const problem = { code: "YAML_TYPE", message: "“a” is wrong" } as const;
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { gitlabReport } from "#cli/check/gitlab.ts";
+import { gitlabReport } from "#cli/check/ci-formats.ts";
 
 interface Entry {
   readonly description: string;

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { explainedCodes } from "#cli/explain/explained-codes.ts";
+import { explainedCodes } from "#cli/explain/explain-command.ts";
 import { errorCodes } from "#support/pages.ts";
 
 describe("kcore explain", () => {

@@ -1,9 +1,8 @@
 import { expect } from "chai";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { nameOf } from "#cli/node/change-nodes.ts";
-import { findNodes } from "#cli/node/find-node.ts";
+import { nameOf, findNodes } from "#cli/node/find-node.ts";
 import { readLabelChanges, readTaintChanges } from "#cli/node/label-changes.ts";
-import { selectNodes } from "#cli/get/selectors.ts";
+import { selectNodes } from "#cli/get/listings.ts";
 import { problemsIn } from "#support/problems.ts";
 import { rejectionOf } from "#support/rejection.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { looksLikeRun } from "#cli/process/spare-process.ts";
+import { looksLikeRun } from "#cli/process/warm-process.ts";
 
 describe("a run's process that is started beforehand", () => {
   const cases: readonly (readonly [string, boolean])[] = [

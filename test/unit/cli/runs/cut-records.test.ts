@@ -10,7 +10,7 @@ import { Player } from "#tui/player.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { runRequest } from "#support/runs.ts";
-import { glanceAtRun } from "../../../../src/cli/runs/glance.ts";
+import { glanceAtRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
 import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Command } from "commander";
-import { grantOption } from "#cli/watch/grant-option.ts";
+import { grantOption } from "#cli/watch/run-options.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const contents = "9f2c51d07ab3e846";

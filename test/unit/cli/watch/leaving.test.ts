@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { leavingText } from "../../../../src/cli/watch/leaving.ts";
+import { leavingText } from "../../../../src/cli/watch/watch-run.ts";
 
 describe("leaving a run before its end", () => {
   const runId = "20261121-061500-a1b2";

@@ -3,7 +3,7 @@ import type { Question, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { defined } from "#optional/defined.ts";
-import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } from "#engine/run/run-folder.ts";
 
 /** Bytes read from either end of a record: a list of runs must not take longer the more happened in them. */
 const WINDOW = 262_144;
@@ -103,3 +103,51 @@ function eventsIn(text: string): readonly RunEvent[] {
     .split("\n")
     .flatMap((line) => parseEvent(line) ?? []);
 }
+
+/** What `--state` takes. */
+export const runStates: readonly string[] = [
+  "running",
+  "waiting",
+  "stopping",
+  "done",
+  "failed",
+  "unreachable",
+  "interrupted",
+  "refused",
+  "died",
+];
+
+/** The runs that are meant, the newest last; records that cannot be read are passed over. */
+export async function findRuns(project: string, filter: RunFilter): Promise<readonly RunGlance[]> {
+  const found: RunGlance[] = [];
+  // From the newest on, so that a filter looks at no more than it must.
+  for (const id of (await listRunIds(project)).reverse()) {
+    if (found.length >= filter.limit) break;
+    const glance = await glanceAtRun(runFolder(project, id)).catch(() => undefined);
+    if (glance && isMeant(glance, filter)) found.push(glance);
+  }
+  return found.reverse();
+}
+
+function isMeant({ state: is, nodes, header }: RunGlance, { state, failed, node, since }: RunFilter): boolean {
+  return (
+    (!state || state.includes(is)) &&
+    (!failed || failedStates.includes(is)) &&
+    (!node || node.some((name) => nodes.includes(name))) &&
+    header.created >= (since ?? 0)
+  );
+}
+
+/** Which runs are meant. */
+export interface RunFilter {
+  /** At most so many, the newest. */
+  readonly limit: number;
+  readonly state?: readonly string[];
+  readonly failed?: boolean;
+  readonly node?: readonly string[];
+  /** Milliseconds since the epoch. */
+  readonly since?: number;
+}
+
+/** What `--failed` means: they did not get to their end, and nobody wanted that. */
+export const failedStates: readonly string[] = ["failed", "unreachable", "died"];
