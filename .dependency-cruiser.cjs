@@ -24,6 +24,9 @@ function home(library, folders, comment) {
   };
 }
 
+/** The files of src/cli that read the command line; all others are called with values. */
+const argv = "^src/cli/([^/]+|.+-(commands?|options))\\.ts$";
+
 module.exports = {
   forbidden: [
     {
@@ -267,6 +270,27 @@ module.exports = {
       ["errors", "crdt", "pki", "api", "rollout", "updater", "engine/transport"],
       "The agent uses the engine's local transport at most; of the updater it knows the files that they share.",
     ),
+    {
+      name: "cli-work-knows-no-argv",
+      comment: "argv → use case → print: a use case is called with values, and knows of argv the types of flags alone.",
+      severity: "error",
+      from: { path: "^src/cli/.+/", pathNot: argv },
+      to: { path: argv, dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "cli-print-knows-no-work",
+      comment: "argv → use case → print: what a terminal shows and asks knows no command.",
+      severity: "error",
+      from: { path: "^src/cli/terminal/" },
+      to: { path: "^src/cli/", pathNot: "^src/cli/terminal/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "commander-reads-argv",
+      comment: "Commands and options are declared where the command line is read.",
+      severity: "error",
+      from: { path: "^src/cli/", pathNot: argv },
+      to: { path: "node_modules/commander/", dependencyTypesNot: ["type-only"] },
+    },
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
     home("age-encryption", ["engine/sealed"], "What seals and opens is loaded when a value is sealed or opened."),
     home("yaml", ["engine/yaml"], "YAML comes with its places."),
@@ -290,7 +314,7 @@ module.exports = {
         pathNot: `^src/(${[
           "api/supervisor",
           "base/process",
-          "cli/process/spare-process",
+          "cli/process/warm-process",
           "engine/roster/import/programs",
           "cli/terminal/terminal-guard",
           "engine/project/group-members",

@@ -1,12 +1,12 @@
-import { kcoreVersion } from "./version.ts";
+import { kcoreVersion } from "./process/version.ts";
 
 // Only what is needed to tell the version stands here; everything else is loaded when it is known to be wanted.
 const [first] = process.argv.slice(2);
 if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);
 } else {
-  const { looksLikeRun, startSpare } = await import("./process/warm-process.ts");
-  const spare = looksLikeRun(process.argv.slice(2)) ? startSpare() : undefined;
+  const { looksLikeRun, startWarm } = await import("./process/warm-process.ts");
+  const warm = looksLikeRun(process.argv.slice(2)) ? startWarm() : undefined;
   const { start } = await import("./start.ts");
-  await start(process.argv, spare);
+  await start(process.argv, warm);
 }

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { usageError } from "#errors/problem.ts";
+import { pathOf } from "./terminal/wrap-help.ts";
 
 /** Flags that every command knows. */
 export interface CommonFlags {
@@ -147,9 +148,4 @@ export function inheritOptions(command: Command): void {
         Array.isArray(given) && Array.isArray(own) ? [...(given as unknown[]), ...(own as unknown[])] : (own ?? given);
       command.setOptionValueWithSource(name, value, "cli");
     }
-}
-
-/** `kcore get nodes`. */
-export function pathOf(command: Command): string {
-  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }

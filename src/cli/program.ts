@@ -2,9 +2,9 @@ import { Command, type CommanderError } from "commander";
 import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { commandTable } from "./command-table.ts";
-import { inheritOptions, pathOf, addMachineOptions, addClusterOptions } from "./options.ts";
-import { wrapHelp } from "./terminal/wrap-help.ts";
-import { kcoreVersion } from "./version.ts";
+import { inheritOptions, addMachineOptions, addClusterOptions } from "./options.ts";
+import { pathOf, wrapHelp } from "./terminal/wrap-help.ts";
+import { kcoreVersion } from "./process/version.ts";
 
 /**
  * The program with the one command that the words ask for loaded; the others stand in the help by name only. For manual pages all

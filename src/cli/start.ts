@@ -1,22 +1,22 @@
-import { keepSpare, type SpareProcess } from "#engine/run/launch-run.ts";
+import { keepWarm, type WarmProcess } from "#engine/run/launch-run.ts";
 import { takePassphraseFromEnvironment } from "./terminal/given-passphrase.ts";
 import { reportFailure } from "./terminal/report-failure.ts";
 
 /**
  * Runs one command line to its end and sets the process's exit code; the first run that it starts is driven by the
- * `spare` process. Never rejects.
+ * `warm` process. Never rejects.
  */
-export async function start(argv: readonly string[], spare?: SpareProcess): Promise<void> {
-  if (spare) keepSpare(spare);
+export async function start(argv: readonly string[], warm?: WarmProcess): Promise<void> {
+  if (warm) keepWarm(warm);
   takePassphraseFromEnvironment();
   for (const stream of [process.stdout, process.stderr]) stream.on("error", onClosedOutput);
   const debug = argv.includes("--debug");
   try {
-    if (argv[2] === "completion" && argv[3] === "candidates") {
-      const { printCandidates } = await import("./completion/candidates.ts");
-      return await printCandidates(argv.slice(argv[4] === "--" ? 5 : 4));
-    }
     const { buildProgram, Finished } = await import("./program.ts");
+    if (argv[2] === "completion" && argv[3] === "candidates") {
+      const words = argv.slice(argv[4] === "--" ? 5 : 4);
+      return (await import("./completion/candidates.ts")).printCandidates(await buildProgram(words), words);
+    }
     const program = await buildProgram(argv.slice(2));
     try {
       await program.parseAsync([...argv]);

@@ -1,12 +1,13 @@
 import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { exitCodes, usageError } from "#errors/problem.ts";
+import { exitCodes } from "#errors/problem.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { showAnswers, type AnswerStream, drawFailures, drawGroups } from "./answers.ts";
 import { runHere } from "./run-here.ts";
 import { collectSteps } from "./step-results.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { addRunOptions } from "../watch/run-options.ts";
+import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { openLines, type Watched } from "../watch/watch-run.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
@@ -147,13 +148,4 @@ function streamOf(stream: NodeJS.WriteStream): AnswerStream {
 
 function forCi(text: string): string {
   return escapeForCi(detectCi(process.env), text);
-}
-
-/** Ad hoc commands never mean all nodes unless told so (S-25). */
-export function requireTarget({ on = [] }: RunFlags, name: string): void {
-  if (on.length > 0) return;
-  throw usageError(
-    `kcore ${name}: no nodes are named`,
-    `kcore ${name} --on 'n1' …, or --on '*' for all; kcore roster list shows them`,
-  );
 }

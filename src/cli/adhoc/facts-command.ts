@@ -7,12 +7,12 @@ import { exitCodes, KcoreError, type Problem, usageError } from "#errors/problem
 import { suggestHint } from "#errors/suggest.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { addRunOptions } from "../watch/run-options.ts";
+import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./step-results.ts";
-import { requireTarget } from "./exec-command.ts";
 
 interface FactsFlags extends RunFlags {
   readonly output: "table" | "json";

@@ -2,11 +2,11 @@ import { Command, Option } from "commander";
 import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { addRunOptions } from "../watch/run-options.ts";
+import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { visible } from "#errors/draw.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./step-results.ts";
-import { requireTarget } from "./exec-command.ts";
 
 interface PingFlags extends RunFlags {
   readonly output: "table" | "json";

@@ -22,7 +22,7 @@ import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { tellWait } from "./step-results.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { Prompts } from "../watch/run-prompts.ts";
 
 /** Milliseconds that a question waits for its answer. */

@@ -1,6 +1,6 @@
 import { exitCodes } from "#errors/problem.ts";
 import { confirm } from "../terminal/confirm.ts";
-import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { runHere } from "./run-here.ts";
 import { tellWait } from "./step-results.ts";
 

@@ -3,7 +3,7 @@ import { installNode } from "../install/install-node.ts";
 import { usualName, type InstallRequest } from "../install/request.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import type { RunFlags } from "../watch/run-options.ts";
+import type { RunFlags } from "../watch/run-request.ts";
 import { differencesOf, type Change } from "./change.ts";
 import { readRecord, recordPlace } from "./record-place.ts";
 

@@ -14,7 +14,7 @@ import type { Manifest } from "../manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf } from "../terminal/choose-view.ts";
-import { requestOf } from "../watch/run-options.ts";
+import { requestOf } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { askForGrants, grantsWanted, ungranted } from "../watch/typed-grants.ts";
 import type { Change, Difference, ApplyFlags } from "./change.ts";

@@ -1,6 +1,5 @@
 import type { Argument, Command, Option } from "commander";
 import { valuesOf, type Candidate } from "./values.ts";
-import { buildProgram } from "../program.ts";
 
 /** What may stand in the place of the last word, and whether names of files may, too. */
 export interface Completion {
@@ -110,9 +109,9 @@ function pathOf(command: Command): string {
   return command.parent?.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }
 
-/** `kcore completion candidates -- WORDS…`, what the shells ask behind the scenes: lines `VALUE<TAB>DESCRIPTION`. */
-export async function printCandidates(words: readonly string[]): Promise<void> {
-  const { candidates, files } = complete(await buildProgram(words), words);
+/** `kcore completion candidates -- WORDS…`, which the shells ask: lines `VALUE<TAB>DESCRIPTION`. */
+export function printCandidates(program: Command, words: readonly string[]): void {
+  const { candidates, files } = complete(program, words);
   const lines = candidates.map(({ value, description }) => `${value}\t${description.replaceAll(/\s+/g, " ")}\n`);
   process.stdout.write(lines.join("") + (files ? ":files\n" : ""));
 }

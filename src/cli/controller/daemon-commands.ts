@@ -3,9 +3,9 @@ import { runAgent } from "#agent/run.ts";
 import { becomeDaemon, type Daemon } from "#api/daemon.ts";
 import { serveController } from "#controller/serve.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
-import { addControllerChanges } from "./controller-changes.ts";
+import { addControllerChanges } from "./change-commands.ts";
 import { addProjectOption } from "../options.ts";
-import { kcoreVersion } from "../version.ts";
+import { kcoreVersion } from "../process/version.ts";
 
 interface DaemonFlags {
   readonly config: string;

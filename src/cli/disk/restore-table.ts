@@ -8,7 +8,7 @@ import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 
 export interface RestoreFlags extends RunFlags, ViewFlags {

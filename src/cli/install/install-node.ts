@@ -1,9 +1,9 @@
 import { editRosterFile } from "../roster/edit-roster-file.ts";
 import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { readSets } from "../watch/param-options.ts";
+import { readSets } from "../watch/params.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import type { DiskInventory } from "#engine/program/disk-inventory.ts";

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { pathOf } from "../options.ts";
+import { pathOf } from "../terminal/wrap-help.ts";
 import { writeAskedInto } from "../project/write-asked.ts";
-import { kcoreVersion } from "../version.ts";
+import { kcoreVersion } from "../process/version.ts";
 import { manPage, pageName } from "./man-page.ts";
 
 /** `kcore man [COMMAND…] [--out DIR]`: pages for man(1), made of the very help. */

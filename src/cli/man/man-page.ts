@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { pathOf } from "../options.ts";
+import { pathOf } from "../terminal/wrap-help.ts";
 
 /** The page's name, as man(1) is asked for it: `kcore-state-apply`. */
 export function pageName(command: Command): string {

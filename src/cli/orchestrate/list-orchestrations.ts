@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags, ResultFormat } from "../options.ts";
 import { placesOf, projectIfAny } from "../project/find-project.ts";
 import { firstSentence, wrapToScreen } from "../terminal/format-table.ts";
-import { drawParams, plainParams } from "../watch/param-options.ts";
+import { drawParams, plainParams } from "../watch/params.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
 
 /** The folders of orchestrations: the project's, if there is one, then the shipped one. */

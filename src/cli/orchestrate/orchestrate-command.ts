@@ -1,8 +1,9 @@
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect, type CommonFlags } from "../options.ts";
-import { readParams, readSets } from "../watch/param-options.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { readParams, readSets } from "../watch/params.ts";
+import { addRunOptions } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 

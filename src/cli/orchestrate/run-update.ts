@@ -15,7 +15,7 @@ import { ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { bundleFor, type FoundBundle } from "../update/bundles.ts";
 import { readUpdates, type UpdateManifest } from "../update/ask-updates.ts";
-import { requestOf, type RunFlags } from "../watch/run-options.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 
 export interface UpdateFlags extends RunFlags, ViewFlags {

@@ -19,23 +19,23 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   // A closed terminal and Ctrl-C concern the views only.
   process.on("SIGHUP", () => undefined);
   process.on("SIGINT", () => undefined);
-  const isSpare = words.length === 0;
-  // The parts of the engine load while the record is opened, those of a spare process while it waits.
+  const isWarm = words.length === 0;
+  // The parts of the engine load while the record is opened, those of a warm process while it waits.
   const parts = loadParts();
   parts.catch(() => undefined);
-  if (isSpare) await parts;
+  if (isWarm) await parts;
   const handed = readHandedOver();
-  const { id, project = "" } = isSpare ? await handed : { id: words[0], project: words[1] };
+  const { id, project = "" } = isWarm ? await handed : { id: words[0], project: words[1] };
   // Nobody wants it.
   if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
-  if (isSpare) takePlace(folder);
+  if (isWarm) takePlace(folder);
   const state = gitState(project);
   const header = await readHeader(folder);
   return conductRun({
     folder,
     header,
-    onListening: () => isSpare && closeSync(TELLS),
+    onListening: () => isWarm && closeSync(TELLS),
     secrets: knownSecrets,
     notifier: () => notifierOf(header, project),
     perform: async (stage) => {
@@ -44,7 +44,12 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
       const { passphrase } = await handed;
       const at = await state;
       if (Object.keys(at).length > 0) changeHeader(folder, at);
-      return (await parts)({ stage, project, ...at, ...(passphrase !== undefined && { passphrase: known(passphrase) }) });
+      return (await parts)({
+        stage,
+        project,
+        ...at,
+        ...(passphrase !== undefined && { passphrase: known(passphrase) }),
+      });
     },
   });
 }
@@ -75,7 +80,7 @@ async function readHandedOver(): Promise<HandedOver> {
 /** The descriptor whose end tells that views can connect. */
 const TELLS = 3;
 
-/** Makes a spare process what it had been from the start if the run had been known: its folder, its log, its name in `ps`. */
+/** Makes a warm process what it had been from the start if the run had been known: its folder, its log, its name in `ps`. */
 function takePlace({ id, project, processLog }: RunFolder): void {
   process.chdir(project);
   for (const descriptor of [1, 2]) reopen(descriptor, processLog);

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { dirname, extname, join } from "node:path";
-import type { SpareProcess } from "#engine/run/launch-run.ts";
+import type { WarmProcess } from "#engine/run/launch-run.ts";
 
 /** Commands that start a run, when they come first; a wrong guess costs a process that ends by itself. */
 const starting: ReadonlySet<string> = new Set(["orchestrate", "state apply"]);
@@ -25,11 +25,11 @@ export function runMain(): readonly [string, ...string[]] {
  * Starts a run's process before it is known which run it will drive, so that it loads while the command line is read. It
  * hears that by its stdin; when that closes without a word, it ends. The passphrase is not in its environment.
  */
-export function startSpare(): SpareProcess {
+export function startWarm(): WarmProcess {
   const [command, ...words] = runMain();
   const { KCORE_PASSPHRASE_FD: _, KCORE_CA_PASSPHRASE: __, ...env } = process.env;
-  const spare = spawn(command, words, { env, detached: true, stdio: ["pipe", "ignore", "pipe", "pipe"] });
+  const warm = spawn(command, words, { env, detached: true, stdio: ["pipe", "ignore", "pipe", "pipe"] });
   // Whoever wants it looks whether it lives; until then nobody else listens.
-  spare.on("error", () => undefined);
-  return spare;
+  warm.on("error", () => undefined);
+  return warm;
 }

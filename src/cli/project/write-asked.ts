@@ -44,3 +44,12 @@ export async function writeAskedInto(
   }
   return paths;
 }
+
+/** The refusal to make a file of that name. */
+export function inTheWay(file: string, why: string): KcoreError {
+  return new KcoreError({
+    code: "FILE_IN_THE_WAY",
+    message: `${file} cannot be made: ${why}`,
+    hint: "name another file",
+  });
+}

@@ -12,7 +12,7 @@ import { findProject } from "../project/find-project.ts";
 import { unwritten, whyUnwritten } from "../project/write-asked.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
-import { kcoreVersion } from "../version.ts";
+import { kcoreVersion } from "../process/version.ts";
 import { readRun, type KnownRun } from "./known-run.ts";
 import { digestOf } from "./print-digest.ts";
 

@@ -6,7 +6,7 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
-import { findRuns, type RunGlance } from "./run-summary.ts";
+import { findRuns, type RunSummary } from "./run-summary.ts";
 import type { RunFilter } from "./run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -35,7 +35,7 @@ const roles: Readonly<Record<string, Role>> = {
 };
 
 /** The table of runs; every dry run is marked, also that of a command whose name does not say so. */
-export function drawRuns(found: readonly RunGlance[], now: number, isColoured = wantsColor(process.stdout)): string {
+export function drawRuns(found: readonly RunSummary[], now: number, isColoured = wantsColor(process.stdout)): string {
   const rows = found.map(({ folder, header, nodes, started, milliseconds, state: is }) => [
     folder.id,
     header.request.dryRun ? `${is} (dry run)` : is,
@@ -59,7 +59,7 @@ export function drawRuns(found: readonly RunGlance[], now: number, isColoured = 
   return [table, ...asked].join("");
 }
 
-function plainOf({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunGlance): object {
+function plainOf({ folder, header, state, started, milliseconds, question, nodes, exitCode }: RunSummary): object {
   return {
     id: folder.id,
     state,

@@ -5,7 +5,7 @@ import { recordRuns } from "#engine/run/run-trail.ts";
 import type { CommonFlags } from "../options.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
-import { glanceAtRun } from "./run-summary.ts";
+import { summarizeRun } from "./run-summary.ts";
 
 export interface PruneFlags extends CommonFlags, Limits {
   readonly dryRun?: boolean;
@@ -78,9 +78,9 @@ async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Pr
   const folders = ids.reverse().map((id) => runFolder(project, id));
   const [going, resumable]: [RunFolder[], RunFolder[]] = [[], []];
   for (const folder of folders.filter(isBeyond).reverse()) {
-    const glance = await glanceAtRun(folder).catch(() => undefined);
-    if (glance?.isOver === false) continue;
-    const isOver = !glance || ["done", "refused"].includes(glance.state) || glance.header.request.dryRun;
+    const summary = await summarizeRun(folder).catch(() => undefined);
+    if (summary?.isOver === false) continue;
+    const isOver = !summary || ["done", "refused"].includes(summary.state) || summary.header.request.dryRun;
     (isOver ? going : resumable).push(folder);
   }
   return { going, resumable };

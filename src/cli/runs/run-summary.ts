@@ -9,7 +9,7 @@ import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } fro
 const WINDOW = 262_144;
 
 /** What a list says about a run. */
-export interface RunGlance {
+export interface RunSummary {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
@@ -27,7 +27,7 @@ export interface RunGlance {
 }
 
 /** Looks at the first and the last events of a run. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
-export async function glanceAtRun(folder: RunFolder): Promise<RunGlance> {
+export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   const header = await readHeader(folder);
   const alive = isAlive(header.process);
   const { first, last, stopping, question } = await readEnds(folder);
@@ -48,7 +48,7 @@ function timeOf(
   { part, created }: RunHeader,
   first: Started | undefined,
   end: number | undefined,
-): Pick<RunGlance, "since" | "milliseconds"> {
+): Pick<RunSummary, "since" | "milliseconds"> {
   if (!first || end === undefined) return { since: created, milliseconds: 0 };
   const { at, ranBefore } = part ?? { at: first.at, ranBefore: 0 };
   return { since: at - ranBefore, milliseconds: ranBefore + Math.max(0, end - at) };
@@ -118,18 +118,18 @@ export const runStates: readonly string[] = [
 ];
 
 /** The runs that are meant, the newest last; records that cannot be read are passed over. */
-export async function findRuns(project: string, filter: RunFilter): Promise<readonly RunGlance[]> {
-  const found: RunGlance[] = [];
+export async function findRuns(project: string, filter: RunFilter): Promise<readonly RunSummary[]> {
+  const found: RunSummary[] = [];
   // From the newest on, so that a filter looks at no more than it must.
   for (const id of (await listRunIds(project)).reverse()) {
     if (found.length >= filter.limit) break;
-    const glance = await glanceAtRun(runFolder(project, id)).catch(() => undefined);
-    if (glance && isMeant(glance, filter)) found.push(glance);
+    const summary = await summarizeRun(runFolder(project, id)).catch(() => undefined);
+    if (summary && isMeant(summary, filter)) found.push(summary);
   }
   return found.reverse();
 }
 
-function isMeant({ state: is, nodes, header }: RunGlance, { state, failed, node, since }: RunFilter): boolean {
+function isMeant({ state: is, nodes, header }: RunSummary, { state, failed, node, since }: RunFilter): boolean {
   return (
     (!state || state.includes(is)) &&
     (!failed || failedStates.includes(is)) &&

@@ -7,7 +7,7 @@ import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { findRuns, type RunGlance } from "./run-summary.ts";
+import { findRuns, type RunSummary } from "./run-summary.ts";
 import type { RunFilter } from "./run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
@@ -33,7 +33,7 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
 }
 
 /** Of runs that did something: a dry run takes another time, and what was typed for once does not come again. */
-function isCounted({ header: { request } }: RunGlance): boolean {
+function isCounted({ header: { request } }: RunSummary): boolean {
   return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
 }
 

@@ -2,7 +2,7 @@ import { statesOf, type States } from "#engine/states/open-states.ts";
 import { placesOf, projectIfAny } from "../project/find-project.ts";
 import type { CommonFlags } from "../options.ts";
 import { firstSentence, formatTable, wrapToScreen } from "../terminal/format-table.ts";
-import { drawParams, plainParams } from "../watch/param-options.ts";
+import { drawParams, plainParams } from "../watch/params.ts";
 import { printRows, printResult } from "../terminal/format-result.ts";
 
 export interface ListFlags extends CommonFlags {

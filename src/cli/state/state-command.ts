@@ -1,11 +1,11 @@
 import { Command } from "commander";
 import type { ListFlags } from "./list-states.ts";
-import { addRunOptions, requestOf, type RunFlags } from "../watch/run-options.ts";
+import { addRunOptions } from "../watch/run-options.ts";
+import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
-import { readParams, readSets } from "../watch/param-options.ts";
+import { readParams, readSets } from "../watch/params.ts";
 import { addProjectOption, addResultOption, addViewOptions, collect } from "../options.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { requireTarget } from "../adhoc/exec-command.ts";
 
 interface ApplyFlags extends RunFlags, ViewFlags {
   readonly set?: readonly string[];

@@ -1,3 +1,4 @@
+import type { Command } from "commander";
 import { wrapLine } from "#base/text.ts";
 
 /** Stands before a text that goes below its term. */
@@ -31,4 +32,9 @@ function wrapTerm(line: string, columns: number): readonly string[] {
   const said = line.slice(beside.length);
   if (beside.length > columns / 2) return [beside.trimEnd(), ...wrapLine(indent + said, columns, indent)];
   return wrapLine(line, columns, " ".repeat(beside.length));
+}
+
+/** A command with those above it: `kcore get nodes`. */
+export function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name();
 }

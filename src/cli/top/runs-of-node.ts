@@ -4,7 +4,7 @@ import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { defined } from "#optional/defined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
-import { glanceAtRun } from "../runs/run-summary.ts";
+import { summarizeRun } from "../runs/run-summary.ts";
 
 /** Runs that are looked at, the newest first, and those of them that are shown. */
 const looked = 200;
@@ -16,9 +16,9 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
   for (const id of (await listRunIds(project)).reverse().slice(0, looked)) {
     if (found.length === shown) break;
     const folder = runFolder(project, id);
-    const glance = await glanceAtRun(folder).catch(() => undefined);
-    if (!glance?.nodes.includes(node)) continue;
-    const { header, state, isOver } = glance;
+    const summary = await summarizeRun(folder).catch(() => undefined);
+    if (!summary?.nodes.includes(node)) continue;
+    const { header, state, isOver } = summary;
     const { milestone, outcome } = await readNode(folder, node);
     found.push({
       id,

@@ -17,7 +17,7 @@ import { kcoreHome } from "../process/kcore-home.ts";
 import { unwritten } from "../project/write-asked.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { formatResult } from "../terminal/format-result.ts";
-import { kcoreVersion } from "../version.ts";
+import { kcoreVersion } from "../process/version.ts";
 
 export interface BundleWanted {
   readonly version?: string | undefined;

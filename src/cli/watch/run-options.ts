@@ -1,35 +1,7 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { defined } from "#optional/defined.ts";
-import { quoteWord } from "#tui/repeat-command.ts";
-import {
-  addFactOptions,
-  addProjectOption,
-  caPassphrase,
-  collect,
-  type CommonFlags,
-  type FactFlags,
-} from "../options.ts";
+import { addFactOptions, addProjectOption, caPassphrase, collect } from "../options.ts";
 import { grantPattern } from "#engine/session/own-grants.ts";
 import { usageError } from "#errors/problem.ts";
-
-/** Flags of every command that starts a run. */
-export interface RunFlags extends CommonFlags, FactFlags {
-  readonly on?: readonly string[];
-  readonly refreshFacts?: boolean;
-  readonly dryRun?: boolean;
-  readonly grant?: readonly string[];
-  readonly skipHealth?: boolean;
-  readonly wait?: boolean;
-  readonly yes?: boolean;
-  readonly concurrency?: number;
-  readonly feed?: "bastion" | "nodes";
-  readonly detach?: boolean;
-  readonly passphraseFile?: string;
-  readonly report?: readonly string[];
-  readonly failOnChange?: boolean;
-  readonly plan?: string;
-}
 
 /** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
 export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
@@ -82,39 +54,6 @@ function countOf(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count > 0) return count;
   throw new InvalidArgumentError("a number of nodes is wanted, 1 or more");
-}
-
-/** The request that the flags describe. */
-export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
-  const {
-    on,
-    dryRun = false,
-    grant = [],
-    skipHealth = false,
-    wait = false,
-    yes = false,
-    concurrency,
-    context,
-    factsAge,
-  } = flags;
-  return {
-    what,
-    params: {},
-    dryRun,
-    grants: grant,
-    skipHealth,
-    waitForLock: wait,
-    yes,
-    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
-    ...(on === undefined || on.length === 0
-      ? {}
-      : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
-    ...(flags.feed === "nodes" && { feed: "nodes" }),
-    ...defined({ concurrency, context }),
-    ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
-    ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
-    ...more,
-  };
 }
 
 /** `--grant`, of each command that may wipe a disk. */

@@ -7,7 +7,7 @@ import { defined } from "#optional/defined.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import type { RunFlags } from "./run-options.ts";
+import type { RunFlags } from "./run-request.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";

@@ -156,7 +156,7 @@ async function watchOnce(
   const { model } = run;
   if (after === "resume") return { exitCode: exitCodes.failed, model, left: false, isResumed: true, endedWith };
   if (left !== undefined && model.state !== "finished") {
-    if (output !== "json") process.stderr.write(`${leavingText({ ...model, runId: folder.id }, asked)}\n`);
+    if (output !== "json") process.stderr.write(`${detachMessage({ ...model, runId: folder.id }, asked)}\n`);
     return { exitCode: left === "left" ? exitCodes.interrupted : exitCodes.done, model, left: true };
   }
   await drawEnd(model, { output, style, folder });
@@ -258,7 +258,7 @@ function describeRunning(model: RunModel): string {
 }
 
 /** What a view says that leaves its run before the end. `asked`: what it told the run last. */
-export function leavingText(
+export function detachMessage(
   { runId, stopping }: Pick<RunModel, "runId" | "stopping">,
   asked?: "stop" | "abort",
 ): string {

@@ -8,7 +8,7 @@ import { clusterIfAny, openCluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, addResultOption, collect, type ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { printJson } from "../terminal/print-json.ts";
-import { kcoreVersion } from "../version.ts";
+import { kcoreVersion } from "../process/version.ts";
 
 interface Flags extends ClusterFlags {
   readonly port?: number;

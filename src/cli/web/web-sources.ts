@@ -9,7 +9,7 @@ import { RunFeed } from "#web/run-feed.ts";
 import type { ListedRun, RunsQuery } from "#web/runs-page.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { whoAmI } from "../process/who.ts";
-import { glanceAtRun, type RunGlance, runStates } from "../runs/run-summary.ts";
+import { summarizeRun, type RunSummary, runStates } from "../runs/run-summary.ts";
 import { readRun } from "../runs/known-run.ts";
 import { drawRun } from "../runs/export.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
@@ -17,10 +17,10 @@ import { openFleet } from "../top/follow-fleet.ts";
 
 /** The sources of the pages: the project's records and living runs, and the cluster once one exists. */
 export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
-  const glances = new Glances(project);
+  const summaries = new Summaries(project);
   return {
     runStates,
-    listRuns: (query) => glances.list(query),
+    listRuns: (query) => summaries.list(query),
     openRun: async (id) => {
       const folder = runFolder(project, id);
       const alive = isAlive((await readHeader(folder)).process);
@@ -34,7 +34,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
 }
 
 /** Looks at a run that has ended once, and at one that goes on each time. */
-class Glances {
+class Summaries {
   readonly #project: string;
   readonly #ended = new Map<string, ListedRun>();
 
@@ -58,13 +58,13 @@ class Glances {
     const known = this.#ended.get(id);
     if (known) return known;
     // One that is being removed, or is damaged, stands in no list.
-    const run = await glanceAtRun(runFolder(this.#project, id)).then(listed, () => undefined);
+    const run = await summarizeRun(runFolder(this.#project, id)).then(listed, () => undefined);
     if (run?.state === "done") this.#ended.set(id, run);
     return run;
   }
 }
 
-function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunGlance): ListedRun {
+function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
   const { who, request } = header;
   const asked = question && askedOf(question, folder.id);
   return {

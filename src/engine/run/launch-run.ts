@@ -20,17 +20,17 @@ export interface Launched {
 }
 
 /** A process that waits to hear on its stdin which run it drives; what it says on descriptor 3 is that its socket is there. */
-export type SpareProcess = ChildProcess;
+export type WarmProcess = ChildProcess;
 
-let kept: SpareProcess | undefined;
+let kept: WarmProcess | undefined;
 
 /** The next run that is launched is driven by this process. It holds nothing up; unused it ends when this process does. */
-export function keepSpare(spare: SpareProcess): void {
-  kept = spare;
-  spare.unref();
-  spare.on("error", () => (kept = undefined));
-  spare.on("exit", () => (kept = undefined));
-  for (const pipe of spare.stdio) {
+export function keepWarm(warm: WarmProcess): void {
+  kept = warm;
+  warm.unref();
+  warm.on("error", () => (kept = undefined));
+  warm.on("exit", () => (kept = undefined));
+  for (const pipe of warm.stdio) {
     pipe?.on("error", () => undefined);
     (pipe as unknown as { unref(): void } | null)?.unref();
   }
@@ -41,11 +41,11 @@ export function keepSpare(spare: SpareProcess): void {
  * Returns at once; the process appears behind the run's socket.
  */
 export function launchRun({ folder, program, passphrase }: LaunchOptions): Launched {
-  const spare = kept;
+  const warm = kept;
   kept = undefined;
   // One that could not be started, or has ended: that is told by an event that may not have come yet.
-  if (spare?.pid !== undefined && spare.exitCode === null && spare.signalCode === null)
-    return handOver(spare, folder, passphrase);
+  if (warm?.pid !== undefined && warm.exitCode === null && warm.signalCode === null)
+    return handOver(warm, folder, passphrase);
   const [command, ...words] = program;
   const log = recording(folder.path, () => openSync(folder.processLog, "a", 0o600));
   try {
@@ -68,27 +68,27 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
   }
 }
 
-function handOver(spare: SpareProcess, folder: RunFolder, passphrase: string | undefined): Launched {
+function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | undefined): Launched {
   let exited = false;
   // Not at its exit: what it said before may still be on its way.
-  spare.on("close", () => (exited = true));
-  spare.on("error", () => (exited = true));
+  warm.on("close", () => (exited = true));
+  warm.on("error", () => (exited = true));
   // What goes wrong before it writes its own log; nothing, unless it has a bug.
-  spare.stderr?.on("data", (text: Buffer) => {
+  warm.stderr?.on("data", (text: Buffer) => {
     try {
       appendFileSync(folder.processLog, text, { mode: 0o600 });
     } catch {
       // A full disk: that it ended is told all the same.
     }
   });
-  const told = spare.stdio[3] as Readable;
+  const told = warm.stdio[3] as Readable;
   const ready = new Promise<void>((resolve) => {
     told.once("close", resolve);
     told.resume();
   });
   const { id, project } = folder;
-  spare.stdin?.end(JSON.stringify({ id, project, ...(passphrase === undefined ? {} : { passphrase }) }), () =>
-    spare.stdin?.destroy(),
+  warm.stdin?.end(JSON.stringify({ id, project, ...(passphrase === undefined ? {} : { passphrase }) }), () =>
+    warm.stdin?.destroy(),
   );
   return { hasExited: () => exited, ready };
 }

@@ -19,7 +19,7 @@ import { runRequest } from "#support/runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { RunParts } from "#web/run-parts.ts";
-import { glanceAtRun } from "../../../src/cli/runs/run-summary.ts";
+import { summarizeRun } from "../../../src/cli/runs/run-summary.ts";
 
 const logOf = (node = "bastion") => `nodes/${node}.log`;
 
@@ -228,7 +228,7 @@ async function listed(events: readonly RunEvent[], model: RunModel) {
     await mkdir(run.path, { recursive: true });
     await writeFile(run.header, JSON.stringify(header));
     await writeFile(run.events, events.map((event) => formatEvent(event)).join(""));
-    return await glanceAtRun(run);
+    return await summarizeRun(run);
   } finally {
     await folder?.remove();
   }

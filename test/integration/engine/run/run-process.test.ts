@@ -14,7 +14,7 @@ import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { glanceAtRun } from "../../../../src/cli/runs/run-summary.ts";
+import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
 const request = {
@@ -201,7 +201,7 @@ describe("a run's own process", () => {
     const [first, last] = [events[0]?.at ?? 0, events.at(-1)?.at ?? 0];
     const milliseconds = (events[before - 1]?.at ?? 0) - first + (last - partAt);
     expect(runTime(reduceEvents(events))).to.equal(milliseconds);
-    expect(await glanceAtRun(folder)).to.include({ milliseconds });
+    expect(await summarizeRun(folder)).to.include({ milliseconds });
   });
 
   it("stops before the next step when the bastion's disk is full, with its record intact (F-6)", async function () {

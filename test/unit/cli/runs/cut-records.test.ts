@@ -10,7 +10,7 @@ import { Player } from "#tui/player.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { runRequest } from "#support/runs.ts";
-import { glanceAtRun } from "../../../../src/cli/runs/run-summary.ts";
+import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
 import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
@@ -43,8 +43,8 @@ describe("a record that a crash cut", () => {
         await record(bytes.subarray(0, cut));
         const run = await readRun(project.path, id);
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
-        const glance = await glanceAtRun(run.folder);
-        expect([glance.state, glance.exitCode]).to.deep.equal([stateOf(run), run.model.exitCode]);
+        const summary = await summarizeRun(run.folder);
+        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), run.model.exitCode]);
         expect(drawDigest(await digestOf(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
@@ -64,7 +64,7 @@ describe("a record that a crash cut", () => {
     const first = JSON.parse(started ?? "") as { stages: readonly object[] };
     const stages = Array.from({ length: 12 }, (_, index) => ({ id: `s${index}`, title: "s", nodes }));
     await record(Buffer.from([JSON.stringify({ ...first, nodes, stages }), ...rest].join("\n")));
-    const { state, nodes: listed } = await glanceAtRun(runFolder(project.path, id));
+    const { state, nodes: listed } = await summarizeRun(runFolder(project.path, id));
     expect([state, listed.length]).to.deep.equal(["failed", 2000]);
   });
 
@@ -73,7 +73,7 @@ describe("a record that a crash cut", () => {
     await record(Buffer.concat([bytes.subarray(0, 2000), Buffer.alloc(500), Buffer.from("\n")]));
     const run = await readRun(project.path, id);
     expect(stateOf(run)).to.equal("died");
-    expect((await glanceAtRun(run.folder)).state).to.equal("died");
+    expect((await summarizeRun(run.folder)).state).to.equal("died");
   });
 
   it("tells what earlier runs of the same kind took, the torn ones too", async () => {

@@ -30,7 +30,7 @@ describe("runs as they are listed and named", () => {
   after(() => project.remove());
 
   it("V6: the list marks dry runs, shows ages, and colours outcomes", () => {
-    const glance = (state: string, dryRun: boolean) => ({
+    const summary = (state: string, dryRun: boolean) => ({
       folder: runFolder(project.path, ids[0] ?? ""),
       header: headerOf(ids[0] ?? "", dryRun),
       state,
@@ -40,11 +40,11 @@ describe("runs as they are listed and named", () => {
       milliseconds: 5000,
       nodes: ["n1"],
     });
-    const table = drawRuns([glance("done", true), glance("failed", false)], 7_200_000, false).split("\n");
+    const table = drawRuns([summary("done", true), summary("failed", false)], 7_200_000, false).split("\n");
     expect(table[0]).to.match(/^ID +STATE +AGE +TIME/);
     expect(table[1]).to.match(/ done \(dry run\) +2h +5\.0 s/);
     expect(table[2]).to.match(/ failed +2h +5\.0 s/);
-    const painted = drawRuns([glance("done", false), glance("failed", false)], 0, true);
+    const painted = drawRuns([summary("done", false), summary("failed", false)], 0, true);
     const colourOf = (word: string) =>
       painted.slice(painted.lastIndexOf("[", painted.indexOf(word)), painted.indexOf(word));
     expect(colourOf("done"))

@@ -2,7 +2,7 @@ import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/prom
 import { join } from "node:path";
 import { expect } from "chai";
 import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleWanted } from "#cli/update/bundles.ts";
-import { kcoreVersion } from "#cli/version.ts";
+import { kcoreVersion } from "#cli/process/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";
 import { codeOf } from "../../../support/rejection.ts";

@@ -13,7 +13,7 @@ import { allControllers, askController, type Reachable } from "./all-controllers
 import { confirm } from "../terminal/confirm.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { unwritten } from "../project/write-asked.ts";
+import { inTheWay, unwritten } from "../project/write-asked.ts";
 import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
@@ -143,15 +143,6 @@ async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }
     await rm(aside, { force: true });
     await syncFolder(dirname(out));
   }
-}
-
-/** The refusal to make a file of that name. */
-export function inTheWay(file: string, why: string): KcoreError {
-  return new KcoreError({
-    code: "FILE_IN_THE_WAY",
-    message: `${file} cannot be made: ${why}`,
-    hint: "name another file",
-  });
 }
 
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {

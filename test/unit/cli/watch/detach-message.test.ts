@@ -1,13 +1,13 @@
 import { expect } from "chai";
-import { leavingText } from "../../../../src/cli/watch/watch-run.ts";
+import { detachMessage } from "../../../../src/cli/watch/watch-run.ts";
 
 describe("leaving a run before its end", () => {
   const runId = "20261121-061500-a1b2";
 
   it("says that the run goes on only when nobody has told it to stop", () => {
-    expect(leavingText({ runId })).to.equal(`The run goes on: kcore runs attach ${runId}`);
+    expect(detachMessage({ runId })).to.equal(`The run goes on: kcore runs attach ${runId}`);
     for (const asked of ["stop", "abort"] as const)
-      expect(leavingText({ runId }, asked))
+      expect(detachMessage({ runId }, asked))
         .to.match(/^The run (ends|is being)/)
         .and.to.contain(`runs attach ${runId}`);
   });
@@ -15,9 +15,9 @@ describe("leaving a run before its end", () => {
   it("knows what another viewer told it, and takes the hardest word", () => {
     const [stopped, aborted] = (["stop", "abort"] as const).map((how) => ({ runId, stopping: { how, by: "them" } }));
     if (!stopped || !aborted) throw new Error("both are there");
-    expect(leavingText(stopped)).to.contain("ends after the steps that are running");
-    expect(leavingText(stopped, "abort")).to.contain("is being aborted");
-    expect(leavingText(aborted)).to.contain("is being aborted");
-    expect(leavingText(aborted, "stop")).to.contain("is being aborted");
+    expect(detachMessage(stopped)).to.contain("ends after the steps that are running");
+    expect(detachMessage(stopped, "abort")).to.contain("is being aborted");
+    expect(detachMessage(aborted)).to.contain("is being aborted");
+    expect(detachMessage(aborted, "stop")).to.contain("is being aborted");
   });
 });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
-import { keepSpare, launchRun } from "#engine/run/launch-run.ts";
+import { keepWarm, launchRun } from "#engine/run/launch-run.ts";
 import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { TestProject } from "#support/kcore.ts";
 
@@ -22,12 +22,12 @@ describe("a run's process that was started before its run was known", () => {
   });
 
   it("is not waited for when it could not be started", async () => {
-    const project = mkdtempSync(join(tmpdir(), "kcore-spare-"));
+    const project = mkdtempSync(join(tmpdir(), "kcore-warm-"));
     try {
       const folder = runFolder(project, "20261122-120000-abcd");
       mkdirSync(folder.path, { recursive: true });
-      const spare = spawn("/nowhere/node", { stdio: ["pipe", "ignore", "pipe", "pipe"] });
-      keepSpare(spare.on("error", () => undefined));
+      const warm = spawn("/nowhere/node", { stdio: ["pipe", "ignore", "pipe", "pipe"] });
+      keepWarm(warm.on("error", () => undefined));
       const { hasExited } = launchRun({ folder, program: [process.execPath, "-e", "process.exit(0)", "--"] });
       for (let tries = 0; tries < 500 && !hasExited(); tries++) await pause(20);
       expect(hasExited()).to.equal(true);

@@ -1,0 +1,65 @@
+import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import { usageError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
+import { quoteWord } from "#tui/repeat-command.ts";
+import type { CommonFlags, FactFlags } from "../options.ts";
+
+/** Flags of every command that starts a run. */
+export interface RunFlags extends CommonFlags, FactFlags {
+  readonly on?: readonly string[];
+  readonly refreshFacts?: boolean;
+  readonly dryRun?: boolean;
+  readonly grant?: readonly string[];
+  readonly skipHealth?: boolean;
+  readonly wait?: boolean;
+  readonly yes?: boolean;
+  readonly concurrency?: number;
+  readonly feed?: "bastion" | "nodes";
+  readonly detach?: boolean;
+  readonly passphraseFile?: string;
+  readonly report?: readonly string[];
+  readonly failOnChange?: boolean;
+  readonly plan?: string;
+}
+
+/** The request that the flags describe. */
+export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Partial<RunRequest> = {}): RunRequest {
+  const {
+    on,
+    dryRun = false,
+    grant = [],
+    skipHealth = false,
+    wait = false,
+    yes = false,
+    concurrency,
+    context,
+    factsAge,
+  } = flags;
+  return {
+    what,
+    params: {},
+    dryRun,
+    grants: grant,
+    skipHealth,
+    waitForLock: wait,
+    yes,
+    command: ["kcore", ...process.argv.slice(2)].map(quoteWord).join(" "),
+    ...(on === undefined || on.length === 0
+      ? {}
+      : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
+    ...(flags.feed === "nodes" && { feed: "nodes" }),
+    ...defined({ concurrency, context }),
+    ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
+    ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
+    ...more,
+  };
+}
+
+/** Ad hoc commands never mean all nodes unless told so (S-25). */
+export function requireTarget({ on = [] }: RunFlags, name: string): void {
+  if (on.length > 0) return;
+  throw usageError(
+    `kcore ${name}: no nodes are named`,
+    `kcore ${name} --on 'n1' …, or --on '*' for all; kcore roster list shows them`,
+  );
+}
