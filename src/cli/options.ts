@@ -128,14 +128,14 @@ export function ageOf(text: string): number {
 
 /**
  * Lets flags that stand before the subcommand count as if they stood after it: `kcore -s A get nodes -s B` asks A, then
- * B. What the subcommand has no use for is refused, so that no flag is without effect.
+ * B. A flag of no use to the subcommand is refused.
  * @throws KcoreError USAGE
  */
 export function inheritOptions(command: Command): void {
   for (let above = command.parent; above; above = above.parent)
     for (const option of above.options) {
       const name = option.attributeName();
-      // `--debug` is looked for in all words, whatever the command.
+      // `--debug` counts for each command, wherever it stands.
       if (above.getOptionValueSource(name) !== "cli" || name === "debug") continue;
       if (!command.options.some((own) => own.attributeName() === name))
         throw usageError(

@@ -15,25 +15,25 @@ export interface Difference {
   readonly want: unknown;
 }
 
-/** What a manifest means here and now, and how it is done. */
+/** The effect of a manifest on the roster, the cluster and the nodes as they are. */
 export interface Change {
   readonly outcome: Outcome;
   readonly differences: readonly Difference[];
-  /** Said to the operator besides: what could not be looked at, what comes next. */
+  /** Further lines for the operator: places that could not be read, next commands. */
   readonly notes: readonly string[];
-  /** What a person is shown of it first. */
+  /** The drawing that an operator sees first. */
   readonly picture?: (canvas: Canvas) => string;
-  /** What it is all the same, when somebody at the terminal grants what was refused. */
+  /** The outcome once the operator grants the refused disks at the terminal. */
   readonly whenGranted?: Outcome;
   /** Why it is refused. */
   readonly refusals?: readonly Refusal[];
-  /** What `-o json` tells of it besides. */
+  /** Further fields of `-o json`. */
   readonly data?: Readonly<Record<string, unknown>>;
   /** Does it. May end with another exit code than 0: that of a run. @throws KcoreError where it is refused */
   readonly perform: () => Promise<number>;
 }
 
-/** The fields of `want` that `have` says otherwise; what is not wanted is left alone. */
+/** The fields of `want` that differ in `have`; other fields of `have` do not count. */
 export function differencesOf(
   place: Difference["in"],
   have: Readonly<Record<string, unknown>>,
@@ -44,12 +44,12 @@ export function differencesOf(
   );
 }
 
-/** As JSON would give it back: without prototypes, what is undefined left out. */
+/** The value as JSON gives it back: without prototypes and undefined fields. */
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
 
-/** `+` for what was not there, `-` for what goes, `~` for what changes. */
+/** `+` for a new value, `-` for one that goes, `~` for one that changes. */
 export function drawDifference({ in: place, field, have, want }: Difference): string {
   const [before, after] = [shown(have), shown(want)];
   if (before === undefined) return `  + ${place} ${field}: ${after ?? ""}`;
@@ -60,6 +60,6 @@ function shown(value: unknown): string | undefined {
   return value === undefined || value === null ? undefined : typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Flags of `kcore apply` and `kcore diff`; `result`: how they print what came of it. */
+/** Flags of `kcore apply` and `kcore diff`; `result`: how they print their results. */
 export type ApplyFlags = ClusterFlags &
   InstallFlags & { readonly bundle?: string; readonly result: "table" | "json" | "yaml" };

@@ -1,5 +1,5 @@
 import type { ApiClient } from "#api/client.ts";
-import type { NodeDetail, Taint } from "#api/schemas.ts";
+import type { Taint } from "#api/schemas.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { WantedNode } from "../manifests/node-manifest.ts";
@@ -11,7 +11,7 @@ import { planRoster } from "./roster-part.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;
 
-/** What a `Node` changes: its roster entry, and what the cluster expects of it. */
+/** The changes of a `Node`: its roster entry, and the cluster's expectations. */
 export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Promise<Change> {
   const project = findProject(flags.project);
   const roster = planRoster(project, manifest);
@@ -27,7 +27,7 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
     differences,
     notes: "none" in place ? [`${place.none}: deploying the node records it`] : [],
     perform: async () => {
-      // The roster first: what is recorded can be deployed.
+      // The roster first: a recorded node can be deployed.
       await roster.write();
       await part.perform();
       return 0;
@@ -50,8 +50,8 @@ async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: A
     detail: await orUnknown(() => client.call("getNode", {}, { id })),
   }));
   const expected = { name, roles: [...roles], dc, address };
-  const labels = labelChange(node.labels, record?.node?.labels, detail);
-  const taints = taintChange(node.taints, record?.node?.taints, detail);
+  const labels = changeOf("label", detail?.labels, node.labels, record?.node?.labels);
+  const taints = changeOf("taint", detail && byKey(detail.taints), byKey(node.taints), byKey(record?.node?.taints));
   const value = { id, node: JSON.parse(JSON.stringify(node)) as Record<string, unknown> };
   const differences = [
     ...differencesOf("cluster", { ...detail?.expected }, expected),
@@ -68,49 +68,35 @@ async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: A
       await ask(async (client) => {
         if (differencesOf("cluster", { ...detail?.expected }, expected).length > 0)
           await client.call("setExpected", { ...expected, source: "manifest" }, { id });
-        if (labels.differences.length > 0) await client.call("setLabels", labels.change, { id });
-        if (taints.differences.length > 0) await client.call("setTaints", taints.change, { id });
+        if (labels.differences.length > 0)
+          await client.call("setLabels", { set: labels.set, remove: labels.remove }, { id });
+        if (taints.differences.length > 0) {
+          const set = (node.taints ?? []).filter(({ key }) => Object.hasOwn(taints.set, key));
+          await client.call("setTaints", { set, remove: taints.remove }, { id });
+        }
         await client.call("putObject", { value }, { id: `Node/${name}` });
       });
     },
   };
 }
 
-/** Labels to set, and those that the manifest gave before and gives no more. */
-function labelChange(
-  wanted: Readonly<Record<string, string>> | undefined,
-  former: Readonly<Record<string, string>> | undefined,
-  detail: NodeDetail | undefined,
-) {
-  const set = Object.fromEntries(Object.entries(wanted ?? {}).filter(([key, value]) => detail?.labels[key] !== value));
-  const remove = Object.keys(wanted === undefined ? {} : (former ?? {})).filter(
-    (key) => !Object.hasOwn(wanted ?? {}, key) && Object.hasOwn(detail?.labels ?? {}, key),
+type Texts = Readonly<Record<string, string>>;
+
+function byKey(taints: readonly Taint[] | undefined): Texts | undefined {
+  return taints && Object.fromEntries(taints.map(({ key, value, effect }) => [key, `${value}:${effect}`]));
+}
+
+/** The keys to set, and those that the manifest gave before and gives no more. */
+function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, former: Texts = {}) {
+  const set = Object.fromEntries(Object.entries(wanted ?? {}).filter(([key, value]) => have[key] !== value));
+  const remove = Object.keys(wanted === undefined ? {} : former).filter(
+    (key) => !Object.hasOwn(wanted ?? {}, key) && Object.hasOwn(have, key),
   );
   const differences: Difference[] = [...Object.keys(set), ...remove].map((key) => ({
     in: "cluster",
-    field: `label ${key}`,
-    have: detail?.labels[key],
+    field: `${what} ${key}`,
+    have: have[key],
     want: set[key],
   }));
-  return { change: { set, remove }, differences };
-}
-
-function taintChange(
-  wanted: readonly Taint[] | undefined,
-  former: readonly Taint[] | undefined,
-  detail: NodeDetail | undefined,
-) {
-  const have = (key: string): Taint | undefined => detail?.taints.find((taint) => taint.key === key);
-  const text = (taint: Taint | undefined): string | undefined => taint && `${taint.value}:${taint.effect}`;
-  const set = (wanted ?? []).filter((taint) => text(have(taint.key)) !== text(taint));
-  const remove = (wanted === undefined ? [] : (former ?? []))
-    .map(({ key }) => key)
-    .filter((key) => !wanted?.some((taint) => taint.key === key) && have(key) !== undefined);
-  const differences: Difference[] = [...set.map(({ key }) => key), ...remove].map((key) => ({
-    in: "cluster",
-    field: `taint ${key}`,
-    have: text(have(key)),
-    want: text(set.find((taint) => taint.key === key)),
-  }));
-  return { change: { set: [...set], remove }, differences };
+  return { set, remove, differences };
 }

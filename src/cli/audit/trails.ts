@@ -15,7 +15,7 @@ import type { ReplyOf } from "#api/methods.ts";
 
 /** An audit trail that can be read from here. */
 export interface KnownTrail {
-  /** What it is called in results: `runs`, or the controller's endpoint. */
+  /** The name in results: `runs`, or the controller's endpoint. */
   readonly name: string;
   /** Tells it from every other one, also from those of other clusters and projects. */
   readonly id: string;
@@ -34,13 +34,13 @@ export interface TrailFlags extends ClusterFlags {
   readonly controllers?: boolean;
 }
 
-/** What says that there is no such trail here, where nobody asked for it by name. */
+/** Codes of a trail that is not here; no error unless the operator names the trail. */
 const absent: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
 
 /**
  * The trail of this project's runs, those of the cluster's controllers, and that of the looks at recovery keys; `--runs` and
  * `--controllers` ask for the ones only.
- * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when what was asked for is not here, or nothing is
+ * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when the trails asked for are not here, or none is
  */
 export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
   const { runs = false, controllers = false } = flags;

@@ -27,8 +27,8 @@ interface Finding extends Partial<Verdict> {
 }
 
 /**
- * `kcore audit verify`: follows each trail from its first entry to its last, compares it with what was noted when it was whole the last
- * time, and the records of runs with what the trail says of them. Exits 1 when one is not whole, or cannot be read.
+ * `kcore audit verify`: follows each trail from its first entry to its last and compares it with the head noted at the last check.
+ * Records of runs are compared with the trail's hashes. Exits 1 when a trail is not whole, or cannot be read.
  */
 export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Promise<void> {
   const trails = await findTrails(head ? { ...flags, runs: true } : flags);
@@ -71,7 +71,7 @@ interface Placed<RunEntry> {
   readonly at: Omit<Damage, "what">;
 }
 
-/** What a trail tells of the project's runs, compared with their records. */
+/** The entries of a trail about the project's runs, compared with their records. */
 class RunRecords {
   readonly #project: string | undefined;
   readonly #began = new Map<string, Placed<RunBegan>>();

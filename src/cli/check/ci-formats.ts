@@ -6,13 +6,13 @@ import { fileInRepository } from "../terminal/report-failure.ts";
 
 /**
  * Problems as a Code Quality report of GitLab, which shows them in the merge request (docs.gitlab.com, “Code Quality”). `workspace`:
- * the folder of the repository. What has no place of its own stands at the beginning of the roster.
+ * the folder of the repository. Problems without a place stand at the beginning of the roster.
  */
 export function gitlabReport(problems: readonly Problem[], project: string, workspace: string): string {
   const seen = new Map<string, number>();
   const entries = problems.map(({ code, message, at, hint }) => {
     const path = fileInRepository(at ?? { file: "roster", line: 1, column: 1 }, project, workspace);
-    // Without the line: what only moved is not new. The same once more in a file is another one.
+    // Without the line: a problem that moved is not new. The same problem again in a file counts as another.
     const same = JSON.stringify([path, code, message]);
     const times = (seen.get(same) ?? 0) + 1;
     seen.set(same, times);

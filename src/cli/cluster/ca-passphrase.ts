@@ -4,7 +4,7 @@ import { givenPassphrase } from "../terminal/given-passphrase.ts";
 
 /**
  * Opens the CA's keys: by the passphrase that was given beforehand, else by one that is asked for, tried at once, three times in all.
- * @throws KcoreError QUESTION_UNANSWERED, and what `open` throws
+ * @throws KcoreError QUESTION_UNANSWERED, and the errors of `open`
  */
 export async function withCaPassphrase<T>(
   file: string | undefined,

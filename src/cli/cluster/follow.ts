@@ -55,7 +55,7 @@ export interface Following<Part, Result> {
 const retryMs = { first: 250, longest: 5000 };
 
 /**
- * Follows the cluster until the signal: yields what was read each time something has changed. When a controller is lost, the next one
+ * Follows the cluster until the signal: yields a new reading after each change. When a controller is lost, the next one
  * is asked, and so on until one answers.
  */
 export async function* follow<Part, Result>(
@@ -77,7 +77,7 @@ export async function* follow<Part, Result>(
     try {
       const client = clientAt(endpoint);
       const stream = await client.open("watch", { prefixes: [...registers], changesOnly: true }, { signal: stop });
-      // The watch tells of changes alone: what stands is read now.
+      // The watch tells of changes alone: everything is read once when it begins.
       news.tell(...all);
       listen(readLines(stream, WatchLine)).catch((error: unknown) => over.abort(error));
       for (;;) {
@@ -114,7 +114,7 @@ export interface FollowOptions<Result> {
 const burstMs = 100;
 
 /**
- * What `fetch` gives now, and again each time the cluster changed.
+ * The result of `fetch` now, and again after each change of the cluster.
  * @throws KcoreError when no controller answers the first time
  */
 export async function* followChanges<Result>(

@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from "commander";
 import { valuesOf, type Candidate } from "./values.ts";
 
-/** What may stand in the place of the last word, and whether names of files may, too. */
+/** The candidates for the last word, and whether names of files fit, too. */
 export interface Completion {
   readonly candidates: readonly Candidate[];
   readonly files: boolean;
@@ -26,7 +26,7 @@ interface Place {
   readonly command: Command;
   /** The option whose value comes next. */
   readonly pending?: Option;
-  /** What the command has got already. */
+  /** The operands before the last word. */
   readonly operands: readonly string[];
 }
 

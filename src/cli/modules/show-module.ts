@@ -13,7 +13,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { collectedExamples } from "./module-example.ts";
 
-/** Prints one module: its arguments as a tree, what it refuses with, and an example; or an action. @throws KcoreError USAGE */
+/** Prints one module: its arguments as a tree, its refusals, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const module = await known.load(name);
   if (!module) return showAction(known, name, output);
@@ -32,7 +32,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
   printResult({ name, summary, alsoKnownAs, args, refusals, example }, output, draw);
 }
 
-/** What a stage does on the bastion, for who looks for it among the modules. */
+/** Prints an action, which a stage does on the bastion. */
 async function showAction(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   const action = await findAction(name);
   if (!action) throw await unknownModule(known, name);
@@ -47,7 +47,7 @@ function tableOf(args: readonly Argument[]): string {
   return formatTable(["  ARGUMENT", "TYPE", "", "MEANING"], rows);
 }
 
-/** An argument's line, below it examples of the map that it is, and what that map holds. */
+/** An argument's line, below it examples of the map that it is, and the fields of that map. */
 function rowsOf({ name, type, required, description, ...rest }: Argument, depth: number): readonly string[][] {
   const need = required ? "required" : rest.default === undefined ? "" : `default ${JSON.stringify(rest.default)}`;
   const { examples = [], arguments: fields = [] } = rest;
@@ -67,7 +67,7 @@ export async function unknownModule(known: KnownModules, name: string): Promise<
   return usageError(`there is no module “${name}”`, hint);
 }
 
-/** The name that was meant, or what does here what has that name elsewhere. */
+/** The likely name, or the module that other tools call by this name. */
 async function hintFor(known: KnownModules, name: string): Promise<string> {
   const modules = await known.all();
   const [first] = searchModules(modules, [name]).filter(({ found }) => found.startsWith("known as"));

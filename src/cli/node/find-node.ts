@@ -43,7 +43,7 @@ export async function findNodes(
 /**
  * Changes the nodes that words name, one after the other, and prints a line for each. All words are understood before
  * anything is changed.
- * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS, and what the change throws
+ * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS, and the errors of the change
  */
 export async function changeNodes(
   words: readonly string[],
@@ -55,7 +55,7 @@ export async function changeNodes(
     process.stdout.write(`${await ask((client) => change(client, node))}\n`);
 }
 
-/** A node as results name it: `n1 (6f1c2a52-…)`, without what a name could do to a terminal (S-4). */
+/** A node as results name it: `n1 (6f1c2a52-…)`, without control characters (S-4). */
 export function nameOf({ hostname, id }: Pick<NodeView, "hostname" | "id">): string {
   const name = cleanLine(hostname);
   return name === "" || name === id ? id : `${name} (${id})`;

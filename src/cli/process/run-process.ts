@@ -12,8 +12,8 @@ import { keepContent } from "./planned-content.ts";
 import { known, loadParts } from "./run-parts.ts";
 
 /**
- * The run's own process: `run-main ID PROJECT`, or without words, when it was started before that was known; then stdin
- * tells it. What must not be left on a disk comes by stdin, too.
+ * The run's own process: `run-main ID PROJECT`, or without words, when the process was started
+ * before its run was known: then stdin names the run. Secrets come by stdin, too.
  */
 export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   // A closed terminal and Ctrl-C concern the views only.
@@ -26,7 +26,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   if (isWarm) await parts;
   const handed = readHandedOver();
   const { id, project = "" } = isWarm ? await handed : { id: words[0], project: words[1] };
-  // Nobody wants it.
+  // No run was handed over.
   if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
   if (isWarm) takePlace(folder);
@@ -80,7 +80,7 @@ async function readHandedOver(): Promise<HandedOver> {
 /** The descriptor whose end tells that views can connect. */
 const TELLS = 3;
 
-/** Makes a warm process what it had been from the start if the run had been known: its folder, its log, its name in `ps`. */
+/** Gives a warm process the folder, the log and the name in `ps` of its run. */
 function takePlace({ id, project, processLog }: RunFolder): void {
   process.chdir(project);
   for (const descriptor of [1, 2]) reopen(descriptor, processLog);

@@ -13,7 +13,7 @@ export function looksLikeRun(words: readonly string[]): boolean {
   return starting.has(first) ? first !== "orchestrate" || second !== "" : starting.has(`${first} ${second}`);
 }
 
-/** The program of a run's process, run-main, beside the program that runs now, with what Node is given for it. */
+/** The program of a run's process, run-main, beside the program that runs now, with the flags for Node. */
 export function runMain(): readonly [string, ...string[]] {
   const own = process.argv[1] ?? "";
   // A view's bound on old memory (bin/kcore) is nothing for a run of a thousand connections; that on young memory is.
@@ -29,7 +29,7 @@ export function startWarm(): WarmProcess {
   const [command, ...words] = runMain();
   const { KCORE_PASSPHRASE_FD: _, KCORE_CA_PASSPHRASE: __, ...env } = process.env;
   const warm = spawn(command, words, { env, detached: true, stdio: ["pipe", "ignore", "pipe", "pipe"] });
-  // Whoever wants it looks whether it lives; until then nobody else listens.
+  // launchRun looks whether the process lives; until then no other code listens.
   warm.on("error", () => undefined);
   return warm;
 }

@@ -19,7 +19,7 @@ export function projectIfAny(given: string | undefined): string | undefined {
   }
 }
 
-/** The places of states, orchestrations and modules: the project, if there is one, then what kcore ships. */
+/** The places of states, orchestrations and modules: the project, if there is one, and the shipped files. */
 export function placesOf(project: string | undefined) {
   return { project, shipped: shippedRoot(), trust: trustOfProcess(process.env) };
 }

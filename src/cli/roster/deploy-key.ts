@@ -5,6 +5,7 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { passwordOf } from "../terminal/confirm.ts";
 
@@ -33,58 +34,47 @@ export function readPublicKey(file: string): PublicKey {
   });
 }
 
-/** Puts one public key on many nodes; a password is asked for when the first node wants one, and used for all of them. */
-export class KeyDeployment {
-  readonly #transport: Transport;
-  readonly #key: PublicKey;
-  readonly #users: readonly string[];
-  readonly #passwordFile: string | undefined;
-  #password: string | undefined;
+export interface KeyDeployment {
+  readonly key: PublicKey;
+  /** `root of n1`: each login with the shared password. */
+  readonly users: readonly string[];
+  readonly passwordFile: string | undefined;
+}
 
-  /** `users`: `root of n1`, all that one password is for. */
-  constructor(
-    transport: Transport,
-    {
-      key,
-      users,
-      passwordFile,
-    }: { readonly key: PublicKey; readonly users: readonly string[]; readonly passwordFile: string | undefined },
-  ) {
-    this.#transport = transport;
-    this.#key = key;
-    this.#users = users;
-    this.#passwordFile = passwordFile;
-  }
-
-  /** Whether the key is new on the node, whose host key is pinned. @throws KcoreError as `Transport.admitKey` */
-  async put(endpoint: Endpoint): Promise<boolean> {
-    const key = this.#key;
+/**
+ * A function that puts the key on a node whose host key is pinned, and tells whether it is new there. A password is asked for when the
+ * first node wants one, and used for all of them. @throws KcoreError as `Transport.admitKey`
+ */
+export function keyDeployment(
+  transport: Transport,
+  { key, users, passwordFile }: KeyDeployment,
+): (endpoint: Endpoint) => Promise<boolean> {
+  const admit = async (endpoint: Endpoint, password?: string): Promise<boolean> =>
+    (await transport.admitKey(endpoint, { key, ...defined({ password }) })).isNew;
+  const [first = "", ...others] = users;
+  const more = others.length > 3 ? ` and ${others.length - 3} more` : "";
+  const whom = others.length === 0 ? first : `${first} and of ${others.slice(0, 3).join(", ")}${more}`;
+  let shared: string | undefined;
+  return async (endpoint) => {
     try {
-      return (await this.#transport.admitKey(endpoint, { key })).isNew;
+      return await admit(endpoint);
     } catch (error) {
       if (!wantsPassword(error, endpoint)) throw error;
     }
-    const known = this.#password !== undefined;
-    this.#password ??= await passwordOf(this.#whom(), this.#passwordFile);
+    const known = shared !== undefined;
+    shared ??= await passwordOf(whom, passwordFile);
     try {
-      return (await this.#transport.admitKey(endpoint, { key, password: this.#password })).isNew;
+      return await admit(endpoint, shared);
     } catch (error) {
       const isOther = known && error instanceof LoginRefused && error.host === endpoint.name;
-      if (!isOther || this.#passwordFile !== undefined || !canPrompt()) throw error;
+      if (!isOther || passwordFile !== undefined || !canPrompt()) throw error;
     }
-    // Another password than the former nodes': it is for this one alone.
-    const password = await passwordOf(`${endpoint.user} of ${endpoint.name}, which has another`, undefined);
-    return (await this.#transport.admitKey(endpoint, { key, password })).isNew;
-  }
-
-  #whom(): string {
-    const [first = "", ...others] = this.#users;
-    if (others.length === 0) return first;
-    return `${first} and of ${others.slice(0, 3).join(", ")}${others.length > 3 ? ` and ${others.length - 3} more` : ""}`;
-  }
+    // Another password than the former nodes': it is for this node alone.
+    return admit(endpoint, await passwordOf(`${endpoint.user} of ${endpoint.name}, which has another`, undefined));
+  };
 }
 
-/** No key of ours is let in, or there is none; a jump host's refusal and an unknown host key are mended otherwise. */
+/** Whether the node accepts no key of ours; a jump host's refusal and an unknown host key are mended otherwise. */
 function wantsPassword(error: unknown, { name }: Endpoint): boolean {
   if (error instanceof LoginRefused) return error.host === name;
   return (

@@ -12,7 +12,7 @@ import { isConfirmed } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { wayTo } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
-import { KeyDeployment, readPublicKey } from "./deploy-key.ts";
+import { keyDeployment, readPublicKey } from "./deploy-key.ts";
 import { editRosterFile, onlyFile } from "./edit-roster-file.ts";
 import { ownRoster } from "./own-roster.ts";
 
@@ -59,14 +59,14 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const transport = createTransport({ home: homedir(), ...defined({ agentSocket }) });
   const nodes = matchTargets(target, roster).filter((node) => node.transport === "ssh");
   const users = nodes.map(({ user, name }) => `${user} of ${name}`);
-  const deployment = key && new KeyDeployment(transport, { key, users, passwordFile });
+  const put = key && keyDeployment(transport, { key, users, passwordFile });
   try {
     for (const node of nodes) {
       const endpoint = wayTo({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
-      if (isPinned && deployment)
-        await deploy(deployment, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
+      if (isPinned && put)
+        await deploy(put, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
     }
   } finally {
     await transport.close();
@@ -75,12 +75,12 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
 
 /** A node that does not take the key is told of, and the others go on. */
 async function deploy(
-  deployment: KeyDeployment,
+  put: ReturnType<typeof keyDeployment>,
   { name, user }: NodeEntry,
   endpoint: Parameters<Transport["connect"]>[0],
 ): Promise<void> {
   try {
-    const isNew = await deployment.put(endpoint);
+    const isNew = await put(endpoint);
     process.stdout.write(
       isNew ? `  ${name} lets ${user} in with the key from now on\n` : `  the key is on ${name} already\n`,
     );

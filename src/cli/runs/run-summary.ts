@@ -8,7 +8,7 @@ import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } fro
 /** Bytes read from either end of a record: a list of runs must not take longer the more happened in them. */
 const WINDOW = 262_144;
 
-/** What a list says about a run. */
+/** A run as a list shows it. */
 export interface RunSummary {
   readonly folder: RunFolder;
   readonly header: RunHeader;
@@ -104,7 +104,7 @@ function eventsIn(text: string): readonly RunEvent[] {
     .flatMap((line) => parseEvent(line) ?? []);
 }
 
-/** What `--state` takes. */
+/** The values of `--state`. */
 export const runStates: readonly string[] = [
   "running",
   "waiting",
@@ -138,7 +138,7 @@ function isMeant({ state: is, nodes, header }: RunSummary, { state, failed, node
   );
 }
 
-/** Which runs are meant. */
+/** A choice among runs. */
 export interface RunFilter {
   /** At most so many, the newest. */
   readonly limit: number;
@@ -149,5 +149,5 @@ export interface RunFilter {
   readonly since?: number;
 }
 
-/** What `--failed` means: they did not get to their end, and nobody wanted that. */
+/** The states of `--failed`: the run did not reach its end, and no operator stopped it. */
 export const failedStates: readonly string[] = ["failed", "unreachable", "died"];

@@ -18,7 +18,7 @@ export function askSecret(text: string): Promise<string | undefined> {
   return ask(text, { secret: true });
 }
 
-/** What an error says where no operator can answer. */
+/** The error where no operator can answer. */
 interface Unanswered {
   readonly message: string;
   readonly hint: string;

@@ -24,18 +24,18 @@ export function reportFailure(error: unknown, { debug, json, project = process.c
   return error.exitCode;
 }
 
-/** Writes problems to stderr; what they quote speaks to no CI that reads it. */
+/** Writes problems to stderr; a CI finds no commands in quoted text. */
 export function tellProblems(problems: readonly Problem[], project: string): void {
   const text = drawProblems(problems, { color: wantsColor(process.stderr), sourceLine: sourceLines(project) });
   if (text !== "") process.stderr.write(`${escapeForCi(detectCi(process.env), text)}\n`);
 }
 
-/** Colours only on a terminal that somebody looks at, and never when NO_COLOR is set (no-color.org). */
+/** Colours only on a terminal that an operator sees, and never when NO_COLOR is set (no-color.org). */
 export function wantsColor(stream: NodeJS.WriteStream): boolean {
   return isScreen(stream) && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
-/** Reads the line a problem points at, from the project or from what kcore ships. */
+/** Reads the line a problem points at, from the project or from the shipped files. */
 export function sourceLines(project: string): (at: SourcePosition) => string | undefined {
   return ({ file, line }) => {
     for (const path of isAbsolute(file) ? [file] : [join(project, file), join(shippedRoot(), file)])

@@ -5,7 +5,7 @@ import { wrapLine } from "#base/text.ts";
 const indent = " ".repeat(6);
 
 /**
- * A command's help in so many columns, broken between words. What stands beside a term goes on below itself, or below its term where
+ * A command's help in so many columns, broken between words. The text beside a term goes on below itself, or below its term where
  * that leaves it no room; a command that is given as an example stays in one piece, so that it can be copied.
  */
 export function wrapHelp(text: string, columns: number): string {

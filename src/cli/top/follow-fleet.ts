@@ -101,7 +101,7 @@ export async function openFleet(
   };
 }
 
-/** The cluster as it stands, with what each controller says of its own replication. */
+/** The cluster as it stands, with each controller's own view of its replication. */
 export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
   const told = await cluster.ask((client) => readFleet(client, new Set(allParts)));
   const others: Told["others"] = new Map();

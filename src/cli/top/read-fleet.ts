@@ -25,13 +25,13 @@ type OwnView = ReplicationStatus | { readonly silent: string };
 /** The cluster as one controller tells it. */
 export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"> {
   readonly controllers: readonly ControllerView[];
-  /** Its own replication. */
+  /** The controller's own replication. */
   readonly own: ReplicationStatus;
   /** The replication of the other controllers, by id, as far as they were asked. */
   readonly others: Map<string, OwnView>;
 }
 
-/** Reads these parts anew and keeps the others. @throws what `call` does */
+/** Reads these parts anew and keeps the others. @throws as `call` */
 export async function readFleet(
   client: ApiClient,
   parts: ReadonlySet<Part>,
@@ -175,7 +175,7 @@ function edit({ value, origin, at }: ConflictView["winner"]): FleetConflict["win
   return { value: valueText(value), origin, at };
 }
 
-/** What a node's own page tells beyond the list. */
+/** The facts of a node's own page beyond the list. */
 export function detailOf({ id, storage, net, approvalBy, approvalReason, taints }: NodeDetail): FleetDetail {
   const disks = (storage?.disks ?? []).map(
     ({ path, size, model = "" }) => `${path} ${formatBinary(size)}${model === "" ? "" : ` ${model}`}`,

@@ -1,11 +1,11 @@
 import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
-/** Milliseconds that one bar of a graph stands for, and how many are kept: the last minutes. */
+/** The milliseconds of one bar of a graph, and how many are kept: the last minutes. */
 const barMs = 30_000;
 const bars = 8;
 
 interface Kept {
-  /** Which bar of time the last of them stands for. */
+  /** The number of the last bar, counted from the epoch. */
   bar: number;
   readonly load: number[];
   readonly memory: number[];
@@ -15,7 +15,7 @@ interface Kept {
 export class Trends {
   #kept = new Map<string, Kept>();
 
-  /** Takes what the nodes tell at this moment; nodes that are gone are forgotten. `at`: milliseconds. */
+  /** Takes the load of the nodes at a moment in milliseconds; nodes that are gone are forgotten. */
   note(nodes: readonly FleetNode[], at: number): void {
     const bar = Math.floor(at / barMs);
     const next = new Map<string, Kept>();

@@ -38,7 +38,7 @@ export function readSets(pairs: readonly string[]): Record<string, string> {
 }
 
 /**
- * `--params`: a JSON object, or `@FILE` that holds one; what is sealed in a file of the project stands where it was sealed for.
+ * `--params`: a JSON object, or `@FILE` that holds one; sealed values in a file of the project must stand in their places.
  * @throws KcoreError USAGE, FILE_UNREADABLE, SECRET_MISPLACED
  */
 export async function readParams(

@@ -64,7 +64,7 @@ export function grantOption(): Option {
   ).argParser((given: string, earlier: readonly string[] | undefined) => collect(grantIn(given), earlier));
 }
 
-/** A name alone would be of no disk, and the run refused for what seems to be granted. @throws KcoreError USAGE */
+/** A name alone grants nothing, and the run would be refused although a grant is given. @throws KcoreError USAGE */
 function grantIn(given: string): string {
   if (grantPattern.test(given)) return given;
   const name = given.split(/[:@]/)[0] || "S3Z8NB0K";

@@ -17,7 +17,7 @@ export class Prompts {
     this.#onInterrupt = onInterrupt;
   }
 
-  /** `follows`: what comes when a confirmation is answered by yes. */
+  /** `follows`: the next work when a confirmation is answered by yes. */
   follow(open: readonly Question[], follows = ""): void {
     this.#open = open;
     if (canPrompt()) this.#call(open.length);

@@ -30,17 +30,17 @@ export interface WatchOptions {
   /** How lines look; `verbose` unless told otherwise. */
   readonly style?: LineStyle;
   readonly launched?: FollowOptions["launched"];
-  /** Of a run that has just been started: what a view can show before the first event. */
+  /** Of a run that has just been started: shown before the first event. */
   readonly header?: RunHeader;
   /** Leave as soon as the run has begun. */
   readonly detach?: boolean;
-  /** Only show what is recorded. */
+  /** Show the record alone. */
   readonly replayOnly?: boolean;
   /** Events up to this number were shown before and are not drawn again. */
   readonly since?: number;
   /** Called with each event, before it is drawn. */
   readonly onEvent?: (event: RunEvent) => void;
-  /** The live view goes with the run's end, also where somebody may want to look around. */
+  /** The live view closes at the run's end, also after a failure. */
   readonly noStay?: boolean;
   /** Lets the run go on: the view offers it at the end of one that has failed. */
   readonly relaunch?: () => Promise<Launched>;
@@ -117,7 +117,7 @@ async function watchOnce(
     follower.send(control);
   };
   const controls: RunControls = { send, leave };
-  // Whoever read our output went away: that is no reason to stop the run.
+  // A reader of the output that goes away is no reason to stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
   // The keys and the signals are the live view's.
@@ -126,7 +126,7 @@ async function watchOnce(
   let after: "leave" | "resume" | undefined;
   let endedWith: RunHeader["process"];
   try {
-    // It is there before the run's process is.
+    // The view is there before the run's process is.
     view = await openView(output, {
       folder,
       since,
@@ -138,13 +138,13 @@ async function watchOnce(
     });
     for await (const event of follower.events()) {
       onEvent?.(event);
-      // What a view says of an event depends on what was before it.
+      // The drawing of an event depends on the events before it.
       view.draw(event);
       run.add(event);
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
-    // What is wrong with the input is told below the prompt.
+    // Problems of the input are told below the prompt.
     const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
@@ -170,7 +170,7 @@ interface Opening {
   readonly controls: RunControls;
   readonly before: RunModel;
   readonly run: RunFold;
-  /** Somebody is known to be at the keys. */
+  /** The operator has used the keys. */
   readonly isUsed: boolean;
 }
 
@@ -257,7 +257,7 @@ function describeRunning(model: RunModel): string {
   return `Running: ${running.slice(0, 8).join(", ")}${more}.`;
 }
 
-/** What a view says that leaves its run before the end. `asked`: what it told the run last. */
+/** The message of a view that leaves its run before the end. `asked`: the view's last control. */
 export function detachMessage(
   { runId, stopping }: Pick<RunModel, "runId" | "stopping">,
   asked?: "stop" | "abort",
