@@ -21,7 +21,7 @@ interface Program {
   readonly start: (daemon: Daemon) => Promise<void>;
 }
 
-/** Each is loaded when it is started: an agent carries nothing of a controller. */
+/** Each program is loaded when it is started: an agent carries nothing of a controller. */
 const programs: Readonly<Record<string, Program>> = {
   "controller serve": {
     unit: "kcore-controller",
@@ -44,7 +44,7 @@ const programs: Readonly<Record<string, Program>> = {
       await runAgent(daemon);
     },
   },
-  // It has the agent's configuration, since it stands in for the same node.
+  // The updater has the agent's configuration: both are of the same node.
   "updater run": {
     unit: "kcore-updater",
     config: "/etc/kcore/node-agent.yaml",
@@ -69,29 +69,66 @@ function preferSmallProcess(): void {
   for (const flag of ["--optimize-for-size", "--no-opt", "--no-maglev", "--no-sparkplug"]) setFlagsFromString(flag);
 }
 
+const options = {
+  config: { type: "string" },
+  fresh: { type: "boolean" },
+  alone: { type: "boolean" },
+  cluster: { type: "string" },
+  output: { type: "string", short: "o" },
+} as const;
+
 async function main(words: readonly string[]): Promise<number> {
   if (words.length === 1 && words[0] === "--version") {
     process.stdout.write(`kcore ${version}\n`);
     return exitCodes.done;
   }
-  const work = words[0] === "controller" ? maintenance[words[1] ?? ""] : undefined;
-  if (work) return maintain(work, words.slice(2));
-  if (words[1] === "check" && words[2] === "--config") return checkConfig(words[0] ?? "", words[3] ?? "");
-  const program = programs[words.slice(0, 2).join(" ")];
-  const configFile = readConfigOption(words.slice(2)) ?? program?.config;
-  if (!program || configFile === undefined || configFile === "") {
-    process.stderr.write(`${usage}\n`);
+  try {
+    const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
+    const { config, fresh = false, alone = false, output = "table", cluster } = values;
+    const [first = "", second = "", ...operands] = positionals;
+    const work = first === "controller" ? maintenance[second] : undefined;
+    if (work && (output === "table" || output === "json")) {
+      const { parsePlainYaml, printYaml } = await import("#engine/yaml/plain-yaml.ts");
+      const lines = await work(operands, {
+        configFile: config ?? "/etc/kcore/controller.yaml",
+        now: Date.now(),
+        fresh,
+        alone,
+        output,
+        ...defined({ cluster }),
+        yaml: { parse: parsePlainYaml, print: printYaml },
+      });
+      process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+      return exitCodes.done;
+    }
+    const hasMore = operands.length > 0 || Object.keys(values).some((name) => name !== "config") || config === "";
+    const program = programs[`${first} ${second}`];
+    if (!hasMore && second === "check" && config !== undefined) return await checkConfig(first, config);
+    if (!hasMore && program) return await runDaemon(program, config ?? program.config);
+    process.stderr.write(work ? `-o takes table or json\n${usage}\n` : `${usage}\n`);
+    return exitCodes.usage;
+  } catch (error) {
+    if (error instanceof KcoreError) {
+      process.stderr.write(`${drawProblems(error.problems)}\n`);
+      return error.exitCode;
+    }
+    const isUsage = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+    if (!isUsage) throw error;
+    process.stderr.write(`${error.message}\n${usage}\n`);
     return exitCodes.usage;
   }
+}
+
+async function runDaemon({ unit, start }: Program, configFile: string): Promise<number> {
   // Before anything else is loaded.
-  if (program.unit === "kcore-node-agent") preferSmallProcess();
+  if (unit === "kcore-node-agent") preferSmallProcess();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
-  const daemon = becomeDaemon({ unit: program.unit, configFile, parse: (text) => parsePlainYaml(text), version });
+  const daemon = becomeDaemon({ unit, configFile, parse: (text) => parsePlainYaml(text), version });
   // Certificates are looked at regularly anyway; a HUP must not end the process.
   process.on("SIGHUP", () => undefined);
   const { log } = daemon;
   try {
-    await program.start(daemon);
+    await start(daemon);
     return exitCodes.done;
   } catch (error) {
     if (!(error instanceof KcoreError)) {
@@ -111,15 +148,9 @@ async function checkConfig(daemon: string, configFile: string): Promise<number> 
     import("#api/daemon-config.ts"),
     import("#engine/yaml/plain-yaml.ts"),
   ]);
-  try {
-    const place = { configFile, parse: (text: string) => parsePlainYaml(text) };
-    await readDaemonConfig(place, daemon === "agent" ? AgentConfig : ControllerConfig);
-    return exitCodes.done;
-  } catch (error) {
-    if (!(error instanceof KcoreError)) throw error;
-    process.stderr.write(`${drawProblems(error.problems)}\n`);
-    return error.exitCode;
-  }
+  const place = { configFile, parse: (text: string) => parsePlainYaml(text) };
+  await readDaemonConfig(place, daemon === "agent" ? AgentConfig : ControllerConfig);
+  return exitCodes.done;
 }
 
 type Work = (
@@ -127,63 +158,12 @@ type Work = (
   options: PutBackOptions & { readonly fresh: boolean },
 ) => Promise<readonly string[]>;
 
-/** What is done on a controller's machine while the controller is stopped. */
+/** The work on a controller's machine while the controller is stopped. */
 const maintenance: Readonly<Record<string, Work>> = {
   found: async (_, options) => (await import("#controller/maintain.ts")).foundHere(options),
   restore: async ([file = ""], options) => (await import("#controller/maintain.ts")).restoreHere(file, options),
   repair: async (_, options) => (await import("#controller/maintain.ts")).repairHere(options),
   join: async (endpoints, options) => (await import("#controller/maintain.ts")).joinHere(endpoints, options),
 };
-
-async function maintain(work: Work, words: readonly string[]): Promise<number> {
-  const options = {
-    config: { type: "string" },
-    fresh: { type: "boolean" },
-    alone: { type: "boolean" },
-    cluster: { type: "string" },
-    output: { type: "string", short: "o" },
-  } as const;
-  try {
-    const { values, positionals } = parseArgs({ args: [...words], options, allowPositionals: true });
-    const {
-      config: configFile = "/etc/kcore/controller.yaml",
-      fresh = false,
-      alone = false,
-      cluster,
-      output = "table",
-    } = values;
-    if (output !== "table" && output !== "json") {
-      process.stderr.write(`-o takes table or json\n${usage}\n`);
-      return exitCodes.usage;
-    }
-    const { parsePlainYaml, printYaml } = await import("#engine/yaml/plain-yaml.ts");
-    const lines = await work(positionals, {
-      configFile,
-      now: Date.now(),
-      fresh,
-      alone,
-      ...defined({ cluster }),
-      output,
-      yaml: { parse: parsePlainYaml, print: printYaml },
-    });
-    process.stdout.write(lines.map((line) => `${line}\n`).join(""));
-    return exitCodes.done;
-  } catch (error) {
-    const isUsage = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
-    if (!isUsage && !(error instanceof KcoreError)) throw error;
-    process.stderr.write(
-      isUsage ? `${error.message}\n${usage}\n` : `${drawProblems((error as KcoreError).problems)}\n`,
-    );
-    return isUsage ? exitCodes.usage : (error as KcoreError).exitCode;
-  }
-}
-
-/** The FILE of `--config FILE` or `--config=FILE`; undefined without it; empty when something else stands there. */
-function readConfigOption(words: readonly string[]): string | undefined {
-  const [first, second] = words;
-  if (first === undefined) return undefined;
-  if (first === "--config" && second !== undefined && words.length === 2) return second;
-  return first.startsWith("--config=") && words.length === 1 ? first.slice("--config=".length) : "";
-}
 
 process.exitCode = await main(process.argv.slice(2));

@@ -1,7 +1,8 @@
 import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/sealed/places.ts";
 import type { Recipient } from "#engine/sealed/recipients.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import type { Problem, SourcePosition } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
+import { defined } from "#optional/defined.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";
@@ -10,7 +11,7 @@ export interface ListFlags extends CommonFlags {
   readonly output: "table" | "json";
 }
 
-/** `stale`: to others than recipients.yaml names. `unbound`: made by another program, for no place. */
+/** `stale`: sealed to others than recipients.yaml names. `unbound`: sealed by another program, for no place. */
 type Status = "in order" | "stale" | "misplaced" | "unbound" | "broken";
 
 interface Row {
@@ -18,7 +19,6 @@ interface Row {
   readonly path: string;
   readonly recipients: readonly string[];
   readonly status: Status;
-  readonly at: SourcePosition;
   readonly problem?: Problem;
 }
 
@@ -50,57 +50,43 @@ async function rowsOf(project: ProjectSecrets): Promise<readonly Row[]> {
   const recipients = await project.recipients();
   return sealedFiles(project).flatMap((tree) =>
     sealedIn(tree).map(({ node, path }) => {
-      const row = { file: node.file.name, path: path.join("."), at: node.at };
+      const row = { file: node.file.name, path: path.join(".") };
       const problems = new Problems();
       const header = problems.attempt(() => locatedHeader(node));
-      if (!header) return { ...row, recipients: [], status: "broken" as const, ...first(problems.list) };
+      if (!header)
+        return { ...row, recipients: [], status: "broken" as const, ...defined({ problem: problems.list[0] }) };
       const { place, fingerprints } = header;
-      return {
-        ...row,
-        recipients: fingerprints.map((one) => recipients.find(({ fingerprint }) => fingerprint === one)?.name ?? "?"),
-        ...judge(place, placeOf(row.file, path), fingerprints, recipients, node.at),
-      };
+      const names = fingerprints.map((one) => recipients.find(({ fingerprint }) => fingerprint === one)?.name ?? "?");
+      const fault = faultOf(place, placeOf(row.file, path), fingerprints, recipients);
+      if (!fault) return { ...row, recipients: names, status: "in order" as const };
+      const { status, ...problem } = fault;
+      return { ...row, recipients: names, status, problem: { ...problem, at: node.at } };
     }),
   );
 }
 
-function judge(
+function faultOf(
   place: string | undefined,
   here: string,
   fingerprints: readonly string[],
   recipients: readonly Recipient[],
-  at: SourcePosition,
-): Pick<Row, "status" | "problem"> {
+): (Problem & { readonly status: Status }) | undefined {
+  const hint = "kcore secrets rotate";
+  const stale = { code: "SECRET_STALE", hint } as const;
   if (place === undefined)
-    return problem("unbound", "SECRET_STALE", "this secret is bound to no place: another program sealed it", at);
+    return { ...stale, status: "unbound", message: "this secret is bound to no place: another program sealed it" };
   if (place !== here)
-    return problem(
-      "misplaced",
-      "SECRET_MISPLACED",
-      `this secret was sealed for another place: ${shownPlace(place)}`,
-      at,
-    );
+    return {
+      status: "misplaced",
+      code: "SECRET_MISPLACED",
+      message: `this secret was sealed for another place: ${shownPlace(place)}`,
+      hint: `${hint} --moved, if it was moved by one who may`,
+    };
   const missing = recipients.filter(({ fingerprint }) => !fingerprints.includes(fingerprint)).map(({ name }) => name);
   const former = fingerprints.filter((one) => !recipients.some(({ fingerprint }) => fingerprint === one)).length;
-  if (missing.length === 0 && former === 0) return { status: "in order" };
   const words = [
     ...(missing.length > 0 ? [`not sealed to ${missing.join(", ")}`] : []),
     ...(former > 0 ? [`sealed to ${former} who ${former === 1 ? "is" : "are"} no recipient any more`] : []),
   ];
-  return problem("stale", "SECRET_STALE", `this secret is ${words.join(", and ")}`, at);
-}
-
-function problem(
-  status: Status,
-  code: "SECRET_STALE" | "SECRET_MISPLACED",
-  message: string,
-  at: SourcePosition,
-): Pick<Row, "status" | "problem"> {
-  const hint =
-    status === "misplaced" ? "kcore secrets rotate --moved, if it was moved by one who may" : "kcore secrets rotate";
-  return { status, problem: { code, message, at, hint } };
-}
-
-function first([problem]: readonly Problem[]): { readonly problem?: Problem } {
-  return problem ? { problem } : {};
+  if (words.length > 0) return { ...stale, status: "stale", message: `this secret is ${words.join(", and ")}` };
 }
