@@ -1,6 +1,4 @@
-import { constants, existsSync } from "node:fs";
-import { access, readFile, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile, rm } from "node:fs/promises";
 import { Command } from "commander";
 import { isLocked } from "#engine/sealed/identities.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -8,7 +6,7 @@ import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/contex
 import { loadContext } from "#pki/contexts.ts";
 import { replaceFile } from "#base/file.ts";
 import { addProjectOption, addResultOption, caPassphrase, type CommonFlags, type ResultFormat } from "../options.ts";
-import { inTheWay, unwritten } from "../project/write-asked.ts";
+import { requireNew, unwritten } from "../project/write-asked.ts";
 import { withCaPassphrase } from "./ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { currentOf } from "./create-command.ts";
@@ -55,19 +53,15 @@ function withPassphrase(command: Command): Command {
 async function backup(file: string, { context, passphraseFile, output }: BackupFlags): Promise<void> {
   const { lock, unlock } = await import("#engine/sealed/age.ts");
   const present = await loadContext(contextHome(), context);
-  const refusePresent = async (): Promise<void> => {
-    if (existsSync(file)) throw inTheWay(file, "it is there already");
-    await access(dirname(file), constants.W_OK).catch((cause: unknown) => {
-      throw unwritten(file, cause);
-    });
-  };
-  await refusePresent();
+  await requireNew(file);
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
     const gathered = await gatherContext(present, passphrase);
     const text = JSON.stringify(gathered);
-    await replaceFile(file, await lock(text, passphrase), { before: refusePresent }).catch((cause: unknown) => {
-      throw unwritten(file, cause);
-    });
+    await replaceFile(file, await lock(text, passphrase), { before: () => requireNew(file) }).catch(
+      (cause: unknown) => {
+        throw unwritten(file, cause);
+      },
+    );
     if ((await unlock(await readFile(file), passphrase)) !== text) {
       await rm(file);
       throw new KcoreError({

@@ -1,19 +1,15 @@
-import { randomBytes } from "node:crypto";
-import { createWriteStream, existsSync } from "node:fs";
-import { link, open, rm } from "node:fs/promises";
-import { dirname } from "node:path";
-import { pipeline } from "node:stream/promises";
+import { stat } from "node:fs/promises";
 import type { Command } from "commander";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { syncFolder } from "#base/folder.ts";
+import { replaceFile } from "#base/file.ts";
 import { removeController } from "#pki/contexts.ts";
 import { allControllers, askController, type Reachable } from "./all-controllers.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { contextHome } from "../process/kcore-home.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
-import { inTheWay, unwritten } from "../project/write-asked.ts";
+import { requireNew } from "../project/write-asked.ts";
 import { addClusterOptions, addProjectOption, addResultOption, type ClusterFlags } from "../options.ts";
 
 type RemoveFlags = ClusterFlags & { readonly reason?: string; readonly yes?: boolean };
@@ -117,32 +113,11 @@ function say(lines: readonly string[]): void {
 }
 
 async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }): Promise<void> {
-  const cluster = await openCluster(flags);
-  if (existsSync(out)) throw inTheWay(out, "it is there already");
-  const aside = `${out}.${randomBytes(4).toString("hex")}.part`;
-  const handle = await open(aside, "wx", 0o600).catch((cause: unknown) => {
-    throw unwritten(out, cause);
-  });
-  try {
-    await handle.chmod(0o600);
-    const size = await cluster.ask(async (client) => {
-      // Of a controller that was lost midway nothing stays.
-      await handle.truncate(0);
-      const file = createWriteStream(aside, { fd: handle.fd, start: 0, autoClose: false });
-      await pipeline(await client.open("backup", {}), file);
-      return file.bytesWritten;
-    });
-    await handle.sync();
-    // Unlike a rename, a link never replaces what somebody else made meanwhile.
-    await link(aside, out).catch((cause: NodeJS.ErrnoException) => {
-      throw cause.code === "EEXIST" ? inTheWay(out, "it is there already") : unwritten(out, cause);
-    });
-    process.stdout.write(`${out}: ${size} bytes, for you alone; it holds no private key\n`);
-  } finally {
-    await handle.close();
-    await rm(aside, { force: true });
-    await syncFolder(dirname(out));
-  }
+  const { ask } = await openCluster(flags);
+  await requireNew(out);
+  // Nothing stays of a controller that is lost midway: the next one is read from its beginning.
+  await ask(async (client) => replaceFile(out, await client.open("backup", {}), { before: () => requireNew(out) }));
+  process.stdout.write(`${out}: ${(await stat(out)).size} bytes, for you alone; it holds no private key\n`);
 }
 
 async function leaveCluster(word: string, { yes = false, ...flags }: RemoveFlags): Promise<void> {

@@ -1,4 +1,5 @@
-import { writeFile } from "node:fs/promises";
+import { constants, existsSync } from "node:fs";
+import { access, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { writeFailures } from "#engine/run/unwritable.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -45,11 +46,15 @@ export async function writeAskedInto(
   return paths;
 }
 
-/** The refusal to make a file of that name. */
-export function inTheWay(file: string, why: string): KcoreError {
-  return new KcoreError({
-    code: "FILE_IN_THE_WAY",
-    message: `${file} cannot be made: ${why}`,
-    hint: "name another file",
+/** Refuses a file that is there already, or that cannot be made. @throws KcoreError FILE_IN_THE_WAY, USAGE */
+export async function requireNew(file: string): Promise<void> {
+  if (existsSync(file))
+    throw new KcoreError({
+      code: "FILE_IN_THE_WAY",
+      message: `${file} cannot be made: it is there already`,
+      hint: "name another file",
+    });
+  await access(dirname(file), constants.W_OK).catch((cause: unknown) => {
+    throw unwritten(file, cause);
   });
 }

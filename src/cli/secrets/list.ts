@@ -89,4 +89,5 @@ function faultOf(
     ...(former > 0 ? [`sealed to ${former} who ${former === 1 ? "is" : "are"} no recipient any more`] : []),
   ];
   if (words.length > 0) return { ...stale, status: "stale", message: `this secret is ${words.join(", and ")}` };
+  return undefined;
 }
