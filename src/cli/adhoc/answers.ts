@@ -6,12 +6,12 @@ import { cleanText } from "#engine/events/clean.ts";
 import { formatProblem } from "#errors/problem.ts";
 import type { NodeResult } from "./step-results.ts";
 
-/** Where an answer goes: bytes as they are, unless somebody sees them on a screen. */
+/** The destination of an answer: bytes as they are, except on a screen. */
 export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
   /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
-  /** What a node prints must not drive the operator's terminal (S-4): there only its text is shown. */
+  /** A terminal: a node's output must not drive it (S-4), so only the text is shown. */
   readonly isScreen: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface AnswerOptions {
   readonly group: boolean;
 }
 
-/** What `exec` shows while it runs: of one node what the command prints, of several each line with its node. */
+/** The drawing of `exec`: the output of one node as it is, of several each line with its node. */
 export interface Answers extends RunDrawing {
   /** Gives out lines that nothing has ended. */
   flush(): void;
@@ -91,7 +91,7 @@ function bytesOf({ text, bytes }: Output): string | Uint8Array {
   return bytes === undefined ? text : Buffer.from(bytes, "base64");
 }
 
-/** What goes to stdout and what to stderr. */
+/** Text for stdout, and text for stderr. */
 export interface Drawn {
   readonly out: string;
   readonly err: string;
@@ -118,7 +118,7 @@ export function drawGroups(results: readonly NodeResult[]): Drawn {
   return { out, err };
 }
 
-/** What failed, and how: alike ends once with their nodes. */
+/** The failed nodes: each kind of failure once, with its nodes. */
 export function drawFailures(results: readonly NodeResult[]): string {
   const failed = results.filter((result) => endOf(result) !== undefined);
   return [...Map.groupBy(failed, endOf)].map(([why, alike]) => `${namesOf(alike)}  ${why}\n`).join("");

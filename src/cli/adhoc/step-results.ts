@@ -3,7 +3,7 @@ import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
 import { defined } from "#optional/defined.ts";
 
-/** What one node gave, for scripts. */
+/** The result of one node, for scripts. */
 export interface NodeResult {
   readonly node: string;
   readonly outcome: string;
@@ -14,7 +14,7 @@ export interface NodeResult {
   readonly problem?: Problem;
 }
 
-/** Collects what steps print, whole, while a run is followed. */
+/** Collects the whole output of steps while a run is followed. */
 export function collectSteps(): {
   readonly take: (event: RunEvent) => void;
   readonly results: (model: RunModel) => readonly NodeResult[];

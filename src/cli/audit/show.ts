@@ -50,7 +50,8 @@ export async function showTrails({ output, since, limit, origin, ...flags }: Sho
       last.length === 0
         ? `no key was last written by ${origin}\n`
         : drawTable(written, last, { wide, now: Date.now() });
-    return void printResult(last, output, drawn);
+    printResult(last, output, drawn);
+    return;
   }
   const shown: Shown[] = [];
   for (const trail of await findTrails(flags)) {

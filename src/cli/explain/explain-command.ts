@@ -80,7 +80,7 @@ function draw({ code, meaning, whatToDo, modules }: Explained & { readonly modul
   return `${code}\n  ${meaning}\n\nWhat to do:\n  ${whatToDo}\n${refused}`;
 }
 
-/** What docs/errors.md, which is shipped, says of a code. */
+/** A code's row of docs/errors.md, which is shipped. */
 export interface Explained {
   readonly code: string;
   readonly meaning: string;

@@ -128,7 +128,7 @@ export function certificateListing({ node, status, expiringWithinDays }: Certifi
   };
 }
 
-/** Whose id or name was given: controllers and operators have certificates, too. */
+/** The id of the holder by id or name: controllers and operators have certificates, too. */
 async function holderOf(word: string, certificates: readonly CertificateView[], client: ApiClient): Promise<string> {
   if (certificates.some(({ id }) => id === word)) return word;
   return (await findNode(client, word)).id;

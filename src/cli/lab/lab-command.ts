@@ -237,7 +237,7 @@ async function writeRoster(file: string, text: string): Promise<void> {
   }
 }
 
-/** Prints a file, and with `follow` what is added to it, until the user stops it. */
+/** Prints a file, and with `follow` each addition, until the operator stops it. */
 export async function showFile(path: string, follow: boolean): Promise<void> {
   await run(follow ? ["tail", "-n", "200", "-F", path] : ["cat", "--", path], { inherit: "terminal" });
 }

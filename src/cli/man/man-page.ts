@@ -48,7 +48,7 @@ const exitStatus = [
   .map(([code = "", meaning = ""]) => tagged(code, meaning))
   .join("");
 
-/** What its list of commands says of it; its description in a word or two where there is one. */
+/** The command's line in the list of commands. */
 function summaryOf(command: Command): string {
   return command.summary() || command.description();
 }
@@ -57,7 +57,7 @@ function usageOf(command: Command): string {
   return command.createHelp().commandUsage(command).slice(pathOf(command).length).trim();
 }
 
-/** What stands below the usual help: examples, and other paragraphs. */
+/** The text below the usual help: examples, and other paragraphs. */
 function afterHelp(command: Command): { title: string; examples: string; others: readonly string[] } {
   let text = "";
   command.configureOutput({ writeOut: (more) => void (text += more) });
@@ -96,7 +96,7 @@ export function section(title: string, body: string): string {
   return body === "" ? "" : `.SH ${title}\n${body.trimEnd()}\n`;
 }
 
-/** A term in bold and what it means, indented below it. */
+/** A term in bold, its meaning indented below it. */
 export function tagged(term: string, meaning: string): string {
   return `.TP\n\\fB${escapeRoff(term)}\\fR\n${escapeRoff(meaning)}\n`;
 }

@@ -18,7 +18,7 @@ export interface PackFile {
 }
 
 /**
- * The files of a pack, sorted by name: plain files only, but for what git keeps for itself.
+ * The files of a pack, sorted by name: plain files only, without .git.
  * @throws KcoreError PACK_INVALID for links, devices, and packs of more than 2,000 files or 16 MiB
  */
 export async function readPack(folder: string): Promise<readonly PackFile[]> {
@@ -58,11 +58,11 @@ function invalid(message: string): KcoreError {
   return new KcoreError({ code: "PACK_INVALID", message: `the pack cannot be used: ${message}` });
 }
 
-/** gitattributes(5): nothing of a file is converted when it is checked out, so that everybody has the bytes that are pinned. */
+/** gitattributes(5): nothing of a file is converted when it is checked out, so that every checkout has the pinned bytes. */
 const line = "* -text -ident -filter";
 const why = "# Packs are pinned by their bytes: git converts none of them.";
 
-/** Has git check out packs as they are, whatever the project's other attributes say. */
+/** Has git check out packs as they are, despite the project's other attributes. */
 export async function keepBytes(project: string): Promise<void> {
   const file = join(project, packsFolder, ".gitattributes");
   const text = existsSync(file) ? await readFile(file, "utf8") : "";
@@ -76,7 +76,7 @@ export function otherLineEnds(files: readonly PackFile[]): readonly (readonly Pa
   return ["\n", "\r\n"].map((end) => files.map((file) => ({ ...file, bytes: withLineEnds(file.bytes, end) })));
 }
 
-/** What holds a NUL git does not take for text. */
+/** A file with a NUL is no text to git. */
 function withLineEnds(bytes: Buffer, end: string): Buffer {
   if (bytes.includes(0)) return bytes;
   return Buffer.from(bytes.toString("latin1").replaceAll(/\r?\n/g, end), "latin1");

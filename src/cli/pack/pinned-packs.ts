@@ -31,17 +31,17 @@ export type Pin = z.output<typeof Pin>;
 
 export type Pins = Readonly<Record<string, Pin>>;
 
-/** What the project pins. @throws KcoreError with every problem of packs.yaml */
+/** The project's pins. @throws KcoreError with every problem of packs.yaml */
 export function readPins(project: string): Pins {
   const path = join(project, file);
   return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
 }
 
-/** Puts a pack into the project in the place of what was there, and pins it; for one command at a time. */
+/** Puts a pack into the project in the place of its former files, and pins it; for one command at a time. */
 export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
   const folder = join(project, packsFolder);
   await makeFolder(folder);
-  // What a command left that was killed: no other one is at work.
+  // Left by a killed command: no other command is at work.
   for (const name of await readdir(folder))
     if (name.startsWith(".new-")) await rm(join(folder, name), { recursive: true, force: true });
   await keepBytes(project);

@@ -22,7 +22,7 @@ interface Row {
   readonly problem?: Problem;
 }
 
-/** `kcore secrets list`: every sealed value, to whom, and what is wrong with it. No identity is needed. */
+/** `kcore secrets list`: every sealed value, its recipients and its status. No identity is needed. */
 export async function listSecrets({ project: given, output }: ListFlags): Promise<void> {
   const rows = await rowsOf(projectSecrets(given));
   const shown = rows.map(({ file, path, recipients, status }) => ({ file, path, recipients, status }));

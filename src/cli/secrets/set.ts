@@ -16,13 +16,13 @@ export interface SetFlags extends CommonFlags {
   readonly fromFile?: string;
 }
 
-/** `kcore secrets set FILE PATH`: seals what is typed, piped or in a file, and puts it in its place. */
+/** `kcore secrets set FILE PATH`: seals a value that is typed, piped or in a file, and puts it in its place. */
 export async function setSecret(file: string, path: string, { project: given, fromFile }: SetFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
   const recipients = someRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
-  // Who may have written it is looked at before a secret is.
+  // The owner and mode of the file are checked before a secret is asked for.
   if (text !== "") treeOf(project, name);
   const keys = keysOfPath(parseSource(name, text, { maxBytes: MAX_ROSTER_BYTES }), path);
   const value = await valueFrom(fromFile, `Value of ${path}`);

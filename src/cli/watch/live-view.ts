@@ -11,7 +11,7 @@ import { lastDryRun } from "./last-dry-run.ts";
 import { EarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";
 
-/** What a view may do to the run that it shows. */
+/** The controls that a view has over its run. */
 export interface RunControls {
   readonly send: (control: RunControl) => void;
   readonly leave: (why: "left" | "detached") => void;
@@ -23,7 +23,7 @@ export interface LiveViewOptions extends RunControls {
   /** The run as it is known before its first event. */
   readonly before?: RunModel;
   readonly player?: PlayerControls;
-  /** Somebody is known to be at the keys. */
+  /** The operator has used the keys. */
   readonly isUsed?: boolean;
   /** Should this process be killed, it puts the terminal right; it is set before ink loads, for that takes a while too. */
   readonly guard: Promise<TerminalGuard>;
@@ -31,7 +31,7 @@ export interface LiveViewOptions extends RunControls {
 
 /**
  * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
- * wanted, so that nobody else pays for it.
+ * wanted, so that no other command pays for it.
  */
 export async function openLiveView({
   folder,
@@ -77,7 +77,7 @@ export async function openLiveView({
   };
 }
 
-/** How much less than the run the view counts where both want the same processor; what it needs it still gets. */
+/** The view's niceness: the run goes first where both want the same processor. */
 const NICE = 5;
 
 /** The view must never delay its run, and with many nodes on a small bastion there is no processor to spare. */
