@@ -4,6 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { Writable, type Readable } from "node:stream";
 import { finished, pipeline } from "node:stream/promises";
 import { replaceFile } from "#base/file.ts";
+import { run } from "#base/process.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { logName, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, KcoreError, usageError, type Problem } from "#errors/problem.ts";
@@ -117,7 +118,6 @@ async function drawPlain({ events }: KnownRun): Promise<readonly { readonly at: 
 
 /** The whole record as a gzipped archive, by tar(1). */
 async function packInto({ folder }: KnownRun, out: NodeJS.WritableStream): Promise<void> {
-  const { run } = await import("#base/process.ts");
   const words = ["-C", dirname(folder.path), "--exclude=socket", "--exclude=reserve", "-cz", basename(folder.path)];
   const read = (stdout: Readable): Promise<void> => pipeline(stdout, out, { end: false });
   const { code } = await run(["tar", ...words], { read, inherit: "stderr" });
