@@ -30,9 +30,10 @@ export async function requireAnswer(text: string, unanswered: Unanswered, option
   return (await ask(text, options)) ?? "";
 }
 
-/** A new secret, typed twice. @throws KcoreError QUESTION_UNANSWERED, USAGE */
+/** A new secret, typed twice; never an empty one. @throws KcoreError QUESTION_UNANSWERED, USAGE */
 export async function requireNewSecret(text: string, unanswered: Unanswered): Promise<string> {
   const first = await requireAnswer(text, unanswered, { secret: true });
+  if (first === "") throw new KcoreError({ code: "QUESTION_UNANSWERED", ...unanswered });
   if ((await askSecret("Once more")) === first) return first;
   throw usageError("the two passphrases differ", "try again");
 }
