@@ -2,7 +2,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { run, type RunOptions } from "#base/process.ts";
 import { wait } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** The program of a drain or a gate on the bastion. */
 export interface HookProgram {
@@ -57,7 +57,7 @@ async function runOnce(
   const file = log === undefined ? undefined : await open(log, "a+", 0o600);
   try {
     const limitMs = Math.max(0, leftMs);
-    const output = file ? { log: file.fd } : { tailBytes: 4 * tailLength, ...defined({ onOutput }) };
+    const output = file ? { log: file.fd } : { tailBytes: 4 * tailLength, ...omitUndefined({ onOutput }) };
     const program = { cwd, env: { ...process.env, ...env }, ...output, ownGroup: true };
     const gone = run(words, { ...program, limitMs, graceMs, signal });
     const over = new AbortController();

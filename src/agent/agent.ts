@@ -4,7 +4,7 @@ import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing, Usage } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/wait.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { isSameMachine, type Facts } from "./facts.ts";
@@ -130,12 +130,12 @@ export class Agent {
       labels: config.labels,
       registered: this.#standing !== undefined,
       ...(this.#standing ? { approval: this.#standing.approval, nodeStatus: this.#standing.status } : {}),
-      ...defined({ controller }),
+      ...omitUndefined({ controller }),
       ...(this.#lastHeartbeat === undefined ? {} : { lastHeartbeat: new Date(this.#lastHeartbeat).toISOString() }),
       certificateExpires: credentials.present().notAfter.toISOString(),
-      ...defined({ renewal }),
+      ...omitUndefined({ renewal }),
       health: this.health(),
-      ...defined({ error }),
+      ...omitUndefined({ error }),
       version,
       pid: process.pid,
     };
@@ -175,7 +175,7 @@ export class Agent {
     const { bootId } = this.#facts ?? {};
     const beat = {
       nodeId,
-      ...defined({ bootId }),
+      ...omitUndefined({ bootId }),
       usage: await machine.readUsage(),
       health: this.health(),
       revocations: this.#parts.revocations.version(),

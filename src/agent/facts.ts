@@ -8,7 +8,7 @@ import type { z } from "zod";
 import type { Endpoint } from "#api/endpoint.ts";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { isThere } from "#base/file.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { Network, Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
@@ -42,7 +42,7 @@ export async function gatherFacts({
     dc: config.dcId,
     roles: config.roles,
     version,
-    ...defined({ bootId, runtime }),
+    ...omitUndefined({ bootId, runtime }),
     net: { disableVxlan: config.disableVxlan, interfaces: [...nics] },
     storage,
   };
@@ -70,7 +70,7 @@ export async function readUsage(folder: string, inbox: string): Promise<Usage> {
     load: loadavg()[0] ?? 0,
     memoryUsed: totalmem() - freemem(),
     ...fuller,
-    ...defined({ storeFree, orderUntaken }),
+    ...omitUndefined({ storeFree, orderUntaken }),
   };
 }
 
@@ -146,7 +146,7 @@ async function readRuntime(): Promise<RuntimeFacts | undefined> {
       // The updater has a runtime of its own, and systemd starts it when an order comes.
       canUpdate: await areThere(`${profile}-updater/bin/kcore-node`, "/etc/systemd/system/kcore-updater.path"),
       nixos: await areThere("/etc/NIXOS"),
-      ...defined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
+      ...omitUndefined({ generation: number === undefined ? undefined : Number(number), arch: await archOf(id) }),
     };
   } catch {
     return undefined;

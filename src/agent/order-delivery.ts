@@ -5,7 +5,7 @@ import { ApiRefusal } from "#api/client.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { BodyOf } from "#api/methods.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { judgeOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken } from "#rollout/records.ts";
@@ -91,7 +91,7 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
     if (report?.epoch !== reported) known = report?.fence;
     reported = report?.epoch;
     try {
-      const said = { nodeId, ...defined({ report, known }) };
+      const said = { nodeId, ...omitUndefined({ report, known }) };
       const answer = await untilNextReport(ports, reported, (either) => ports.exchange(said, either));
       if (answer?.concerned === false) return;
       if (answer?.order) {

@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { issuerOf, refusalOfIssuer } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
@@ -63,7 +63,7 @@ export class ApiRefusal extends KcoreError {
       {
         code: "API_REFUSED",
         message: `controller ${formatEndpoint(endpoint)} refused: ${message} (${status} ${code})`,
-        ...defined({ hint, detail }),
+        ...omitUndefined({ hint, detail }),
       },
       { exitCode: exitCodes.failed },
     );

@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -47,5 +47,5 @@ export function createLog({
 export function describeError(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: String(error) };
   const code = (error as NodeJS.ErrnoException).code;
-  return { error: error.message, ...defined({ code }) };
+  return { error: error.message, ...omitUndefined({ code }) };
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { becomeDaemon, type Daemon } from "#api/daemon.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { PutBackOptions } from "#controller/maintain.ts";
@@ -56,7 +56,14 @@ const programs: Readonly<Record<string, Program>> = {
       ]);
       const config = await readDaemonConfig(daemon, AgentConfig);
       const { stateDir, tls, hostname, dcId: dc } = config;
-      await runUpdater({ ...daemon, tls, stateDir, dc, controllers: controllersOf(config), ...defined({ hostname }) });
+      await runUpdater({
+        ...daemon,
+        tls,
+        stateDir,
+        dc,
+        controllers: controllersOf(config),
+        ...omitUndefined({ hostname }),
+      });
     },
   },
 };
@@ -95,7 +102,7 @@ async function main(words: readonly string[]): Promise<number> {
         fresh,
         alone,
         output,
-        ...defined({ cluster }),
+        ...omitUndefined({ cluster }),
         yaml: { parse: parsePlainYaml, print: printYaml },
       });
       process.stdout.write(lines.map((line) => `${line}\n`).join(""));
@@ -135,7 +142,7 @@ async function runDaemon({ unit, start }: Program, configFile: string): Promise<
       log.error("a bug ended this process", { error: error instanceof Error ? error.stack : String(error) });
       return exitCodes.bug;
     }
-    for (const { code, message, hint } of error.problems) log.error(message, { code, ...defined({ hint }) });
+    for (const { code, message, hint } of error.problems) log.error(message, { code, ...omitUndefined({ hint }) });
     return error.exitCode;
   }
 }

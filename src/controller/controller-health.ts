@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
 import { inWords } from "./replica/clock-alarms.ts";
@@ -76,13 +76,13 @@ export function watchHealth({
       return {
         ...self,
         ready: reason === undefined,
-        ...defined({ reason }),
+        ...omitUndefined({ reason }),
         nodes: { total: [...counts.values()].reduce((sum, count) => sum + count, 0), ready: counts.get("ready") ?? 0 },
         peers: controllers.peers().map(({ controllerId, address, inStep, reason: why }) => ({
           controllerId,
           address,
           inStep,
-          ...defined({ reason: why }),
+          ...omitUndefined({ reason: why }),
         })),
         warnings: warningsOf(status),
         requireManualApproval: controllers.isManual(),
@@ -110,7 +110,7 @@ export function watchHealth({
         tombstones: status.tombstones,
         quarantined: status.quarantined.length,
         conflicts: records.replica.conflicts().length,
-        ...defined({
+        ...omitUndefined({
           readOnly: status.readOnly ?? (records.replica.isUnheard() ? "UNHEARD" : undefined),
           readOnlyForMs: status.readOnlyFor,
         }),

@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
@@ -41,7 +41,7 @@ export async function foundCluster({
 }): Promise<void> {
   const at = new Date(clock()).toISOString();
   const where = bootstrap?.controller.address ?? (address === "" ? undefined : address);
-  const auth = { spki: key, dc, at, ...defined({ address: where }) };
+  const auth = { spki: key, dc, at, ...omitUndefined({ address: where }) };
   await records.write([
     { key: keys.controller(controllerId).auth, value: auth },
     ...(bootstrap?.operators ?? []).map(({ name, spki }) => ({ key: keys.operator(name, spki), value: { spki } })),

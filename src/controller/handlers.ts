@@ -1,6 +1,6 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { removed } from "./cluster/nodes.ts";
@@ -81,9 +81,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
     getNode: ({ id }) => nodes.get(id),
     findNode: ({ id }) => nodes.find(id),
     approveNode: ({ caller, id, body }) =>
-      nodes.setApproval(id, { ...defined(body), state: "approved", by: byOf(caller) }),
+      nodes.setApproval(id, { ...omitUndefined(body), state: "approved", by: byOf(caller) }),
     rejectNode: ({ caller, id, body }) =>
-      nodes.setApproval(id, { ...defined(body), state: "rejected", by: byOf(caller) }),
+      nodes.setApproval(id, { ...omitUndefined(body), state: "rejected", by: byOf(caller) }),
     setLabels: ({ id, body }) => nodes.setLabels(id, body),
     setTaints: ({ id, body }) => nodes.setTaints(id, body),
     setRoles: ({ id, body }) => nodes.setRoles(id, body),

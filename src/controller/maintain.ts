@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { ownKeyFiles, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import {
@@ -48,7 +48,7 @@ export async function restoreHere(
   { alone, cluster, output, ...options }: PutBackOptions,
 ): Promise<readonly string[]> {
   const place = await openPlace(options);
-  const judge = await judgeOf(place, { from: file, alone, ...defined({ cluster }) });
+  const judge = await judgeOf(place, { from: file, alone, ...omitUndefined({ cluster }) });
   // The state's owner may not read the operator's file.
   const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
@@ -81,7 +81,7 @@ export async function restoreHere(
 /** `kcore controller repair`: keeps the whole part of a damaged state. @throws KcoreError as repairStore does */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
-  const judge = await judgeOf(place, { from: place.folder, alone, ...defined({ cluster }) });
+  const judge = await judgeOf(place, { from: place.folder, alone, ...omitUndefined({ cluster }) });
   becomeOwner(place);
   const done = await repairStore({ ...place, alone, judge });
   const restamped = await restampStore({ ...place, alone, rules: keyRules });

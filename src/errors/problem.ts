@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { ErrorCode } from "./codes.ts";
 
 /** A place in a file the user wrote; line and column count from 1, as an editor shows them. */
@@ -49,7 +49,7 @@ export class KcoreError extends Error {
     const list = Array.isArray(problems) ? (problems as readonly Problem[]) : [problems as Problem];
     super(list.map((problem) => problem.message).join("\n"), cause === undefined ? undefined : { cause });
     this.name = "KcoreError";
-    this.problems = list.map(defined);
+    this.problems = list.map(omitUndefined);
     this.exitCode = exitCode;
   }
 }

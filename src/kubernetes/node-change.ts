@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { shown } from "./difference.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 
@@ -46,7 +46,10 @@ export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | und
 export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
   const changed = merge(node, patch) as KubeNode;
   const { resourceVersion: _, ...metadata } = changed.metadata;
-  return { ...changed, metadata: { ...metadata, ...defined({ resourceVersion: node.metadata.resourceVersion }) } };
+  return {
+    ...changed,
+    metadata: { ...metadata, ...omitUndefined({ resourceVersion: node.metadata.resourceVersion }) },
+  };
 }
 
 /** RFC 7396. */

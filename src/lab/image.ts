@@ -5,7 +5,7 @@ import type { RunTasks, Task } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";
@@ -186,7 +186,7 @@ function requirePackages(named: readonly string[], known: readonly string[]): vo
     .map((name) => ({
       code: "USAGE" as const,
       message: `Debian ${suite} has no package “${name}”`,
-      ...defined({ hint: suggestHint(name, known) }),
+      ...omitUndefined({ hint: suggestHint(name, known) }),
     }));
   if (problems.length > 0) throw new KcoreError(problems);
 }

@@ -1,5 +1,5 @@
 import { run as runProgram, type Ended } from "#base/process.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /** How a command on this machine ended. */
@@ -33,7 +33,7 @@ export function run(
 ): Promise<Finished> {
   return runProgram([command, ...args], {
     env: commandEnvironment(env),
-    ...defined({ input, limitMs: timeout }),
+    ...omitUndefined({ input, limitMs: timeout }),
   });
 }
 

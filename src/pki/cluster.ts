@@ -1,7 +1,7 @@
 import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder, makeFolder, syncFolder } from "#base/folder.ts";
 import { issueCertificate } from "./certificate.ts";
@@ -127,14 +127,14 @@ export async function placeContext(
     const stays = former !== undefined && Object.hasOwn(contexts, former);
     return { ...config, "current-context": stays ? former : context, contexts };
   });
-  return { folder, ...defined({ current }), ...defined({ aside }) };
+  return { folder, ...omitUndefined({ current }), ...omitUndefined({ aside }) };
 }
 
 /** Paths are relative to the configuration, so the folder may move as a whole. */
 function entryOf({ context, controllers }: Pick<NewCluster, "context" | "controllers">): Record<string, unknown> {
   const [first] = controllers;
   return {
-    ...defined({ controller: first }),
+    ...omitUndefined({ controller: first }),
     controllers: [...controllers],
     ca: `${context}/ca.crt`,
     cert: `${context}/kctl.crt`,

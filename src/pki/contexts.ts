@@ -2,7 +2,7 @@ import { readdir, rename } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { durableFile, type Codec } from "#base/durable-file.ts";
@@ -178,7 +178,7 @@ export async function changeControllers(
     if (isDeepStrictEqual(known, controllers)) return config;
     isChanged = true;
     const { controller: _, ...rest } = entry;
-    const changed = { ...rest, ...defined({ controller: controllers[0] }), controllers };
+    const changed = { ...rest, ...omitUndefined({ controller: controllers[0] }), controllers };
     return { ...config, contexts: { ...config.contexts, [context]: changed } };
   });
   return isChanged;
@@ -199,7 +199,11 @@ export async function deleteContext(place: ContextHome, name: string, now: numbe
   const aside = await putAside(contextFolder(place.home, name), now);
   await changeConfig(place, ({ "current-context": current, contexts, ...rest }) => {
     const { [name]: _, ...others } = contexts;
-    return { ...rest, ...defined({ "current-context": current === name ? undefined : current }), contexts: others };
+    return {
+      ...rest,
+      ...omitUndefined({ "current-context": current === name ? undefined : current }),
+      contexts: others,
+    };
   });
   return aside;
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual, promisify } from "node:util";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { openAuthority } from "./cluster.ts";
 import { decryptKey, encryptKey } from "./encrypted-key.ts";
 import { durableJson } from "#base/durable-file.ts";
@@ -156,7 +156,7 @@ export async function keepSealed(
   if (isDry || (news.keys === 0 && !news.unlock)) return news;
   await ensurePrivateFolder(join(folder, "escrow"));
   const all = [...known.keys, ...fresh].slice(-mostKeys);
-  db.data = { node, id, keys: all, ...defined({ unlock: unlock ?? known.unlock }) };
+  db.data = { node, id, keys: all, ...omitUndefined({ unlock: unlock ?? known.unlock }) };
   await db.write();
   return news;
 }

@@ -1,5 +1,5 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
 import { certificatesOf, firstCertificate } from "./chain.ts";
@@ -72,7 +72,7 @@ export function signSubCa({
     notAfter: new Date(Math.min(now + subCaDays * dayMs, root.certificate.validToDate.getTime())),
     pathLength: 0,
     permittedUriHost: root.cluster,
-    ...defined({ uri, hosts }),
+    ...omitUndefined({ uri, hosts }),
   });
 }
 

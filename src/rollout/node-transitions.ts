@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { hookSeconds, hooksOf, lookAtHooks, type Hooks } from "./hooks.ts";
 import type { Failure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
@@ -99,7 +99,7 @@ export function nextAssignment(
     if (to !== undefined) Object.assign(next, { phase: to, since: input.now });
     for (const effect of effects) Object.assign(next, effect(at));
     if (to === "failed") next.failure = failureOf(at, event);
-    return defined(next);
+    return omitUndefined(next);
   }
   return undefined;
 }

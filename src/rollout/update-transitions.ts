@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
@@ -59,7 +59,7 @@ export function nextPhase(rollout: Rollout): Decision | undefined {
   }
   const { waits: _, ...going } = progress;
   const { progress: more, rows = new Map() } = found.effect?.(rollout) ?? {};
-  return { progress: defined({ ...going, phase: found.to, since: input.now, ...more }), rows };
+  return { progress: omitUndefined({ ...going, phase: found.to, since: input.now, ...more }), rows };
 }
 
 function nodesWereBegun({ rows }: Rollout): boolean {

@@ -2,7 +2,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { askedOf, type Asked } from "./asked.ts";
 import { failuresOf, type Failure } from "./failures.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
@@ -98,22 +98,22 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     id,
     title: title === "" ? command : title,
     state,
-    ...defined({ exitCode }),
+    ...omitUndefined({ exitCode }),
     who,
     command,
     started: new Date(model.startedAt || created).toISOString(),
     milliseconds: runTime(model),
-    ...defined({ revision }),
+    ...omitUndefined({ revision }),
     dirty,
     dryRun,
     resumed,
     tally: tallyOfRun(model),
     nodes: [...model.nodes.values()].map((node) => ({
       name: node.name,
-      ...defined({ place: node.place }),
+      ...omitUndefined({ place: node.place }),
       outcome: node.outcome ?? openState(model, node, state),
       ...tallyOfNode(model, node),
-      ...defined({ log: logOf(node.name) }),
+      ...omitUndefined({ log: logOf(node.name) }),
     })),
     questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
     changes: changesOf(model),
@@ -162,7 +162,7 @@ function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: Di
   return {
     ...failure,
     output: text === "" ? [] : text.split("\n").slice(-LINES),
-    ...defined({ at: item && problem.at, log: first === undefined ? undefined : logOf(node), repeat }),
+    ...omitUndefined({ at: item && problem.at, log: first === undefined ? undefined : logOf(node), repeat }),
   };
 }
 

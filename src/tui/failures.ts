@@ -1,6 +1,6 @@
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { causeFirst } from "./cause-line.ts";
 import { ownProblems } from "./tally.ts";
 import { causeIn, itemsByNode, namesOf, type WorkItem } from "./work-item.ts";
@@ -52,6 +52,6 @@ function failureOf(item: WorkItem, node: string, other?: Problem): Failure {
   const names = namesOf(item);
   const message = `${names.title} failed without saying why`;
   const found: Problem = item.problem ?? other ?? { code: "INTERNAL", message };
-  const problem = { ...found, ...defined({ at: found.at ?? item.position }) };
+  const problem = { ...found, ...omitUndefined({ at: found.at ?? item.position }) };
   return { nodes: [node], ...names, problem, cause: causeFirst(found, item.exitStatus).message, item };
 }

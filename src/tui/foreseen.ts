@@ -1,6 +1,6 @@
 import type { Change } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { itemsByNode, namesOf } from "./work-item.ts";
 
@@ -33,7 +33,7 @@ export function foresee(model: RunModel): Foresight {
       const { outcome, changes: all, diff, reason } = item;
       if (outcome !== "would-change" && outcome !== "unknown") continue;
       const changes = diff === undefined ? all : all.filter(({ name }) => name !== "content");
-      const one: Found = { ...namesOf(item), nodes: [], changes, ...defined({ diff, reason }) };
+      const one: Found = { ...namesOf(item), nodes: [], changes, ...omitUndefined({ diff, reason }) };
       const key = JSON.stringify(one);
       const known = found[outcome].get(key) ?? one;
       known.nodes.push(node?.name ?? "bastion");

@@ -5,7 +5,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { ownEnd, ownProblems, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
 import { WholeOutputs } from "./whole-outputs.ts";
 import { actionsByNode, bastionActions, itemOf, workOn, type Work } from "./work-item.ts";
@@ -54,7 +54,7 @@ function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): reado
   if (outcome === undefined) return placed(known, node.problem);
   const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
   const own = { name: "node", group: "run", milliseconds: 0, outcome, reason, output: "" };
-  return [...known, { ...own, ...defined({ problem: node.problem }) }];
+  return [...known, { ...own, ...omitUndefined({ problem: node.problem }) }];
 }
 
 /** Gives the node's problem to the case that tells the node's end, if that case has none. */
@@ -85,7 +85,7 @@ function caseOf(work: Work, printed: string): Case {
     milliseconds: duration,
     outcome,
     output: told.filter((text) => text !== "").join("\n"),
-    ...defined({ reason, problem, exitStatus, position }),
+    ...omitUndefined({ reason, problem, exitStatus, position }),
   };
 }
 

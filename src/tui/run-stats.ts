@@ -1,5 +1,5 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { median, ninthOfTen } from "./quantile.ts";
 import { withoutWave } from "./work-item.ts";
 
@@ -100,7 +100,7 @@ export class RunStats {
       }));
       const [slowest] = own.filter(({ usual }) => usual >= 0).toSorted((a, b) => b.usual - a.usual);
       const time = median([...times.values()]);
-      return { node, runs: times.size, failed, unreachable, ...defined({ time, slowest }) };
+      return { node, runs: times.size, failed, unreachable, ...omitUndefined({ time, slowest }) };
     });
     return { steps, nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
   }
@@ -146,7 +146,7 @@ function stepStats({ title, module, nodes, longest }: Step): StepStats {
     times,
     failed,
     flaky: all.some((ends) => ends.failed > 0 && ends.durations.length > 0),
-    ...defined({
+    ...omitUndefined({
       median: median(all.flatMap(({ durations }) => durations)),
       usual,
       longest: longest?.duration,
@@ -160,7 +160,7 @@ function stepStats({ title, module, nodes, longest }: Step): StepStats {
 function timesOf(all: readonly Ends[]): Omit<Times, "median"> {
   const durations = all.flatMap((ends) => ends.durations);
   const failed = all.reduce((sum, ends) => sum + ends.failed, 0);
-  return { times: durations.length + failed, failed, ...defined({ usual: ninthOfTen(durations) }) };
+  return { times: durations.length + failed, failed, ...omitUndefined({ usual: ninthOfTen(durations) }) };
 }
 
 function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { mayBeMeant } from "#rollout/selection.ts";
@@ -82,7 +82,7 @@ export class Inbox {
     const { report } = data;
     await journal.say(
       report && isSame
-        ? { state: report.state, ...defined({ failure: report.failure, waitsFor: report.waitsFor }) }
+        ? { state: report.state, ...omitUndefined({ failure: report.failure, waitsFor: report.waitsFor }) }
         : { state: "fenced" },
     );
   }

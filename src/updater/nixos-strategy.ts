@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./daemons.ts";
@@ -134,7 +134,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
         if ((await currentSystem(ports)) !== path) await switchTo(ports, path, "test", back);
         return { needsBoot: false };
       }
-      const given = { id: lasts, ...defined({ generation }) };
+      const given = { id: lasts, ...omitUndefined({ generation }) };
       await setProfile(ports, systemProfile, given, { kind: "rollback", limitMs: left() });
       const booted = await bootedSystem(ports);
       const isBooted = booted !== undefined && booted === (await pathOf(ports, folder, target.id)) && booted !== path;

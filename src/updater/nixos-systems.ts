@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Present, Standing } from "./journal.ts";
@@ -62,7 +62,7 @@ export async function presentSystem(ports: Ports, folder: string): Promise<Stand
   const profile = await readProfile(ports, systemProfile);
   if (profile?.id === path) return describe(ports, folder, profile);
   const lasting = profile && (await describe(ports, folder, profile));
-  return { ...(await describe(ports, folder, { id: path })), ...defined({ lasting }) };
+  return { ...(await describe(ports, folder, { id: path })), ...omitUndefined({ lasting }) };
 }
 
 async function describe(
@@ -71,7 +71,7 @@ async function describe(
   { id: path, generation }: Pick<Present, "id" | "generation">,
 ): Promise<Present> {
   const id = (await readKnown(ports, folder)).findLast((one) => one.path === path)?.id ?? path;
-  return { id, version: await versionOf(ports, path), ...defined({ generation }) };
+  return { id, version: await versionOf(ports, path), ...omitUndefined({ generation }) };
 }
 
 /** As `nixos-version` says, as far as a report has room for it. */

@@ -3,7 +3,7 @@ import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Log, Ports } from "./ports.ts";
 import { fetchBundle, importBundle } from "./store.ts";
 import {
@@ -41,7 +41,7 @@ export interface RuntimeOptions {
 export async function presentRuntime(ports: Ports): Promise<Standing> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
-    return { id: tried, version: versionOf(tried), ...defined({ lasting }) };
+    return { id: tried, version: versionOf(tried), ...omitUndefined({ lasting }) };
   return lasting ?? { id: "", version: "" };
 }
 

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Report } from "#rollout/records.ts";
 import { names } from "./files.ts";
 import { emptyJournal, isSameStanding, Journal, parseAs, Present, type Doing, type Standing } from "./journal.ts";
@@ -96,7 +96,7 @@ export class UpdateJournal {
       fence,
       ...word,
       present: Present.parse(now),
-      ...defined({ lasting: now.lasting }),
+      ...omitUndefined({ lasting: now.lasting }),
       ...(before && { previous: Present.parse(before) }),
       ...prepared,
       at: report?.state === word.state ? report.at : ports.clock(),

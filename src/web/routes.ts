@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { titleOf } from "#tui/html/head.ts";
 import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
@@ -228,7 +228,10 @@ function wordsOf(path: string): readonly string[] | undefined {
 
 function queryOf(words: URLSearchParams): RunsQuery {
   const given = (name: string) => words.get(name)?.trim() || undefined;
-  return { ...defined({ state: given("state"), node: given("node"), before: given("before") }), limit: pageOfRuns };
+  return {
+    ...omitUndefined({ state: given("state"), node: given("node"), before: given("before") }),
+    limit: pageOfRuns,
+  };
 }
 
 function send(

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { answerable, lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/hooks.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "./cases/read.ts";
@@ -139,7 +139,7 @@ export function describeRollouts(file: string): void {
         it(name, () => {
           const { nodes, spec, view, confirmed, steps, ...unknown } = script;
           expect(unknown, "keys that no script has").to.deep.equal({});
-          const scripted = new ScriptedRollout(defined({ nodes, spec, view, confirmed }), words);
+          const scripted = new ScriptedRollout(omitUndefined({ nodes, spec, view, confirmed }), words);
           for (const step of steps)
             for (const [actions, expected] of Object.entries(typeof step === "string" ? { [step]: "" } : step)) {
               for (const action of actions === "at first" ? [] : actions.split("; ")) scripted.do(action);

@@ -15,7 +15,7 @@ import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
 import { lookSessions, type LookOptions } from "#engine/session/look-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { findProject } from "../project/find-project.ts";
 import { loadParts } from "../process/run-parts.ts";
 import { whoAmI } from "../process/who.ts";
@@ -119,7 +119,7 @@ export async function refreshFacts(project: string, flags: RunFlags, request: Ru
   const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
   if (nodes.length > 0) {
     const { wait, concurrency } = flags;
-    const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...defined({ wait, concurrency }) };
+    const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...omitUndefined({ wait, concurrency }) };
     const command = `kcore facts --on ${quoteWord(own.on[0] ?? "")}`;
     await runHere(own, requestOf(own, { kind: "facts" }, { command }), tellWait);
   }
@@ -127,7 +127,7 @@ export async function refreshFacts(project: string, flags: RunFlags, request: Ru
 }
 
 function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
-  if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...defined({ run: what.run }) };
+  if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...omitUndefined({ run: what.run }) };
   return { look: what.kind === "facts" ? "facts" : "ping" };
 }
 

@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel, StepModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** The result of one node, for scripts. */
 export interface NodeResult {
@@ -37,7 +37,7 @@ export function collectSteps(): {
           outcome,
           stdout: out,
           stderr: err,
-          ...defined({ exitCode }),
+          ...omitUndefined({ exitCode }),
           ...(cause ? { problem: cause } : {}),
         };
       }),

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
 import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
@@ -50,7 +50,7 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
           context: name,
           controllers,
           force: spec.force,
-          ...defined({ passphraseFile, project }),
+          ...omitUndefined({ passphraseFile, project }),
         });
       for (const endpoint of missing) await addController(place, name, endpoint);
       await record?.write();

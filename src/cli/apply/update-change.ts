@@ -1,6 +1,6 @@
 import type { UpdateView } from "#api/update-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/apply-command.ts";
@@ -13,7 +13,7 @@ import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
 export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {
   const { bundle, passphraseFile } = flags;
   const cluster = await openCluster(flags);
-  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle }));
+  const prepared = await prepareUpdate(cluster, manifest, omitUndefined({ bundle }));
   const { plan, draft, present } = prepared;
   const refusals = plan.result === "unchanged" ? [] : problemsOf(plan);
   return {
@@ -25,7 +25,7 @@ export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFl
     data: { plan },
     perform: async () => {
       if (refusals.length > 0) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
-      await submitUpdate(cluster, prepared, defined({ passphraseFile }));
+      await submitUpdate(cluster, prepared, omitUndefined({ passphraseFile }));
       return exitCodes.done;
     },
   };
@@ -41,7 +41,7 @@ function notesOf({
     name,
     phase: "pending",
     spec,
-    ...defined({ attendance }),
+    ...omitUndefined({ attendance }),
     approvalStatus: approval === "manual" ? "awaiting_approval" : "approved",
   });
 }

@@ -1,4 +1,4 @@
-import { stat, readFile } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { parseEntry, Verifier, type Damage, type Entry, type Head, type Verdict } from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";

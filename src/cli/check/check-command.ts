@@ -8,7 +8,7 @@ import { foldersOf } from "#engine/project/folders.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { ownModulesOf } from "../modules/known-modules.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/changed-packs.ts";
@@ -66,7 +66,7 @@ async function run(files: readonly string[], { project: given, on, output }: Fla
     actions: findAction,
     actionNames,
     modules: own.beside(registry),
-    ...defined({ on, only }),
+    ...omitUndefined({ on, only }),
   });
   const problems = new Problems();
   problems.add(...checked.problems, ...(files.length === 0 ? await besidesStates(project, own) : []));

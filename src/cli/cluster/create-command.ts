@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";
@@ -52,7 +52,7 @@ async function createTheCluster({
     context,
     controllers: controller,
     force,
-    ...defined({ passphraseFile, project }),
+    ...omitUndefined({ passphraseFile, project }),
   });
   const isNews = place && place.named === undefined;
   if (isNews) await nameCluster(place.found, context);

@@ -15,7 +15,7 @@ import { logIn } from "./log-in.ts";
 import { verifyHostKey } from "./pin.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
@@ -55,7 +55,7 @@ interface Found {
 function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, flags: InstallFlags): Promise<Found> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
-    const { key } = await verifyHostKey(machine, transport, defined({ insecure, hostKey }));
+    const { key } = await verifyHostKey(machine, transport, omitUndefined({ insecure, hostKey }));
     const host = await logIn(machine, transport, key, flags);
     try {
       const inventory = await lookAtDisks(host).catch((error: unknown) => {

@@ -4,7 +4,7 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { VolumeName } from "#engine/step/disk-names.ts";
 import { PoolName } from "#engine/step/zfs-names.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
 /** The wishes of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
@@ -81,20 +81,20 @@ export function planInstall(request: InstallRequest): InstallPlan {
       osDisk,
       ...(request.osInstalled === true ? {} : { installOs: request.os ?? "debian" }),
       ...(request.encryptOs === true ? { encryptOs: true } : {}),
-      ...defined({ osUnlock }),
+      ...omitUndefined({ osUnlock }),
       storageBackend: backend,
-      ...defined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
-      ...defined({ zfsPoolName: request.zfsPoolName, zfsDatasetPrefix: request.zfsDatasetPrefix }),
+      ...omitUndefined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
+      ...omitUndefined({ zfsPoolName: request.zfsPoolName, zfsDatasetPrefix: request.zfsDatasetPrefix }),
       ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
       ...(dataDisks.length > 0 ? { dataDisks } : {}),
       ...(request.encryptDisks === true ? { encryptDisks: true } : {}),
-      ...defined({ diskUnlock: request.diskUnlock }),
+      ...omitUndefined({ diskUnlock: request.diskUnlock }),
       ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
     },
     isOsNamed: request.os !== undefined,
     osDisk,
     dataDisks,
-    ...defined({ hostname: request.hostname, nodeId: request.nodeId, identityFile: request.identityFile }),
+    ...omitUndefined({ hostname: request.hostname, nodeId: request.nodeId, identityFile: request.identityFile }),
   };
 }
 

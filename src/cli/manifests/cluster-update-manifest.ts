@@ -4,7 +4,7 @@ import { nodeAt, type SourceEntry, type SourceNode } from "#engine/yaml/node.ts"
 import type { Problems } from "#engine/yaml/problems.ts";
 import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
 import type { Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import type { Refuse } from "../layout/refuse.ts";
 import { camelCase } from "./spellings.ts";
@@ -21,7 +21,7 @@ export function wantedUpdate(
   const refuse: Refuse = (path, message, hint) =>
     problems.add({ code: "UPDATE_INVALID", message, at: placeOf(node, ["spec", ...path]), hint });
   const { enabled, ...how } = spec.drain ?? {};
-  if (enabled === undefined && Object.keys(defined(how)).length > 0)
+  if (enabled === undefined && Object.keys(omitUndefined(how)).length > 0)
     refuse(["drain"], "it is said how nodes are drained, not whether", "enabled: true");
   const update = updateSpecOf(spec);
   checkUpdate(update, refuse);
@@ -36,15 +36,15 @@ function updateSpecOf(written: WrittenUpdate): UpdateSpec {
   const rollback = written.rollback ?? written.rollbackPolicy ?? { automatic: written.automaticRollback };
   const { selector, approvalPolicy, healthGates, timeouts, window } = written;
   return UpdateSpec.parse({
-    target: defined(written.target),
+    target: omitUndefined(written.target),
     selector,
-    strategy: defined({ type, maxUnavailable, batchSize, canary }),
-    drain: defined(drain),
-    activation: defined(written.activation),
-    rollback: defined(rollback),
+    strategy: omitUndefined({ type, maxUnavailable, batchSize, canary }),
+    drain: omitUndefined(drain),
+    activation: omitUndefined(written.activation),
+    rollback: omitUndefined(rollback),
     healthGates,
     timeouts,
-    ...defined({ approvalPolicy, window }),
+    ...omitUndefined({ approvalPolicy, window }),
   });
 }
 

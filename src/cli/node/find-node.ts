@@ -1,6 +1,6 @@
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
@@ -20,7 +20,7 @@ export async function findNode(client: Pick<ApiClient, "call">, word: string): P
     if (!(error instanceof ApiRefusal) || !code) throw error;
     // The word was wrong, not the controller that says so.
     const { message, hint = "", detail } = error.refusal;
-    throw new KcoreError({ code, message, hint, ...defined({ detail }) }, { cause: error });
+    throw new KcoreError({ code, message, hint, ...omitUndefined({ detail }) }, { cause: error });
   }
 }
 

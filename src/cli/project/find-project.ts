@@ -1,11 +1,11 @@
 import { projectOf, trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** The project of a command: `--project DIR`, else the nearest one upwards. @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED */
 export function findProject(given: string | undefined): string {
-  return projectOf({ cwd: process.cwd(), trust: trustOfProcess(process.env), ...defined({ project: given }) });
+  return projectOf({ cwd: process.cwd(), trust: trustOfProcess(process.env), ...omitUndefined({ project: given }) });
 }
 
 /** The project, if there is one: lists work without. */

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { Command } from "commander";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { usageError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { projectFile } from "./project-cluster.ts";
@@ -35,7 +35,7 @@ async function initProject(
   // Only a context that the operator names counts: others belong to other projects, and `create cluster` will name this project's.
   const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
-  const files = skeletonOf({ newId: randomUUID, empty, ...defined({ cluster }) });
+  const files = skeletonOf({ newId: randomUUID, empty, ...omitUndefined({ cluster }) });
   refuseWhatIsThere(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);

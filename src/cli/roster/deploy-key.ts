@@ -5,7 +5,7 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { passwordOf } from "../terminal/confirm.ts";
 
@@ -50,7 +50,7 @@ export function keyDeployment(
   { key, users, passwordFile }: KeyDeployment,
 ): (endpoint: Endpoint) => Promise<boolean> {
   const admit = async (endpoint: Endpoint, password?: string): Promise<boolean> =>
-    (await transport.admitKey(endpoint, { key, ...defined({ password }) })).isNew;
+    (await transport.admitKey(endpoint, { key, ...omitUndefined({ password }) })).isNew;
   const [first = "", ...others] = users;
   const more = others.length > 3 ? ` and ${others.length - 3} more` : "";
   const whom = others.length === 0 ? first : `${first} and of ${others.slice(0, 3).join(", ")}${more}`;

@@ -10,7 +10,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import {
   addFactOptions,
   addProjectOption,
@@ -199,7 +199,7 @@ async function adopt(name: string, former: string | undefined, { project }: Comm
     throw new KcoreError({
       code: "NODE_UNKNOWN",
       message: `no node “${name}” in the roster`,
-      ...defined({ hint: suggestHint(name, [...roster.nodes.keys()]) }),
+      ...omitUndefined({ hint: suggestHint(name, [...roster.nodes.keys()]) }),
     });
   const formerIds = [...new Set([...(node.formerIds ?? []), former ?? node.id])];
   const fields = { ...(former === undefined && { id: randomUUID() }), formerIds };
@@ -233,11 +233,11 @@ function fieldsOf(address: string, flags: AddFlags): Record<string, Plain> {
   );
   return {
     address,
-    ...defined({ port, user }),
+    ...omitUndefined({ port, user }),
     id,
-    ...defined({ dc, roles: role, groups: group }),
+    ...omitUndefined({ dc, roles: role, groups: group }),
     ...(label ? { labels } : {}),
     ...(disk ? { disks: disk.map((serial) => ({ serial, use: "volumes" })) } : {}),
-    ...defined({ jump, identityFile }),
+    ...omitUndefined({ jump, identityFile }),
   };
 }

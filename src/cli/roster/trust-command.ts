@@ -7,7 +7,7 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { isConfirmed } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { wayTo } from "../install/find-machine.ts";
@@ -56,7 +56,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const root = findProject(project);
   const roster = ownRoster(root);
   const agentSocket = process.env["SSH_AUTH_SOCK"];
-  const transport = createTransport({ home: homedir(), ...defined({ agentSocket }) });
+  const transport = createTransport({ home: homedir(), ...omitUndefined({ agentSocket }) });
   const nodes = matchTargets(target, roster).filter((node) => node.transport === "ssh");
   const users = nodes.map(({ user, name }) => `${user} of ${name}`);
   const put = key && keyDeployment(transport, { key, users, passwordFile });
@@ -65,8 +65,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
       const endpoint = wayTo({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
-      if (isPinned && put)
-        await deploy(put, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
+      if (isPinned && put) await deploy(put, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });
     }
   } finally {
     await transport.close();

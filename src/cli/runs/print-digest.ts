@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { logName } from "#engine/run/run-folder.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { stateOf, type KnownRun } from "./known-run.ts";
@@ -30,9 +30,9 @@ export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedD
       const path = join(folder.path, logName(node));
       return existsSync(path) ? relative(process.cwd(), path) : undefined;
     },
-    ...defined({ revision, dirty }),
+    ...omitUndefined({ revision, dirty }),
   });
-  return { ...digest, asked: { params, skipHealth, ...defined({ context }) } };
+  return { ...digest, asked: { params, skipHealth, ...omitUndefined({ context }) } };
 }
 
 /** A run in short as text for the output. */

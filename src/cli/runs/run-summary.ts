@@ -2,7 +2,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import type { Question, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } from "#engine/run/run-folder.ts";
 
 /** Bytes read from either end of a record: a list of runs must not take longer the more happened in them. */
@@ -76,7 +76,7 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
     const stopping = tail.some(({ type }) => type === "run.stopping");
     const answered = new Set(tail.flatMap((event) => (event.type === "question.answered" ? [event.id] : [])));
     const question = tail.flatMap((event) => (event.type === "question.asked" ? [event.question] : []));
-    return { stopping, ...defined({ first, last, question: question.find(({ id }) => !answered.has(id)) }) };
+    return { stopping, ...omitUndefined({ first, last, question: question.find(({ id }) => !answered.has(id)) }) };
   } finally {
     await record.close();
   }

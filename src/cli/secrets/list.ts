@@ -2,7 +2,7 @@ import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/sealed/pla
 import type { Recipient } from "#engine/sealed/recipients.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";
@@ -54,7 +54,7 @@ async function rowsOf(project: ProjectSecrets): Promise<readonly Row[]> {
       const problems = new Problems();
       const header = problems.attempt(() => locatedHeader(node));
       if (!header)
-        return { ...row, recipients: [], status: "broken" as const, ...defined({ problem: problems.list[0] }) };
+        return { ...row, recipients: [], status: "broken" as const, ...omitUndefined({ problem: problems.list[0] }) };
       const { place, fingerprints } = header;
       const names = fingerprints.map((one) => recipients.find(({ fingerprint }) => fingerprint === one)?.name ?? "?");
       const fault = faultOf(place, placeOf(row.file, path), fingerprints, recipients);

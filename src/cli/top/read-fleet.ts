@@ -2,7 +2,7 @@ import { formatBinary } from "#base/units.ts";
 import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
 import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import type {
   FleetConflict,
@@ -37,7 +37,7 @@ export async function readFleet(
   parts: ReadonlySet<Part>,
   { known, signal }: { readonly known?: Told; readonly signal?: AbortSignal } = {},
 ): Promise<Told> {
-  const options = defined({ signal });
+  const options = omitUndefined({ signal });
   const wants = (part: Part): boolean => parts.has(part);
   const [nodes, controllers, certificates, conflicts, updates] = await Promise.all([
     wants("nodes") ? client.call("listNodes", {}, options) : known,
@@ -157,7 +157,7 @@ function updateOf({ name, generation, phase, target, waits, updatedAt, owner, no
     generation,
     phase,
     target,
-    ...defined({ waits }),
+    ...omitUndefined({ waits }),
     since: updatedAt,
     owner: { name: owner.endpoint ?? owner.id, heard: owner.heard },
     nodes: nodeStatus.map(({ id, hostname, dc, phase: nodePhase, since, failure }) => ({

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
 import { summarizeRun } from "../runs/run-summary.ts";
 
@@ -26,7 +26,7 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
       state: isOver ? (outcome ?? state) : state,
       at: new Date(header.created).toISOString(),
       command: header.request.command,
-      ...defined({ milestone }),
+      ...omitUndefined({ milestone }),
     });
   }
   return found;

@@ -1,7 +1,7 @@
 import type { UpdatePlan, UpdateSummary } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { bastionHooks } from "#rollout/bastion-hooks.ts";
 import { attendantOf } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
@@ -42,7 +42,7 @@ export async function planUpdates(
   const plans: UpdatePlan[] = [];
   if (name !== undefined) plans.push(await planOfPresent(cluster, name, again));
   for (const manifest of await readUpdates(filename))
-    plans.push((await prepareUpdate(cluster, manifest, defined({ bundle, again }))).plan);
+    plans.push((await prepareUpdate(cluster, manifest, omitUndefined({ bundle, again }))).plan);
   const draw = (wide: boolean): string => plans.map((plan) => drawPlan(plan, { wide, now: Date.now() })).join("\n");
   process.stdout.write(formatResult(plans, output, draw));
   if (plans.some(({ viable }) => !viable)) process.exitCode = exitCodes.failed;
@@ -73,7 +73,7 @@ export async function applyUpdates({ filename = [], watch = false, output, ...fl
 
 async function applyOne(manifest: UpdateManifest, { bundle, again, output, passphraseFile, ...flags }: ApplyFlags) {
   const cluster = await openCluster(flags);
-  const prepared = await prepareUpdate(cluster, manifest, defined({ bundle, again }));
+  const prepared = await prepareUpdate(cluster, manifest, omitUndefined({ bundle, again }));
   const { plan } = prepared;
   // The table shows the blocked nodes, the error tells the reasons.
   if (!plan.viable && plan.result !== "unchanged" && isForPeople(output))
@@ -81,7 +81,7 @@ async function applyOne(manifest: UpdateManifest, { bundle, again, output, passp
       formatResult(plan, output, (wide) => `${drawPlan(plan, { wide, now: Date.now(), isRefused: true })}\n`),
     );
   if (plan.result !== "unchanged") requireViable(plan);
-  return submitUpdate(cluster, prepared, defined({ passphraseFile, again }));
+  return submitUpdate(cluster, prepared, omitUndefined({ passphraseFile, again }));
 }
 
 /** The result, and the next command; `spec`: the update's hooks still need `kcore update cluster run-hooks`. */

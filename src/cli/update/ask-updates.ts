@@ -3,7 +3,7 @@ import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { readFiles } from "../apply/read-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
@@ -39,7 +39,7 @@ function inOwnWords(error: unknown): unknown {
   if (!(error instanceof ApiRefusal) || code === undefined) return error;
   const { message, hint, detail } = error.refusal;
   const exitCode = code === "UPDATE_UNKNOWN" ? exitCodes.usage : exitCodes.failed;
-  return new KcoreError({ code, message, ...defined({ hint, detail }) }, { cause: error, exitCode });
+  return new KcoreError({ code, message, ...omitUndefined({ hint, detail }) }, { cause: error, exitCode });
 }
 
 /** @throws KcoreError UPDATE_UNKNOWN */

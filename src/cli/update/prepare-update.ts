@@ -1,6 +1,6 @@
 import type { UpdateDraft, UpdatePlan, UpdateView } from "#api/update-schemas.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
 import { type FoundBundle, bundleFor } from "./bundles.ts";
@@ -22,7 +22,7 @@ export async function prepareUpdate(
   { bundle: file, again }: { readonly bundle?: string; readonly again?: boolean },
 ): Promise<PreparedUpdate> {
   const bundle = await bundleFor({ name, spec }, file);
-  const draft = { name, spec, ...defined({ bundle: bundle?.bundle }) };
+  const draft = { name, spec, ...omitUndefined({ bundle: bundle?.bundle }) };
   return { draft, bundle, ...(await planUpdate(cluster, draft, again)) };
 }
 
@@ -33,7 +33,9 @@ export async function planUpdate(
   again: boolean | undefined,
 ): Promise<Pick<PreparedUpdate, "plan" | "present">> {
   const present = await findUpdate(cluster, draft.name);
-  const plan = await askUpdates(cluster, (client) => client.call("planUpdate", { ...draft, ...defined({ again }) }));
+  const plan = await askUpdates(cluster, (client) =>
+    client.call("planUpdate", { ...draft, ...omitUndefined({ again }) }),
+  );
   return { plan, present };
 }
 
@@ -56,5 +58,7 @@ export function requireViable(plan: UpdatePlan): void {
 /** The plan of the present update, as if it began now. @throws KcoreError UPDATE_UNKNOWN */
 export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string, again?: boolean): Promise<UpdatePlan> {
   const { spec, bundle } = await getUpdate(cluster, name);
-  return askUpdates(cluster, (client) => client.call("planUpdate", { name, spec, ...defined({ bundle, again }) }));
+  return askUpdates(cluster, (client) =>
+    client.call("planUpdate", { name, spec, ...omitUndefined({ bundle, again }) }),
+  );
 }

@@ -3,14 +3,13 @@ import type { BodyOf, ReplyOf } from "#api/methods.ts";
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { replaceFile } from "#base/file.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Ownership, Statement } from "#rollout/spec.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
-import { checkClock } from "../cluster/check-clock.ts";
-import type { Cluster } from "../cluster/open-cluster.ts";
+import { checkClock, type Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, getUpdate } from "./ask-updates.ts";
 import { bringBundle } from "./bring-bundle.ts";
 import { type PreparedUpdate, requireViable } from "./prepare-update.ts";
@@ -31,7 +30,7 @@ export async function submitUpdate(
       const signer = await openSigner(cluster, passphraseFile);
       return { signed: signer.update(draft), ownership: signer.owner(draft.name, plan.owner) };
     },
-    ...defined({ again }),
+    ...omitUndefined({ again }),
   });
   if (!signed) return applied;
   // The file proves later which manifest was signed here; and it lets names complete.
@@ -58,7 +57,7 @@ export async function signAndHandOver(
     return { applied: { name, result: plan.result, generation, hash, approvalStatus, phase } };
   }
   requireViable(plan);
-  const asked = { ...(await sign()), ...defined({ again }) };
+  const asked = { ...(await sign()), ...omitUndefined({ again }) };
   const applied = await handOver(cluster, prepared, asked, present?.owner.endpoint ?? cluster.current());
   return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
 }

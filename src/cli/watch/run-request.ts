@@ -1,6 +1,6 @@
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { usageError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import type { CommonFlags, FactFlags } from "../options.ts";
 
@@ -48,7 +48,7 @@ export function requestOf(flags: RunFlags, what: RunRequest["what"], more: Parti
       ? {}
       : { on: on.length === 1 ? (on[0] as string) : on.map((one) => `(${one})`).join(" or ") }),
     ...(flags.feed === "nodes" && { feed: "nodes" }),
-    ...defined({ concurrency, context }),
+    ...omitUndefined({ concurrency, context }),
     ...(factsAge !== undefined && { factsSince: Date.now() - factsAge }),
     ...(flags.unknownFacts === "skip" && { unknownFacts: "skip" }),
     ...more,

@@ -3,7 +3,7 @@ import { launchRun, type Launched } from "#engine/run/launch-run.ts";
 import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { exitCodes, usageError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -106,7 +106,7 @@ function mayAsk(
 
 /** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
 function launch(folder: RunFolder, passphrase?: string): Launched {
-  return launchRun({ folder, program: runMain(), ...defined({ passphrase }) });
+  return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
 /** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */

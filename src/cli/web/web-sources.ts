@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { askedOf } from "#tui/asked.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";
@@ -71,7 +71,7 @@ function listed({ folder, header, state, started, since, milliseconds, nodes, qu
     id: folder.id,
     state,
     created: started,
-    ...defined({ asked }),
+    ...omitUndefined({ asked }),
     since,
     milliseconds,
     who,

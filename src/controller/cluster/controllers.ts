@@ -1,6 +1,6 @@
 import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { Refused, revokedKey } from "./refused.ts";
@@ -129,10 +129,10 @@ export function manageControllers(options: ControllersOptions): Controllers {
           address: addressOf(peer.id) ?? "",
           state: stateOf(peer),
           inStep: reason === undefined,
-          ...defined({ reason }),
+          ...omitUndefined({ reason }),
           behind: peer.behind,
           ahead: peer.ahead,
-          ...defined({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
+          ...omitUndefined({ rttMs: peer.rttMs, clockOffsetMs: peer.offsetMs }),
           phi: Number.isFinite(peer.phi) ? peer.phi : 1000,
           lastContact: contactOf(peer.id),
         };
@@ -143,8 +143,8 @@ export function manageControllers(options: ControllersOptions): Controllers {
       }
       const key = keys.controller(id).auth;
       const at = authOf(id)?.value.at ?? new Date(clock()).toISOString();
-      const value = { spki, dc: where, at, ...defined({ next }) };
-      return records.put([{ key, value: { ...value, ...defined({ address }) } }]);
+      const value = { spki, dc: where, at, ...omitUndefined({ next }) };
+      return records.put([{ key, value: { ...value, ...omitUndefined({ address }) } }]);
     },
     async remove(id, by, reason) {
       const auth = authOf(id);

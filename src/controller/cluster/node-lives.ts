@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Usage, type Heartbeat } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";
@@ -94,7 +94,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     return {
       lastSeenAt: beat.at,
       isReady: beat.alive && reason === undefined,
-      ...defined({ reason, usage: beat.usage }),
+      ...omitUndefined({ reason, usage: beat.usage }),
     };
   };
 
@@ -104,7 +104,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         at: clock(),
         alive: true,
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
-        ...defined({ usage }),
+        ...omitUndefined({ usage }),
       }),
     bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,

@@ -1,5 +1,5 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
 import { approvalOf, readReject } from "./rejects.ts";
@@ -118,7 +118,7 @@ export function viewOf(
     ...(status === "not-ready" && life.reason !== undefined ? { reason: life.reason } : {}),
     registered: told?.registeredAt ?? "",
     lastSeen: life.lastSeenAt > 0 ? new Date(life.lastSeenAt).toISOString() : (reg?.at ?? ""),
-    ...defined({ usage: life.usage }),
+    ...omitUndefined({ usage: life.usage }),
     certificateExpires: told?.certificateExpires ?? "",
     key: told?.key ?? "",
     conflicts,

@@ -10,7 +10,7 @@ import {
   type Written,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { comesBack, Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";
@@ -112,7 +112,7 @@ export function manageNodes(options: NodesOptions): Nodes {
     const reg = records.get("reg", of.reg);
     const approval = records.get("approval", of.approval);
     if (reg?.value.key === caller.key)
-      return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...defined({ approval }) };
+      return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...omitUndefined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
 
@@ -174,7 +174,7 @@ export function manageNodes(options: NodesOptions): Nodes {
     get: (id) => detailOf(known(id), view(id), options),
     async setApproval(id, { state, by, reason, ifMatch }) {
       known(id);
-      const wishes = rejects.decide(id, { state, by, ...defined({ reason }) });
+      const wishes = rejects.decide(id, { state, by, ...omitUndefined({ reason }) });
       if (wishes.length > 0) await records.write(wishes, ifMatch);
       return view(id);
     },
@@ -266,7 +266,7 @@ function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: N
     ...view,
     ...(expected ? { expected: expected.value } : {}),
     approvalEpoch: approval?.value.epoch ?? 0,
-    ...defined({ approvalBy: decision?.by, approvalReason: decision?.reason }),
+    ...omitUndefined({ approvalBy: decision?.by, approvalReason: decision?.reason }),
     ...(network ? { net: network } : {}),
     ...(disks ? { storage: disks } : {}),
     certificates: [...certificates.list({ role: "node", id })],

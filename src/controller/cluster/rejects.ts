@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import type { Found, Records, Wish } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
@@ -47,7 +47,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
     if (state !== "rejected")
       return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
     if (commonProtocol(records.replica) < 2) return [];
-    return [{ key: keys.node(id).reject(newName()), value: { by, ...defined({ reason }) }, isFree: true }];
+    return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) }, isFree: true }];
   };
   return {
     of,
@@ -60,7 +60,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
       if (approval && state !== "rejected" && approvalOf({ approval, rejects: of(id) }) === state) return [];
       // Inside an epoch a reject stands; a second approve has read the reject, and begins the next epoch.
       const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
-      const value = { epoch, state, by, ...defined({ reason }) };
+      const value = { epoch, state, by, ...omitUndefined({ reason }) };
       return [{ key, value }, ...wishesOf(id, value)];
     },
     stop,

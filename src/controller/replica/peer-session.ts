@@ -1,5 +1,5 @@
 // Promise of docs/replication.md: Convergent.
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
@@ -90,7 +90,7 @@ export class Session implements LinkEvents, Stream {
       id: options.id,
       origin: state.origin,
       boot: host.boot,
-      ...defined({ at: options.at }),
+      ...omitUndefined({ at: options.at }),
       proto: protocols,
       ready: state.isWhole,
       vv: toWire(state.map.vector),
@@ -317,7 +317,7 @@ export class Session implements LinkEvents, Stream {
     if (!this.isOpen) return;
     const { map, isWhole: ready } = this.#core.state;
     const vv = toWire(map.vector);
-    const rest = { ...this.#core.underway(), ...this.#core.digest(), ...defined({ copies: this.copies }) };
+    const rest = { ...this.#core.underway(), ...this.#core.digest(), ...omitUndefined({ copies: this.copies }) };
     this.copies = undefined;
     this.send({ t: "ping", n, ready, vv, ...rest });
   }

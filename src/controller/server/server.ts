@@ -21,7 +21,7 @@ import {
   type MethodName,
   type PlainMethodName,
 } from "#api/methods.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { BastionCas } from "#pki/bastion-cas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
@@ -273,7 +273,7 @@ class Requests {
     }
     // Here, for every method: none can be added and forgotten.
     if (asked && isAudited(asked.name, asked.reply)) {
-      const fields = auditFields(asked, request, { status, ...defined({ code }) });
+      const fields = auditFields(asked, request, { status, ...omitUndefined({ code }) });
       // Refused callers must not fill the log: warnings are bounded.
       if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
       else audit.info("audit", fields);

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { describeError, type Log } from "#api/log.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
@@ -36,7 +36,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
   const events = connected({
     peer,
     initiator,
-    ...defined({ remote: (socket as Partial<Socket>).remoteAddress }),
+    ...omitUndefined({ remote: (socket as Partial<Socket>).remoteAddress }),
     send(message) {
       if (!isOpen) return;
       const line = `${JSON.stringify(message)}\n`;

@@ -1,5 +1,5 @@
 import { describeError, type Log } from "#api/log.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { decide } from "#rollout/decide.ts";
 import type { Progress } from "#rollout/records.ts";
 import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";
@@ -129,5 +129,5 @@ function report(
 }
 
 function textsOf({ reason, waits }: Progress) {
-  return defined({ reason, waits });
+  return omitUndefined({ reason, waits });
 }

@@ -1,7 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { PlannedNode, UpdateDraft } from "#api/update-schemas.ts";
 import { maxValueBytes } from "#crdt/register.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
 import { selectNodes, wavesOf, type Waves } from "#rollout/selection.ts";
@@ -48,7 +48,7 @@ export function planUpdate(
     target: titleOf(draft),
     strategy: strategyText(spec),
     approval: spec.approvalPolicy === "manual" ? "manual" : "automatic",
-    ...defined({ likelyRequiresReboot: rebootOfAny(planned), attendance: present?.attendance }),
+    ...omitUndefined({ likelyRequiresReboot: rebootOfAny(planned), attendance: present?.attendance }),
     waves: waves.map((wave) => [...wave]),
     nodes: planned,
     blockers,
@@ -205,9 +205,9 @@ function planNode(
     reboots: isNixos ? rebootOf(draft, prepared) : "no",
     rebootReasons: [...(prepared?.rebootReasons ?? [])],
     ...(bundle && change !== "none"
-      ? { room: { needed: neededFor(bundle.size), ...defined({ free: storeFree }) } }
+      ? { room: { needed: neededFor(bundle.size), ...omitUndefined({ free: storeFree }) } }
       : {}),
-    ...defined({
+    ...omitUndefined({
       currentGeneration: runtime?.generation,
       replication: node.isController ? (replication ?? "healthy") : undefined,
       wave: wave > 0 ? wave : undefined,

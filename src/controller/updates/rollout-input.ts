@@ -1,5 +1,5 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
 import { selectNodes } from "#rollout/selection.ts";
 import type { Controllers } from "../cluster/controllers.ts";
@@ -55,7 +55,7 @@ export function inputOf(
     nodes,
     meant,
     now: parts.clock(),
-    ...defined({ attendance, other: [...parts.index.all()].find(isOther)?.name }),
+    ...omitUndefined({ attendance, other: [...parts.index.all()].find(isOther)?.name }),
   };
 }
 
@@ -87,7 +87,7 @@ export function knowNodes({ records, liveness, controllers }: NodeSources): Read
     known.set(id, {
       ...factsOf(id, parts),
       ...readinessOf(parts, life),
-      ...defined({ replication }),
+      ...omitUndefined({ replication }),
       isController: controllers.isMember(id),
     });
   }
@@ -103,7 +103,7 @@ function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
     isApproved,
     isReady: isApproved && isReady,
     lastSeenAt,
-    ...defined({ reason, storeFree: usage?.storeFree, orderUntaken: usage?.orderUntaken }),
+    ...omitUndefined({ reason, storeFree: usage?.storeFree, orderUntaken: usage?.orderUntaken }),
   };
 }
 

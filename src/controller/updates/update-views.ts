@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/hooks.ts";
 import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
@@ -27,7 +27,7 @@ export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"g
     hash: presentHash(update, input.meant),
     ...(input.isApproved && approved ? { approvedBy: approved.by } : {}),
     spec: statement.spec,
-    ...defined({ bundle: statement.bundle }),
+    ...omitUndefined({ bundle: statement.bundle }),
     signed: update.head.value.signed,
     takeover: { id: parts.controllerId, epoch: nextEpoch(update) },
     waves: waves.map((wave) => [...wave]),
@@ -78,10 +78,10 @@ function summarize(
     owner: {
       id: owner.owner,
       epoch: owner.epoch,
-      ...defined({ endpoint: endpointOf(owner.owner) }),
+      ...omitUndefined({ endpoint: endpointOf(owner.owner) }),
       heard: isOwn || isHeard(owner.owner),
     },
-    ...defined({
+    ...omitUndefined({
       waits: progress?.waits,
       reason: reasonOf(input),
       attendance: update.attendance,
@@ -137,7 +137,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
     ready: node?.isReady ?? false,
     currentVersion: report?.present.version ?? node?.version ?? "",
     targetVersion: statement.bundle?.version ?? statement.spec.target.version ?? "",
-    ...defined({
+    ...omitUndefined({
       currentGeneration: report?.present.generation ?? node?.runtime?.generation,
       targetGeneration: report?.targetGeneration,
       requiresReboot: report?.needsReboot,

@@ -1,7 +1,7 @@
 import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { WishAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -102,7 +102,7 @@ export function manageUpdates(parts: UpdatesParts) {
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
     wish: (name: string, action: WishAction, body: AcceptedBodyOf<"cancelUpdate">, by: string) =>
-      wishFor(parts, known(name), action, { ...defined(body), by, at: now() }),
+      wishFor(parts, known(name), action, { ...omitUndefined(body), by, at: now() }),
     takeOver: (name: string, body: AcceptedBodyOf<"takeOverUpdate">, by: string) =>
       takeOver(parts, known(name), body, by),
     remove: (name: string, by: string) => removeUpdate(parts, known(name), by),

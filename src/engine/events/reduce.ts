@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Outcome, RunEvent } from "./event.ts";
 import {
   emptyRun,
@@ -290,12 +290,16 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
       const begun = since !== undefined && before === name ? since : event.at;
       // A step that waits for the content is not silent: each report of progress counts as heard.
       const steps = node.steps.map((step) => (step.outcome === undefined ? { ...step, heardAt: event.at } : step));
-      return { ...goingOn(node), steps, sending: { name, sent, total, since: begun, ...defined({ rate, from }) } };
+      return {
+        ...goingOn(node),
+        steps,
+        sending: { name, sent, total, since: begun, ...omitUndefined({ rate, from }) },
+      };
     }
     case "node.sent": {
       const { sending: __, ...arrived } = goingOn(node);
       const { name, bytes, duration, from } = event;
-      return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration, ...defined({ from }) }] };
+      return { ...arrived, sent: [...(node.sent ?? []), { name, bytes, duration, ...omitUndefined({ from }) }] };
     }
     case "node.milestone":
       return { ...node, milestone: event.milestone };
@@ -383,7 +387,7 @@ interface Changing {
 /** The change of a step's or an action's earlier attempt, for its next attempt. */
 function beforeOf(one: Changing & Partial<Changed>): { readonly before?: Changed } {
   if (one.outcome !== "changed") return one.before ? { before: one.before } : {};
-  return { before: { ...defined({ changes: one.changes, diff: one.diff }) } };
+  return { before: { ...omitUndefined({ changes: one.changes, diff: one.diff }) } };
 }
 
 /** A step that an earlier attempt changed stays `changed`, even if a later attempt finds it in order or skips it. */

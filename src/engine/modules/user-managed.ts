@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";
@@ -72,9 +72,9 @@ function wantOf({ state, uid, group, groups, append, shell, home, comment, passw
   return {
     state,
     ...(uid === undefined ? {} : { uid: String(uid) }),
-    ...defined({ group }),
+    ...omitUndefined({ group }),
     ...(groups === undefined ? {} : { groups: sorted(groups, append) }),
-    ...defined({ shell, home, comment }),
+    ...omitUndefined({ shell, home, comment }),
     ...wantPassword({ password, lock }),
   };
 }

@@ -22,7 +22,7 @@ import {
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Action } from "./action.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";
@@ -57,7 +57,7 @@ export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
   const maxUnavailable = readKey(node, "maxUnavailable", paceKeys.maxUnavailable, scope);
   return {
     ...(batch !== undefined && { batch: Math.max(1, shareOf(batch, total)) }),
-    ...defined({ concurrency }),
+    ...omitUndefined({ concurrency }),
     ...(maxFailures !== undefined && { maxFailures: shareOf(maxFailures, total) }),
     ...(maxUnavailable !== undefined && { maxUnavailable: Math.max(1, shareOf(maxUnavailable, total)) }),
   };
@@ -143,7 +143,7 @@ export async function bindStage(
     ...instance,
     register: source.register,
     at,
-    ...defined({ timeout, skip }),
+    ...omitUndefined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
     rests,
     ...(others.size > 0 && { others }),
@@ -173,7 +173,7 @@ async function bindOnFailure(
         {
           id: instanceId(itemId, id),
           title,
-          ...defined({ nodes: concerned }),
+          ...omitUndefined({ nodes: concerned }),
           pace: concerned
             ? (attemptKnown(problems, () => paceOf(source.node, context.scope, concerned.length)) ?? {})
             : {},
@@ -221,7 +221,7 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
 
 /** The scope of a stage's late expressions: with its node, and what stages gave. */
 function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
-  const seen = { ...scope, ...defined({ node, vars: node?.vars }), stages };
+  const seen = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
   return withTold(
     seen,
     [...told].map((name) => [`stages.${name}`, undefined] as const),

@@ -1,5 +1,5 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
@@ -26,7 +26,7 @@ export function openCatalogue(
   { roster, run }: { readonly roster: Roster; readonly run: Readonly<Record<string, unknown>> },
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
-  const states = statesOf({ project, shipped, ...defined({ trust, fetch }) });
+  const states = statesOf({ project, shipped, ...omitUndefined({ trust, fetch }) });
   const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
   const known = new Map<string, Promise<ModuleDefinition>>();
   const moduleOf = (name: string) => {

@@ -2,7 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import { hostPort } from "#engine/step/host-port.ts";
 import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
 import { conditionAgainst } from "./condition.ts";
@@ -166,7 +166,7 @@ export class Conductor {
     await this.#cleanUpNode(node, stage, outcome === "unreachable");
     const end: NodeEnd = {
       outcome: outcome === "unreachable" ? "unreachable" : isDenied(problem) ? "interrupted" : "failed",
-      ...defined({ problem, stage: stage?.id }),
+      ...omitUndefined({ problem, stage: stage?.id }),
     };
     await this.#endNode(node, end);
   }
@@ -185,7 +185,7 @@ export class Conductor {
 
   #warnOfCleanUp(problem: Problem | undefined, node?: string): void {
     const text = `cleaning up failed as well: ${problem?.message ?? "it was interrupted"}`;
-    this.#run.deps.emit({ type: "warning", ...defined({ node }), text });
+    this.#run.deps.emit({ type: "warning", ...omitUndefined({ node }), text });
   }
 
   /** `isClosing`: no stage with nodes follows. A closing stage may report how all nodes ended, so it runs even with no node left. */
@@ -270,7 +270,7 @@ export class Conductor {
       ...kindsOf(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
-      ...defined({ revision: deps.revision, dirty: deps.dirty }),
+      ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
       who: deps.who,
       ...(deps.earlier.length > 0 && { resumed: true }),
     };

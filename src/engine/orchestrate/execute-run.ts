@@ -1,7 +1,7 @@
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
@@ -16,7 +16,7 @@ import { challengeOf } from "./challenge.ts";
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
   const { trust, project, sources, facts } = deps;
-  const roster = { ...loadRoster(project, { ...defined({ trust, sources }) }), ...defined({ facts }) };
+  const roster = { ...loadRoster(project, { ...omitUndefined({ trust, sources }) }), ...omitUndefined({ facts }) };
   const run = runScope(deps);
   const catalogue = openCatalogue(deps, { roster, run }, openOwnModules(deps).beside(registry));
   const plan = await preparePlan({ request, deps, roster, catalogue, run });

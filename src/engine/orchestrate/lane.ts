@@ -3,7 +3,7 @@ import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import { conditionAgainst, isNeedless } from "./condition.ts";
@@ -221,7 +221,7 @@ function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { le
       .slice(0, 16),
     leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
     doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
-    ...defined({ plain: stage.task.plain.get(node.name) }),
+    ...omitUndefined({ plain: stage.task.plain.get(node.name) }),
   });
 }
 

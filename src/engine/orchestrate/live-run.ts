@@ -4,7 +4,7 @@ import { Feed } from "#engine/feed/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
 import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -106,7 +106,8 @@ export class LiveRun {
         endpoint,
         connect,
         ...(unlock && {
-          unlock: (signal) => unlock({ node: entry, endpoint, connect, passphrase, ...defined({ context }), signal }),
+          unlock: (signal) =>
+            unlock({ node: entry, endpoint, connect, passphrase, ...omitUndefined({ context }), signal }),
         }),
         runId: deps.runId,
         nonce: deps.nonce,
@@ -117,7 +118,7 @@ export class LiveRun {
         emit,
         sudoPassword: (again) => this.secrets.sudoPassword(entry, again),
         recorded,
-        ...defined({ feed: this.feed }),
+        ...omitUndefined({ feed: this.feed }),
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,

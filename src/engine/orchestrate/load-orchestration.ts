@@ -8,7 +8,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { checkPlaces } from "#engine/sealed/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { checkReferences } from "./check-references.ts";
 import { type Inclusion, readInclude } from "./inclusion.ts";
 import { readRunFailure, readStages, refuseDuplicates, refuseNumbered, type StageSource } from "./stage-source.ts";
@@ -86,7 +86,7 @@ export function loadOrchestration(
   const found = findIn(folders, `${name}.yaml`);
   if (found === undefined) throw new KcoreError({ ...notFound(name, folders), ...(at && { at }) });
   const { path, shown, folder } = found;
-  const root = readSource(path, { name: shown, ...defined({ check: folder.check }) });
+  const root = readSource(path, { name: shown, ...omitUndefined({ check: folder.check }) });
   return readOrchestration(name, shown, root, (included, place) =>
     loadOrchestration(included, folders, { at: place, path: [...before, name] }),
   );
@@ -137,7 +137,7 @@ export function readOrchestration(
   return {
     name,
     file,
-    ...defined({ description }),
+    ...omitUndefined({ description }),
     params,
     ...(targets.length === 1 && targets[0] && { target: targets[0] }),
     waves,
@@ -168,7 +168,7 @@ function readWaves(node: SourceNode | undefined): readonly WaveSource[] {
     const isFine = problems.attempt(() => validate(item, WaveShape)) !== undefined;
     const [on, forEach] = [child(item, "on"), child(item, "forEach")];
     return isFine && item.kind === "map" && on
-      ? [{ node: item, on, ...defined({ forEach }), at: item.at, within: [] }]
+      ? [{ node: item, on, ...omitUndefined({ forEach }), at: item.at, within: [] }]
       : [];
   });
   problems.throwIfAny();
@@ -212,6 +212,6 @@ function notFound(name: string, folders: readonly Folder[]) {
   return {
     code: "ORCHESTRATION_NOT_FOUND",
     message: `no orchestration “${name}”`,
-    ...defined({ hint }),
+    ...omitUndefined({ hint }),
   } as const;
 }

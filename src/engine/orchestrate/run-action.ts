@@ -6,7 +6,7 @@ import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Action, ActionContext, ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
@@ -27,7 +27,7 @@ export interface ActionEnd {
 export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
-  const named = { stage: stage.id, action: action.name, ...defined({ item: node?.name }) };
+  const named = { stage: stage.id, action: action.name, ...omitUndefined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
   const { outcome, reason, problem } = await attempt(run, stage, action, node);
@@ -37,10 +37,10 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
     ...named,
     // The operator's answer ended the action: nothing is broken.
     outcome: isDenied(problem) ? "interrupted" : outcome,
-    ...defined({ reason, problem, position: stage.at }),
+    ...omitUndefined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
   });
-  return { outcome, ...defined({ problem }) };
+  return { outcome, ...omitUndefined({ problem }) };
 }
 
 /** Whether the action ended because the operator answered no. */
@@ -129,7 +129,7 @@ function contextOf(
     dryRun: request.dryRun,
     project: deps.project,
     home: deps.home,
-    ...defined({ context: request.context, node: node?.entry, trust: deps.trust }),
+    ...omitUndefined({ context: request.context, node: node?.entry, trust: deps.trust }),
     nodes: plan.roster.nodes,
     targets: plan.nodes,
     ended: new Map([...run.nodes].flatMap(([name, { ended }]) => (ended ? [[name, ended] as const] : []))),
@@ -139,9 +139,9 @@ function contextOf(
       tell({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
-    ...defined({ givenPassphrase: deps.passphrase }),
+    ...omitUndefined({ givenPassphrase: deps.passphrase }),
     host: (name) => run.nodes.get(name)?.host(),
-    warn: (text) => deps.emit({ type: "warning", ...defined({ node: node?.name }), text }),
+    warn: (text) => deps.emit({ type: "warning", ...omitUndefined({ node: node?.name }), text }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Emit, NodeOutcome, Outcome, RunEventBody } from "#engine/events/ev
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
 
@@ -106,7 +106,7 @@ export class RunNode {
   /** Ends its part in the run: frees lock and connection. Only the first call counts. */
   async end({ outcome, problem, stage }: NodeEnd): Promise<void> {
     if (this.#end !== undefined) return;
-    this.#end = { outcome, ...defined({ problem, stage }) };
+    this.#end = { outcome, ...omitUndefined({ problem, stage }) };
     if (this.#session) await this.#session.finish(outcome, problem);
     else this.#emit({ type: "node.finished", node: this.name, outcome, ...(problem && { problem }) });
   }

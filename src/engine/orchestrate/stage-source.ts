@@ -5,7 +5,7 @@ import { mayHoldExpression } from "#engine/expressions/expression.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Inclusion } from "./inclusion.ts";
 
 /** One stage as its file says it. */
@@ -180,9 +180,9 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
         at: item.at,
         ...(mayHoldExpression(String(plainOf(item))) && { each: item }),
       })),
-      ...defined({ with: given }),
+      ...omitUndefined({ with: given }),
     },
-    ...defined({ on }),
+    ...omitUndefined({ on }),
     reconnect: shape.reconnect ?? false,
     afterEach: false,
   };
@@ -202,7 +202,7 @@ function runStage(node: SourceMap, problems: Problems, level: Level): StageSourc
   return {
     ...fieldsOf(node, shape, problems, isPerNode ? "after-node" : "after-action"),
     work: { kind: "run", action: shape.run, at: node.get("run")?.at ?? node.at, args: argsOf(node, own, problems) },
-    ...defined({ on: each }),
+    ...omitUndefined({ on: each }),
     reconnect: false,
     afterEach: shape.afterEach ?? false,
   };
@@ -221,7 +221,7 @@ function fieldsOf(
     register: shape.register ?? shape.id,
     at: node.get("id")?.at ?? node.at,
     node,
-    ...defined({ when, forEach }),
+    ...omitUndefined({ when, forEach }),
     order: shape.order ?? "file",
     once: shape.once ?? false,
     onFailure: readList(node.get("onFailure"), problems, after),

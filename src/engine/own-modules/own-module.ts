@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ShellSource } from "#engine/expressions/shell-values.ts";
@@ -73,7 +73,13 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   const tools = problems.attempt(() => toolsOf(source.get("tools")));
   const timeout = problems.attempt(() => timeoutOf(source.get("timeout")));
   problems.throwIfAny();
-  const parts: Parts = { source, args: args as Parts["args"], shell, tools: tools ?? [], ...defined({ timeout }) };
+  const parts: Parts = {
+    source,
+    args: args as Parts["args"],
+    shell,
+    tools: tools ?? [],
+    ...omitUndefined({ timeout }),
+  };
   const module = defineModule({
     name,
     summary: summary ?? "",
@@ -109,7 +115,7 @@ function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, contex
     want: factsOf(source.get("want") as SourceNode, whole),
     probe: fill("probe") as Sh,
     tools,
-    ...defined({
+    ...omitUndefined({
       apply: fill("apply"),
       guard: fill("guard"),
       foresee: fill("foresee"),

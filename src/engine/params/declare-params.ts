@@ -7,7 +7,7 @@ import { listNames } from "#engine/expressions/members.ts";
 import { type ParamType, typeNames } from "./param-types.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { validate } from "#engine/yaml/validate.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** One parameter as a state or orchestration declares it. */
 export interface ParamDeclaration {
@@ -63,7 +63,7 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
       type,
       required,
       at: keyAt,
-      ...defined({ description, oneOf, default: standard }),
+      ...omitUndefined({ description, oneOf, default: standard }),
     });
   }
   problems.throwIfAny();

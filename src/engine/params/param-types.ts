@@ -5,7 +5,7 @@ import { Fault } from "#engine/expressions/fault.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 import { describeValue, plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { parseReference } from "./secret-reference.ts";
 
 /** `size` gives bytes, `duration` seconds, `target` the text of a target expression, `secret` a Secret. */
@@ -78,13 +78,13 @@ export function coerceText({ type, oneOf }: Typed, text: string): unknown {
     case "number": {
       const number = text.trim() === "" ? Number.NaN : Number(text);
       if (!Number.isFinite(number)) throw new Fault("must be a number", { code: "PARAM_INVALID" });
-      return coerceValue({ type, ...defined({ oneOf }) }, number);
+      return coerceValue({ type, ...omitUndefined({ oneOf }) }, number);
     }
     case "boolean":
       if (text === "true" || text === "false") return text === "true";
       throw new Fault("must be true or false", { code: "PARAM_INVALID" });
     case "enum":
-      return coerceValue({ type, ...defined({ oneOf }) }, oneOf?.find((value) => String(value) === text) ?? text);
+      return coerceValue({ type, ...omitUndefined({ oneOf }) }, oneOf?.find((value) => String(value) === text) ?? text);
     case "list":
       return text.trimStart().startsWith("[")
         ? fromYaml(type, text)
@@ -97,7 +97,7 @@ export function coerceText({ type, oneOf }: Typed, text: string): unknown {
     case "duration":
       return coerceValue({ type }, /^\d+$/.test(text) ? Number(text) : text);
     default:
-      return coerceValue({ type, ...defined({ oneOf }) }, text);
+      return coerceValue({ type, ...omitUndefined({ oneOf }) }, text);
   }
 }
 

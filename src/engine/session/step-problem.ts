@@ -6,7 +6,7 @@ import { timeoutOf } from "#engine/program/compile-step.ts";
 import { MASK } from "#engine/step/secret.ts";
 import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { cut } from "./cut.ts";
 import { refusalHint } from "./problems.ts";
 import type { StepRecord } from "./step-record.ts";
@@ -21,7 +21,7 @@ export function problemOf(record: StepRecord, rc: string): Problem {
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
   // The lines of a sensitive step may hold what nobody may see.
   const at = !hidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
-  if (problem) return { ...at, ...defined({ hint: refusalHint(problem, draft.module) }), ...problem };
+  if (problem) return { ...at, ...omitUndefined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
   const title = `“${draft.title}” (${draft.module})`;
   const differing = changesOf({ ...record, have: Object.keys(record.now).length > 0 ? record.now : record.have });
@@ -80,7 +80,7 @@ const known: readonly (readonly [said: RegExp, hint: string])[] = [
 ];
 
 function hintOf(errors: string): { readonly hint?: string } {
-  return defined({ hint: known.find(([said]) => said.test(errors))?.[1] });
+  return omitUndefined({ hint: known.find(([said]) => said.test(errors))?.[1] });
 }
 
 /** What of the wanted facts the node does not have. */

@@ -9,7 +9,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { isToldValue } from "#engine/expressions/told-names.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { checkStep, type Condition } from "./check-step.ts";
@@ -118,7 +118,7 @@ class Drafter {
       owner: `state “${state.name}”`,
       scope: base,
       readSecret,
-      ...defined({ at }),
+      ...omitUndefined({ at }),
     });
     const inner = outer.forState(params, lateParams(state.params, given, params, outer), toldIn(given, params, outer));
     const prefix = this.#prefix(state.name);
@@ -218,7 +218,7 @@ class Drafter {
           files,
           templates,
           node: this.#options.node,
-          ...defined({ skip: requisites.skip, late }),
+          ...omitUndefined({ skip: requisites.skip, late }),
         }),
       );
       if (draft === undefined) continue;

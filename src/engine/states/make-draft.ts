@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { z } from "zod";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
@@ -117,7 +117,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const { sensitive = keys === undefined, ...others } = keys ?? {};
   const context = contextOf(parts, scope, {
     sensitive,
-    ...defined({ runAs: others.runAs }),
+    ...omitUndefined({ runAs: others.runAs }),
     ...(others.risk !== undefined && { onTrial: true }),
   });
   const made = args && problems.attempt(() => makeStep(parts, args.value, context));

@@ -4,7 +4,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import { type ToldBy, withTold } from "#engine/expressions/told-names.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { LateScope } from "./planned-step.ts";
 
 const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
@@ -101,7 +101,7 @@ export class NodeScope {
       run,
       facts,
       steps,
-      ...defined({ params, item: this.#item?.value }),
+      ...omitUndefined({ params, item: this.#item?.value }),
     };
     if (this.#told.size === 0) return names;
     const bound = ([path, by]: readonly [string, ReturnType<Told["get"]>]): readonly [string, ToldBy] => [

@@ -8,7 +8,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { checkPlaces } from "#engine/sealed/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { readFiles, type Files } from "./state-files.ts";
 import { type ReadState, readState, type State } from "./state.ts";
 
@@ -74,7 +74,7 @@ class OpenStates implements States {
     return [...listIn(this.#folders, [ENDING])].map(([file, { shown, folder }]) => {
       const name = file.slice(0, -ENDING.length);
       const description = this.#one(name, undefined).state?.description;
-      return { name, origin: folder.origin, shown, ...defined({ description }) };
+      return { name, origin: folder.origin, shown, ...omitUndefined({ description }) };
     });
   }
 
@@ -92,7 +92,7 @@ class OpenStates implements States {
     const { state } = this.#one(name, at);
     // Whoever followed a circle would never come to its end.
     const isCircle = problems.list.some(({ code }) => code === "STATE_INCLUDE_CYCLE");
-    const read = { problems: problems.inOrder(), ...(isCircle ? {} : defined({ state })) };
+    const read = { problems: problems.inOrder(), ...(isCircle ? {} : omitUndefined({ state })) };
     // One that is not there is told wherever it is named.
     if (this.#read.has(name)) this.#partly.set(name, read);
     return read;
@@ -141,7 +141,7 @@ function readOne(name: string, found: FoundFile): ReadState {
 
 function sourceOf({ path, shown, folder }: FoundFile): ReturnType<typeof readSource> {
   const check: ((name: string, stats: Stats) => void) | undefined = folder.check;
-  const source = readSource(path, { name: shown, ...defined({ check }) });
+  const source = readSource(path, { name: shown, ...omitUndefined({ check }) });
   const problems = new Problems();
   checkPlaces(source, problems);
   problems.throwIfAny();

@@ -3,7 +3,7 @@ import { readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";
@@ -57,7 +57,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
       hint: "run again",
     });
   };
-  return new Blob({ sha256, size, sensitive: false, read, label: name, ...defined({ bytes }) });
+  return new Blob({ sha256, size, sensitive: false, read, label: name, ...omitUndefined({ bytes }) });
 }
 
 /** Files up to this size stay in memory: modules look into keys and certificates. */

@@ -4,7 +4,7 @@ import type { Folder, FoundFile } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { checkRequisites } from "./requisites.ts";
 import { readStep, type StepSource } from "./step-source.ts";
 
@@ -41,7 +41,7 @@ export function readState(name: string, { shown, folder }: FoundFile, source: So
   checkRequisites(steps, problems);
   const description = describe(source, problems);
   if (params === undefined) return { problems: problems.list };
-  const state = { name, shown, origin: folder.origin, params, steps, ...defined({ description }) };
+  const state = { name, shown, origin: folder.origin, params, steps, ...omitUndefined({ description }) };
   return { state, problems: problems.list };
 }
 

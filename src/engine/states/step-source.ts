@@ -6,7 +6,7 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { shellSources, unquotedIn } from "#engine/expressions/shell-values.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { ValueKeys } from "./step-keys.ts";
 
 /** A name of an earlier step and where it stands. */
@@ -106,7 +106,7 @@ function readModuleStep(node: SourceMap, problems: Problems): ModuleStepSource |
     module: entry.key,
     moduleAt: entry.keyAt,
     args: entry.value,
-    ...defined({ register }),
+    ...omitUndefined({ register }),
     ...commonOf(node),
   };
 }
@@ -127,7 +127,7 @@ function readInclude(node: SourceMap, problems: Problems): IncludeSource | undef
     kind: "include",
     include,
     includeAt: name.at,
-    ...defined({ with: given, id }),
+    ...omitUndefined({ with: given, id }),
     ...commonOf(node),
   };
 }
@@ -137,7 +137,7 @@ function commonOf(node: SourceMap): CommonSource {
   return {
     node,
     at: (node.get("id") ?? node).at,
-    ...defined({ when, each }),
+    ...omitUndefined({ when, each }),
     requisites: {
       require: namesOf(node.get("require")),
       onChanges: namesOf(node.get("onChanges")),

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import { basename } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** A node that waits for a content which the bastion has yet to fetch. */
 export interface Asker {
@@ -138,7 +138,7 @@ async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; r
 
 /** The same bytes as a text of sh that assigns them to `b_text`; they hold no NUL. */
 export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Blob): Blob {
-  return new Blob({ sha256, size, sensitive, read, form: "assignment", ...defined({ bytes, label }) });
+  return new Blob({ sha256, size, sensitive, read, form: "assignment", ...omitUndefined({ bytes, label }) });
 }
 
 /** The same bytes, not to be seen. */

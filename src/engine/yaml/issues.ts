@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { describeValue, nodeAt, type SourceNode } from "./node.ts";
 import { keysAt } from "./schema-keys.ts";
@@ -159,7 +159,7 @@ function expectedOf(issue: Issue): string {
 function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: string } {
   const child = nodeAt(node, issue.path);
   if (issue.code === "invalid_type" && (issue.expected === "object" || issue.expected === "record"))
-    return defined({ hint: mapHint(child) });
+    return omitUndefined({ hint: mapHint(child) });
   // “echo foo: bar” is a map with one key.
   if (issue.code === "invalid_type" && issue.expected === "string" && child?.kind === "map" && child.entries.size === 1)
     return { hint: `if it is one text, quote it: '${child.file.text.slice(child.start, child.end).trimEnd()}'` };

@@ -1,5 +1,5 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import { tallyOfBastion, tallyOfNode, type Tally } from "../tally.ts";
 import { actionsByNode, bastionActions, itemOf, type Work, type WorkItem } from "../work-item.ts";
 
@@ -38,7 +38,7 @@ export function ownLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   if (own.length === 0) return [];
   const pieces = own.map((action) => pieceOf(model, action, end)).toSorted((a, b) => a.from - b.from);
   const since = busySince(pieces);
-  return [{ id: "bastion", name: "bastion", tally: tallyOfBastion(model), pieces, ...defined({ since }) }];
+  return [{ id: "bastion", name: "bastion", tally: tallyOfBastion(model), pieces, ...omitUndefined({ since }) }];
 }
 
 interface LaneParts {
@@ -67,7 +67,7 @@ export function laneOf(model: RunModel, { node, index, actions, end, before }: L
     node,
     tally: tallyOfNode(model, node),
     pieces: pieces.sort((a, b) => a.from - b.from),
-    ...defined({ since }),
+    ...omitUndefined({ since }),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { RunDrawing } from "../run-drawing.ts";
 import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
@@ -102,7 +102,7 @@ export class RunView implements RunDrawing {
       stdin,
       stdout,
       theme,
-      ...defined({ timers }),
+      ...omitUndefined({ timers }),
       onKey: (press) => this.#press(press),
       onSignal: (signal) => this.#signal(signal),
       draw: (size) => {
@@ -176,7 +176,7 @@ export class RunView implements RunDrawing {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...defined({ usual, paces, foretold, player: replay, output: this.#paged }),
+      ...omitUndefined({ usual, paces, foretold, player: replay, output: this.#paged }),
       isReading: this.#pager !== this.#paged,
     });
     this.#page(scene.page.output, model.lastSeq);

@@ -219,8 +219,7 @@ export class OutputPager {
     readonly stream: "out" | "err";
     readonly skipped?: number;
   }) {
-    const rows =
-      text === "" ? [] : outputRows(text, () => stream, { ...this.place, find: this.#find });
+    const rows = text === "" ? [] : outputRows(text, () => stream, { ...this.place, find: this.#find });
     return skipped > 0 ? [{ text: `… ${skipped} bytes left out`, stream }, ...rows] : rows;
   }
 }

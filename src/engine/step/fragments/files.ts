@@ -1,4 +1,4 @@
-import { defined } from "#optional/defined.ts";
+import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Facts, Ownership, Step, StepData } from "../define.ts";
 import { modeNumber } from "../fields.ts";
 import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
@@ -20,7 +20,7 @@ export const absentRefusals = [
 export function wantOwnership({ mode, owner, group }: Ownership): Facts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
-    ...defined({ owner, group }),
+    ...omitUndefined({ owner, group }),
   };
 }
 
