@@ -40,13 +40,13 @@ export const clusterHealth = defineAction({
   summary: "Checks that every controller the context knows answers and replicates.",
   outputs: ["controllers", "healthy"],
   args: Args,
-  // Nobody knows which controllers answer, so nobody requires that a node reaches them.
+  // The answering controllers are unknown, so no node is required to reach them.
   leftOut: { healthy: false, controllers: [] },
   async run(args, context) {
     const cluster = await openContext(context);
     if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
     await checkClock(context);
-    // Otherwise nobody could ever get as far as pki.issueNode, which renews it in time.
+    // Otherwise no run could ever get as far as pki.issueNode, which renews it in time.
     const authority = await openIssuer(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());
     context.note("renewed the operator's certificate, which had expired");
@@ -137,7 +137,7 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
 
 const regardless = "--skip-health goes on regardless, and is recorded";
 
-/** What is wrong with one controller; nothing when it is healthy. Peers that this run deploys are not looked at. */
+/** The faults of one controller; empty when it is healthy. Peers that this run deploys are left out. */
 async function look(
   endpoint: string,
   cluster: Context,

@@ -25,8 +25,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Tells the cluster what the bastion issued to a node, so that its keys are known everywhere (S-10), and what the roster
- * expects of it.
+ * Tells the cluster the certificate that the bastion issued to a node, and the roster's settings of the node. So its
+ * keys are known everywhere (S-10).
  */
 export const clusterRecord = defineAction({
   name: "cluster.record",

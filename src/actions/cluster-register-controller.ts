@@ -45,8 +45,8 @@ interface Beginning {
 }
 
 /**
- * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going),
- * and tells how it is to begin. The first of a cluster founds it, once: then there is nobody who could register it.
+ * Has a controller registered by one that is in the cluster already, before the new one starts (docs/replication.md, Coming and going).
+ * Gives its first configuration. The first of a cluster founds it, once: no controller is there that could register it.
  */
 export const clusterRegisterController = defineAction({
   name: "cluster.registerController",
@@ -101,7 +101,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   return { changed, outputs: { founds, join, joinKeys, advertise: own, ...founding } };
 }
 
-/** By endpoint, the key of whom this machine issued a certificate for that host: the joiner believes nobody else there. */
+/** By endpoint, the key of the certificate that this machine issued for that host: the joiner accepts no other key there. */
 async function keysAt(
   join: readonly string[],
   registered: ReadonlySet<string>,
@@ -152,7 +152,7 @@ async function decide(
   const at = known.findIndex((endpoint) => isOwnEndpoint(endpoint, node, own));
   const before = at === -1 ? known : known.slice(0, at);
   if (before.length > 0) return { join: before, found: false };
-  // It is the context's first. One that lost its disk must not found a second cluster.
+  // This controller is the context's first. One that lost its disk must not found a second cluster.
   if (await answers(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };

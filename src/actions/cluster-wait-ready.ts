@@ -29,7 +29,7 @@ type Args = z.output<typeof Args>;
 
 const pauseMs = 1_000;
 
-/** What one look found: the node ready, or why not yet. */
+/** The result of one look: the node is ready, or the reason why it is not yet. */
 type Look = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
 
 /**

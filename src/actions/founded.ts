@@ -15,12 +15,12 @@ export async function wasFounded({ folder, controllers }: Pick<Context, "folder"
   return controllers.length > 0 || (await isThere(join(folder, foundedMark)));
 }
 
-/** A controller is ready: the cluster exists from now on, whatever becomes of its machines. A dry run notes nothing. */
+/** A controller is ready: the cluster exists from now on, even without its machines. A dry run notes nothing. */
 export async function noteFounded(
   { folder }: Pick<Context, "folder">,
   { dryRun }: Pick<ActionContext, "dryRun">,
 ): Promise<void> {
   if (dryRun) return;
-  // It was noted before, or the context is older than the mark.
+  // The mark has its new name already, or the context is older than the mark.
   await ifThere(rename(join(folder, unfoundedMark), join(folder, foundedMark)));
 }

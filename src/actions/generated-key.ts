@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 
-/** What a step `key.generated` registered. */
+/** The facts that a step `key.generated` registered. */
 export const GeneratedKey = z.object({
   facts: z
     .object({
@@ -21,7 +21,7 @@ export const Challenge = z
   .optional()
   .describe("What the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge");
 
-/** Random for each run, and for one node only, so that nobody can have made the proof before, nor use one seen elsewhere (S-14). */
+/** Random for each run and for one node alone: a proof cannot have been made before, nor one from elsewhere be used (S-14). */
 export function challengeFor({ id }: NodeEntry, { challenge }: Pick<ActionContext, "challenge">): string {
   return `kcore proof of possession ${challenge} ${id}`;
 }

@@ -29,7 +29,7 @@ type Args = z.output<typeof Args>;
 
 /**
  * Gives the operator a way into a cluster whose CA is on this machine: a kubeconfig with a key and a certificate of its own. One that is there
- * stays while it says what is asked for. Gives `kubeconfig`, its path, for the other actions of Kubernetes.
+ * stays while it fits the arguments. Gives `kubeconfig`, its path, for the other actions of Kubernetes.
  * ```yaml
  * - { id: admin, run: kubernetes.kubeconfig, file: .kcore/admin.conf, server: "https://192.0.2.31:6443", once: true }
  * ```
@@ -62,7 +62,7 @@ export const kubernetesKubeconfig = defineAction({
   },
 });
 
-/** What lies there, and why it has to be written. */
+/** The present file, and the reason why it has to be written. */
 async function look(
   path: string,
   args: Args,
@@ -73,7 +73,7 @@ async function look(
   if (found === undefined) return { reason: "new" };
   if (found.isDirectory())
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });
-  // Its key may be another's by now, or always was.
+  // The key may belong to another user.
   const owners = trust?.uids ?? [process.getuid?.()];
   if (!found.isFile() || !owners.includes(found.uid) || (found.mode & 0o077) !== 0)
     return { reason: "others may have read or written it" };

@@ -10,11 +10,11 @@ import { Drain, some } from "#kubernetes/drain.ts";
 import { podName, type PodChoice } from "#kubernetes/drained-pods.ts";
 import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode } from "#kubernetes/node-change.ts";
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
-import { until } from "#kubernetes/patience.ts";
+import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Refusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
-/** Times that a change is tried again when somebody else changed the node meanwhile. */
+/** Times that a change is tried again when another client changed the node meanwhile. */
 const TRIES = 10;
 const READY = { condition: "Ready", status: "True" } as const;
 
@@ -57,7 +57,7 @@ const args = z
 type Args = z.output<typeof args>;
 
 /**
- * A node of a Kubernetes cluster: what it is labelled with, whether pods come to it, whether it is there.
+ * A node of a Kubernetes cluster: its labels and taints, whether pods come to it, whether it is there.
  * ```yaml
  * - { id: drain, run: kubernetes.node, kubeconfig: /etc/kubernetes/admin.conf, drained: true, each: "{{params.nodes}}", batch: 1 }
  * ```
@@ -71,7 +71,7 @@ export const kubernetesNode = defineAction({
   ...runAndPlan(ensure),
 });
 
-/** What a dry run would have done so far, by run, cluster and node: the next stage finds the node so. */
+/** The planned changes of a dry run, by run, cluster and node: the next stage finds the node so. */
 const planned = new Map<string, readonly NodeChange[] | "deleted">();
 
 interface Work {
@@ -130,7 +130,7 @@ async function stay(work: Work, found: KubeNode | undefined): Promise<Ensured> {
   const { given, context, name, dryRun } = work;
   const { labels, annotations, taints, cordoned, ready } = given;
   const node = found ?? (await joined(work));
-  // Labels and taints come first: what makes a node Ready may be chosen by them.
+  // Labels and taints come first: they may choose the pods that make a node Ready.
   let changed = await mark(work, node, { labels, annotations, taints, ...(cordoned === true && { cordoned }) });
   const missing = ready ? missingOf(node, READY) : undefined;
   const open = missing !== undefined && dryRun;
@@ -145,7 +145,7 @@ async function mark(work: Work, node: KubeNode, marks: WantedNode): Promise<bool
   const { given, api, name } = work;
   if (!given.drained) return change(work, node, marks);
   const drain = new Drain(api, name, given);
-  // Before anything is touched: is there a pod that nobody gave leave for?
+  // Before anything is touched: is there a pod that needs the operator's leave?
   const choice = await drain.choose();
   const isChanged = await change(work, node, { ...marks, cordoned: true });
   // Until it was cordoned, pods came to it.
@@ -181,7 +181,7 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
   }
 }
 
-/** Evicts what has to go; whether there was anything. */
+/** Evicts the pods that have to go; true if there were any. */
 async function evict(
   { given, context, name, dryRun }: Work,
   drain: Drain,
@@ -212,7 +212,7 @@ async function evict(
 
 async function joined(work: Work): Promise<KubeNode> {
   const { given, context, api, name } = work;
-  return until(
+  return pollUntil(
     async () => {
       const node = await find(work);
       return node ? { found: node } : { waitingFor: `${name} to join` };
@@ -224,7 +224,7 @@ async function joined(work: Work): Promise<KubeNode> {
 
 async function waitReady(work: Work): Promise<void> {
   const { given, context, name } = work;
-  await until(
+  await pollUntil(
     async () => {
       const node = await find(work);
       const missing = node ? missingOf(node, READY) : "it is not in the cluster";

@@ -13,11 +13,11 @@ import { applyObject, awaitGone, awaitObject, compareObject, deleteObject } from
 import { missingOf, type Awaited } from "#kubernetes/conditions.ts";
 import { Manifest, readManifests, wantedOf, type Wanted } from "#kubernetes/manifests.ts";
 import { ObjectShape, titleOf, type KubeObject } from "#kubernetes/objects.ts";
-import { until } from "#kubernetes/patience.ts";
+import { pollUntil } from "#kubernetes/poll-until.ts";
 import { Resources } from "#kubernetes/resources.ts";
 import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
-/** Seconds that are waited for a condition, or until an object is gone, when nobody says otherwise. */
+/** The default limit, in seconds, for a condition, or until an object is gone. */
 const PATIENCE = 300;
 /** Seconds until the API knows a kind whose definition was just applied. */
 const DEFINED = 30;
@@ -84,7 +84,7 @@ export const kubernetesObject = defineAction({
   ...runAndPlan(ensure),
 });
 
-/** What has been found of the objects so far. */
+/** The objects that were found so far. */
 interface Progress {
   changed: boolean;
   /** Something is waited for of which a dry run cannot tell how it ends. */
@@ -111,7 +111,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
   const work = given.absent ? remove : apply;
   const targets = new Map<Wanted, Target | undefined>();
-  // What stands last rests on what stands before it, and goes first.
+  // Later objects rest on earlier ones, and go first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
     targets.set(each, await work(each, given, context, { ...place, dryRun, progress }));
   const objects = wanted.map((each) => {
@@ -217,7 +217,7 @@ async function onceDefined(
 ): Promise<Target | undefined> {
   if (dryRun) return undefined;
   let last: unknown;
-  return until(
+  return pollUntil(
     async () => {
       try {
         return { found: await resources.targetOf(object, namespace) };
@@ -253,7 +253,7 @@ function manifestsOf({ manifest, file, template, vars }: Args, { project, trust 
     const text = openTemplates(foldersOf("templates", places)).render(template, vars);
     const name = `what templates/${template} made`;
     if (!(text instanceof Secret)) return readManifests(name, text);
-    // Which of its values is the secret cannot be told any more.
+    // The place of the secret among its values is unknown here.
     return readManifests(name, text.reveal(), { conceal: true }).map((each) => ({ ...each, secrets: new Set(["[]"]) }));
   }
   if (file !== undefined) return readManifests(file, bytesOf(file, places));

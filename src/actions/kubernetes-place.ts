@@ -8,7 +8,7 @@ import { orAborted } from "#engine/transport/deadline.ts";
 import { KubeApi } from "#kubernetes/api.ts";
 import { openCluster, type GivenKubeconfig } from "#kubernetes/kubeconfig.ts";
 
-/** Which cluster an action means, and as whom. */
+/** The arguments that choose a cluster and the user to act as. */
 export const clusterArgs = {
   kubeconfig: z
     .union([

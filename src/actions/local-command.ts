@@ -10,7 +10,7 @@ import { shellText, shellWords } from "#engine/step/shell-text.ts";
 import { type ActionContext, type ActionResult, defineAction } from "#engine/orchestrate/action.ts";
 import { InProject } from "./in-project.ts";
 
-/** Bytes of output: more end the command; characters of what it printed that are given to later stages. */
+/** Bytes of output: more end the command. Characters of output that later stages get. */
 const LIMIT = 2 * 2 ** 20;
 const KEPT = 64 * 2 ** 10;
 /** Milliseconds. */

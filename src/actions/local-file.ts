@@ -18,7 +18,7 @@ const args = z.strictObject({
 type Args = z.output<typeof args>;
 
 /**
- * Keeps a file of the project, such as what a node told; it is replaced as a whole.
+ * Keeps a file of the project, such as a node's public key; it is replaced as a whole.
  * ```yaml
  * - { id: keys, run: local.file, each: "*", path: "keys/{{node.name}}.pub", content: "{{stages.identity.key.facts.public}}", mode: "0644" }
  * ```

@@ -27,7 +27,7 @@ const args = z.strictObject({
 type Args = z.output<typeof args>;
 
 /**
- * The NixOS configuration of one machine, below `nixos/` in the project: a flake, and for each machine a folder. What an operator has changed is kept.
+ * The NixOS configuration of one machine, below `nixos/` in the project: a flake, and for each machine a folder. Changes of an operator are kept.
  */
 export const nixosConfig = defineAction({
   name: "nixos.config",
@@ -90,7 +90,7 @@ async function commit({ project, node, signal, note }: ActionContext, files: rea
   if (fate === "staged") note("staged, not committed: the project has other changes, or git would not commit");
 }
 
-/** What the live system had to tell. A flake that is there stays: its release is that of all machines. @throws KcoreError NIXOS_UNSUITED */
+/** The files made from the live system's facts. An existing flake stays: its release is that of all machines. @throws KcoreError NIXOS_UNSUITED */
 async function textsOf(node: NodeEntry, live: Args["live"], folder: string): Promise<Record<string, string>> {
   const machine = machineOf(node, live);
   const place = `hosts/${node.name}`;
@@ -126,7 +126,7 @@ function machineOf(node: NodeEntry, live: Args["live"]): LiveMachine {
   };
 }
 
-/** What deploy_node would write below /etc, and NixOS has to say itself. @throws KcoreError NIXOS_UNSUITED */
+/** The files that deploy_node writes below /etc on other systems, and that NixOS has to make itself. @throws KcoreError NIXOS_UNSUITED */
 function needsOf(node: NodeEntry, project: string): string {
   const { storageBackend = "filesystem", encryptDisks = false } = node.vars;
   const disks = node.disks.filter(({ use }) => use === "volumes");

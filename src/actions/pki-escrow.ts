@@ -10,8 +10,8 @@ const args = z.strictObject({
 });
 
 /**
- * Keeps what `luks.escrowed` told of a node: its containers' recovery keys, sealed. `kcore disk recovery-key` opens them. With what `luks.root` told of
- * the initrd that asks for one of them, `kcore disk unlock` knows whom it sends that to.
+ * Keeps the output of `luks.escrowed` of a node: its containers' recovery keys, sealed. `kcore disk recovery-key` opens them. The output of
+ * `luks.root` names the initrd that asks for one of them, so that `kcore disk unlock` knows the receiver.
  */
 export const pkiEscrow = defineAction({
   name: "pki.escrow",

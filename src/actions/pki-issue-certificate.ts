@@ -28,8 +28,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Issues a certificate of another program's CA for a key that was made on the node. What lies beside the key is kept while it says what is
- * asked for and more than a third of its time is left. Gives `certificate` and `ca` for certificate.dropped.
+ * Issues a certificate of another program's CA for a key that was made on the node. A certificate beside the key is kept while it fits the
+ * arguments and more than a third of its time is left. Gives `certificate` and `ca` for certificate.dropped.
  * ```yaml
  * - id: kubelet
  *   run: pki.issueCertificate

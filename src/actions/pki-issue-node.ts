@@ -42,7 +42,7 @@ type Kind = (typeof kinds)[number];
 const keyOf = { node: "nodeKey", controller: "controllerKey", "sub-ca": "subCaKey" } as const;
 const outputOf = { node: "nodeCert", controller: "controllerCert", "sub-ca": "subCaCert" } as const;
 
-/** What has to hold for one certificate, and what is there. */
+/** The wanted properties of one certificate, and the present one. */
 interface Wanted {
   readonly kind: Kind;
   readonly spki: string;
@@ -61,7 +61,7 @@ interface Examined {
 }
 
 /**
- * Issues a node's certificate, and a controller's with its sub-CA; keeps what is still valid, also a certificate that the
+ * Issues a node's certificate, and a controller's with its sub-CA. A valid certificate is kept, also one that the
  * agent renewed by itself meanwhile, as it lies on the node.
  */
 export const pkiIssueNode = defineAction({
@@ -210,7 +210,7 @@ function subCaReason(
   return left > subCaRenewDays ? undefined : `it expires in ${Math.floor(left)} days`;
 }
 
-/** What the node renewed by itself becomes what the bastion knows to be issued. */
+/** Records certificates that nodes renewed by themselves as issued. */
 async function remember(wanted: readonly Wanted[]): Promise<void> {
   for (const { kept, file } of wanted) {
     if (kept === undefined || kept === (await readFile(file, "utf8").catch(() => ""))) continue;

@@ -7,7 +7,7 @@ import { buildRuntime } from "#runtime/build.ts";
 import { cacheFolder } from "#runtime/cache-folder.ts";
 
 /**
- * Builds the runtime that nodes run (or finds it built): what `nix.profile` needs to deliver it. Nodes of another architecture than this machine's need a bastion of theirs.
+ * Builds the runtime of nodes, or finds it built, for `nix.profile` to deliver. Nodes of another architecture need a bastion of that architecture.
  */
 export const runtimeBuild = defineAction({
   name: "runtime.build",
@@ -15,7 +15,7 @@ export const runtimeBuild = defineAction({
   outputs: ["arch", "narHash", "node", "source", "storePath", "version"],
   args: z.strictObject({}),
   run: (_args, context) => build(context),
-  // It only fills the cache, and a plan must name the store path to be able to say that nothing changes.
+  // The build only fills the cache, and a plan must name the store path to be able to say that nothing changes.
   plan: (_args, context) => build(context),
   endsAtStop: true,
 });

@@ -13,7 +13,7 @@ const args = z.strictObject({
 });
 
 /**
- * Takes a path with all that it needs out of the bastion's own Nix store, path by path: what `nix.profile` needs to deliver those that a node lacks.
+ * Takes a path with its closure out of the bastion's own Nix store, path by path. `nix.profile` delivers those that a node lacks.
  * ```yaml
  * - { id: closure, run: store.export, path: "{{params.path}}", once: true }
  * ```
@@ -25,7 +25,7 @@ export const storeExport = defineAction({
   bastionNames: ["path"],
   args,
   run: deliver,
-  // It only fills the cache, and a plan must name the hash to be able to say that nothing changes.
+  // The export only fills the cache, and a plan must name the hash to be able to say that nothing changes.
   plan: deliver,
 });
 

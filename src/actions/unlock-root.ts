@@ -4,7 +4,7 @@ import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { openEscrowKey, readEscrows, unseal, type Escrow, type Sealed, type Unlock } from "#pki/escrow.ts";
 
-/** What is kept here of a machine whose root is encrypted. */
+/** The bastion's record of a machine whose root is encrypted. */
 export interface LockedRoot {
   readonly node: string;
   readonly unlock: Unlock;
@@ -27,7 +27,7 @@ export interface UnlockOptions {
 /** Milliseconds: an initrd is near, or it is not there yet. */
 const timeout = 5_000;
 
-/** What is known of a node's locked root; undefined: it has none by kcore. */
+/** The record of a node's locked root; undefined: kcore made none. */
 export async function findLockedRoot(folder: string, id: string): Promise<LockedRoot | undefined> {
   const escrow: Escrow | undefined = (await readEscrows(folder)).find((one) => one.id === id);
   const sealed = escrow?.keys.findLast(({ uuid }) => uuid === escrow.unlock?.uuid);
@@ -55,7 +55,7 @@ export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Prom
   }
 }
 
-/** Of what keeps us from logging in there, only the way itself may be better the next time. */
+/** A failed connection may succeed the next time; any other refusal is final. */
 function refusal(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || !/^HOST_KEY_|^AUTH_/.test(problem.code)) return error;

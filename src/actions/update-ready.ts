@@ -50,7 +50,7 @@ export const updateReady = defineAction({
 
 const done = { changed: false, outputs: {} } as const;
 
-/** What is missing. `isUnasked`: no controller could be asked. */
+/** The missing parts. `isUnasked`: no controller could be asked. */
 type Found = "well" | { readonly missing: string; readonly isUnasked: boolean };
 
 async function look(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {

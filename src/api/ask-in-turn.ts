@@ -1,11 +1,11 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, type ApiClient } from "./client.ts";
 
-/** What differs for one question. */
+/** Limits of one question. */
 export interface AskOptions {
   /** Where it is asked, in this order, wherever others were asked before: the ways to one controller, maybe. */
   readonly endpoints?: readonly string[];
-  /** SHA-256 of the keys of which the controller must show one; absent: anybody's who is a controller by the CA's word. */
+  /** SHA-256 of the keys of which the controller must show one; absent: every key with a controller's certificate will do. */
   readonly serverKeys?: readonly string[];
   readonly timeoutMs?: number;
 }
@@ -25,7 +25,7 @@ export interface Controllers {
   readonly current: () => string | undefined;
   /** Adds controllers that were told of, behind those that are known; gives the new ones. */
   readonly learn: (endpoints: readonly string[]) => readonly string[];
-  /** Ends all connections; who asks again makes new ones. */
+  /** Ends all connections; the next question opens new ones. */
   readonly close: () => void;
 }
 
@@ -38,12 +38,12 @@ export interface AskPorts {
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
-/** Who is asked, and how. */
+/** The controllers to ask, and how. */
 export interface AskInTurn {
   /** `host:port`, in the order in which they are tried. */
   readonly endpoints: readonly string[];
   readonly signal?: AbortSignal;
-  /** `false`: one that has just been started is not asked again at once. Who asks by a clock of its own, with many others, waits for its next turn. */
+  /** `false`: a controller that has just started is not asked again at once. For callers with a clock of their own, which ask at their next turn. */
   readonly isPatient?: boolean;
   /** Told when one of these could not be used; `isLast`: no other one is asked. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
@@ -95,7 +95,7 @@ export function askInTurn(
             if (!options.endpoints && isFirst) onFailed?.(error, endpoint, index === tried.length - 1);
           }
         }
-        // One that has just been started has done nothing of what was asked, and will be ready soon.
+        // A controller that has just started has done nothing of the request, and will be ready soon.
         if (!failures.some(isCatchingUp) || monotonic() >= giveUpAt) throw failureOf(failures);
         await sleep(catchUp.pause, always);
       }
@@ -121,7 +121,7 @@ function beginningWith(current: string | undefined, endpoints: readonly string[]
   return [...endpoints.slice(at), ...endpoints.slice(0, at)];
 }
 
-/** Refusals that say something of this controller alone: what it was not told of yet, or does not know how to do. */
+/** Refusals that concern this controller alone: news has not reached it, or its version lacks the method. */
 const ofThisOne = new Set([
   "KEY_UNREGISTERED",
   "NODE_PENDING",
@@ -131,7 +131,7 @@ const ofThisOne = new Set([
   "UPDATE_BUNDLE_UNKNOWN",
 ]);
 
-/** What one controller alone is to blame for. */
+/** Errors of one controller alone. */
 const failures: ReadonlySet<string> = new Set([
   "API_UNREACHABLE",
   "API_UNTRUSTED",

@@ -9,7 +9,7 @@ import type { Bundle } from "#rollout/spec.ts";
 import type { ApiClient } from "./client.ts";
 import { formatEndpoint } from "./endpoint.ts";
 
-/** What is enough to know a bundle's bytes. */
+/** The fields that identify a bundle's bytes. */
 export type BundleId = Pick<Bundle, "sha256" | "size">;
 
 /** Where a bundle's bytes lie: in a file, from a place on to its end. */
@@ -30,15 +30,15 @@ const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
 /** A piece takes about so long, ms: far from a call's limit, and few enough of them on a fast line. */
 const pieceMs = { short: 300, long: 1_500 } as const;
 
-/** Whoever gives or takes so many bytes more slowly than this is not waited for: somebody else may be quicker, and it goes on where it was. */
+/** The longest time for so many bytes, in ms. After it the transfer ends, and another controller may go on where it was. */
 export function longestTransferMs(bytes: number): number {
   // Whole ones: AbortSignal.timeout takes no others.
   return 60_000 + Math.ceil((bytes / (32 * 1024)) * 1000);
 }
 
 /**
- * Brings a bundle to a controller: what it has of it already is not sent again, and nothing if it has all.
- * @throws KcoreError as ApiClient.call does; UPDATE_BUNDLE_INVALID when the file does not hold what it should
+ * Brings a bundle to a controller. Bytes that the controller has already are not sent again. @throws KcoreError as ApiClient.call does;
+ * UPDATE_BUNDLE_INVALID when the file's hash is not the bundle's
  */
 export async function uploadBundle(
   client: ApiClient,
@@ -63,7 +63,7 @@ export async function uploadBundle(
       const took = performance.now() - began;
       if (took < pieceMs.short) length = Math.min(length * 2, pieceLimits.largest);
       if (took > pieceMs.long) length = Math.max(length / 2, pieceLimits.smallest);
-      // All of it came, and it was not what it is called: what was there from before may have been damaged, once.
+      // All bytes came, and the hash is wrong: the part that was there before may have been damaged. Begin anew, once.
       if (whole || before + data.length < size || held > before) continue;
       if (startedAnew) throw invalid(`${file} does not hold the bundle ${sha256}`);
       startedAnew = true;
@@ -75,9 +75,9 @@ export async function uploadBundle(
 }
 
 /**
- * Fetches a bundle from a controller into `target`, which appears when it is whole and right; until then what came lies beside it, in
- * `target.part`, and the next try goes on from there. A target that is whole already is left.
- * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the controller gave something else;
+ * Fetches a bundle from a controller into `target`, which appears when it is whole and right. Until then the received bytes lie beside it, in
+ * `target.part`, and the next try goes on from there. A whole target is left alone.
+ * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the hash is wrong;
  * UPDATE_BUNDLE_NO_ROOM when it cannot be written
  */
 export async function fetchBundle(
@@ -122,7 +122,7 @@ async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<bool
   }
 }
 
-/** What a file holds, at most so much of it: what goes on from there is hashed behind it. */
+/** The hash of a file's first bytes, at most `size`; the caller adds later bytes to it. */
 async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
   const hash = createHash("sha256");
   if ((await file.stat()).size > size) await file.truncate(0);
@@ -176,7 +176,7 @@ async function writeAll(file: FileHandle, chunk: Buffer, position: number): Prom
     done += (await file.write(chunk, done, chunk.length - done, position + done)).bytesWritten;
 }
 
-/** A disk that takes no more: whoever fetches can tell it from a controller that fails. */
+/** Names a full or broken disk of this machine, so that the controller is not taken for the cause. */
 async function written(target: string, work: Promise<void>): Promise<void> {
   try {
     await work;

@@ -22,7 +22,7 @@ export interface Credentials {
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** What stands for `{id}` in the path. */
+  /** The value of `{id}` in the path. */
   readonly id?: string;
 }
 
@@ -122,7 +122,7 @@ export function openApi({
       checkRole(peer, { cluster, rootPem: credentials.ca }) ??
       checkKey(peer, serverKeys),
   });
-  /** Sends a request and does `work` with its answer, all in time (counted anew with `onSign`) and unless somebody stops it. */
+  /** Sends a request and passes its answer to `work`, within the limits (counted anew with `onSign`) and until the signal. */
   const ask = async <Result>(
     name: MethodName,
     body: unknown,
@@ -145,7 +145,7 @@ export function openApi({
     try {
       return await work(
         (silenceMs) => {
-          // What is read later goes on after these limits.
+          // A body that is read later is under these limits no more.
           const until = silenceMs === undefined ? limits.signal : AbortSignal.any([limits.signal, ...stops]);
           return begin({ ...asked, body: JSON.stringify(body), signal: until, silenceMs });
         },
@@ -194,7 +194,7 @@ interface Exchange {
   readonly issuer: Readonly<Record<string, string>>;
   readonly body: string;
   readonly signal: AbortSignal;
-  /** How long nothing may come; undefined: somebody else limits it. */
+  /** How long the connection may be silent, in ms; undefined: the caller limits it. */
   readonly silenceMs: number | undefined;
   readonly run: string | undefined;
 }

@@ -15,7 +15,7 @@ export const TlsFiles = (role: "controller" | "node") =>
 
 /**
  * Reads a daemon's configuration file, and says in the log which keys the schema does not know.
- * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and what `parse` throws
+ * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID; errors of `parse`
  */
 export async function readDaemonConfig<Schema extends z.ZodObject>(
   { configFile: file, parse, log }: Pick<Daemon, "configFile" | "parse"> & Partial<Pick<Daemon, "log">>,

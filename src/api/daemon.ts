@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { createLog, type Log } from "./log.ts";
 import { createSupervisor, type Supervisor } from "./supervisor.ts";
 
-/** What a controller and an agent are started with. */
+/** The surroundings of a controller or an agent. */
 export interface Daemon {
   readonly configFile: string;
   /** Reads the configuration's YAML. */
@@ -18,8 +18,8 @@ export interface Daemon {
 }
 
 /**
- * What is logged in one turn of the event loop goes out in one write: a hundred writes that share a flush of the disk leave a hundred
- * lines of audit. A line that tells of an error goes at once, and takes the others along: the process may end next.
+ * Writes the log lines of one turn of the event loop together: a hundred writes that share a flush of the disk leave a hundred lines of
+ * audit. A line about an error is written at once, together with those before it: the process may end next.
  */
 function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => void {
   let isHeld = false;

@@ -9,10 +9,10 @@ export interface Log {
   readonly error: (message: string, fields?: LogFields) => void;
 }
 
-/** A key in PEM or an encrypted one: it must never reach a log, whoever passed it here (S-7). */
+/** A key in PEM or an encrypted one: no log may hold one (S-7). */
 const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
-/** Fields that nobody may read, however deep they stand. */
+/** Fields that are never shown, however deep they stand. */
 const concealed = new Set(["passphrase", "password", "authorization"]);
 const mayConceal = new RegExp(`"(?:${[...concealed].join("|")})":`);
 

@@ -8,7 +8,7 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
   readonly path: string;
-  /** Who may ask; nobody else, and nobody without a certificate (S-16). */
+  /** The roles that may ask; no other client may, and none without a certificate (S-16). */
   readonly roles: readonly Role[];
   /** A node may ask this only about itself: the `{id}`, or the body's nodeId, must be its certificate's (S-12). */
   readonly ownNodeOnly?: true;
@@ -24,8 +24,8 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
    */
   readonly audit?: boolean | "whole";
   /**
-   * What comes back when it is not one short JSON document: one of lists, that may be long and is sent as it is made; text, lines of
-   * JSON (`reply` is a line), bytes, or another protocol.
+   * The form of an answer that is not one short JSON document: a long list, sent as it is made; text; lines of JSON (`reply` is a line);
+   * bytes; another protocol.
    */
   readonly form?: "list" | "text" | "lines" | "bytes" | "stream";
   readonly body: Body;
@@ -36,7 +36,7 @@ const everyone = ["controller", "node", "operator"] as const;
 const operators = ["operator"] as const;
 const readers = ["controller", "operator"] as const;
 
-/** What a node says of itself, or asks about itself. */
+/** A method by which a node reports or asks about itself. */
 function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   body: Body,
@@ -54,7 +54,7 @@ function look<Reply extends z.ZodType, const More extends Partial<Method>>(
   return { verb: "GET", path, roles: readers, body: s.Nothing, reply, ...more } as const;
 }
 
-/** What an operator changes. */
+/** A method by which an operator changes something. */
 function change<Body extends z.ZodType, Reply extends z.ZodType = typeof s.Written>(
   path: string,
   body: Body,
@@ -68,7 +68,7 @@ const always = { roles: everyone, whileJoining: true, whileRejected: true } as c
 /** The protocol that controllers switch to; its number changes when the framing does. */
 export const replicationProtocol = "kcore-replication/1";
 
-/** The whole API of a controller. What is not listed here does not exist. */
+/** The whole API of a controller. A method that is not listed here does not exist. */
 export const methods = {
   health: look("/healthz", s.Nothing, always),
   ready: look("/readyz", s.ControllerHealth, always),
@@ -87,12 +87,12 @@ export const methods = {
   /** A new certificate for the caller's own id and names, for a key made on the node. */
   renew: ofNode("/v1/nodes/renew", s.Renewal, s.Renewed, { approvedOnly: true }),
 
-  /** A node that a rollout concerns tells how far it is, and waits for what it is to do next. Comes all the time: not in the audit. */
+  /** The node of a rollout reports its progress and waits for its next order. Called all the time, so not in the audit. */
   exchangeUpdate: ofNode("/v1/nodes/update", u.UpdateExchange, u.UpdateAnswer, { approvedOnly: true, audit: false }),
 
   listNodes: look("/v1/nodes", s.NodeList, { form: "list" }),
   getNode: look("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
-  /** `{id}` is what an operator calls the node: its id, its host name, or the beginning of its id. */
+  /** `{id}` is an operator's name for the node: its id, its host name, or the beginning of its id. */
   findNode: look("/v1/node-names/{id}", s.NodeView),
   approveNode: change("/v1/nodes/{id}/approve", s.ApprovalChange, s.NodeView),
   rejectNode: change("/v1/nodes/{id}/reject", s.ApprovalChange, s.NodeView),
@@ -107,7 +107,7 @@ export const methods = {
   listControllers: look("/v1/controllers", s.ControllerList),
   registerController: change("/v1/controllers/{id}/register", s.ControllerRegistration),
   removeController: change("/v1/controllers/{id}/remove", s.Removal),
-  /** Asked of the controller that leaves: it pushes what it has until a peer has it, then takes itself off the list. */
+  /** Asked of the leaving controller: it pushes its writes until a peer has them, then takes itself off the list. */
   leave: change("/v1/controllers/leave", s.Nothing),
   replicationStatus: look("/v1/replication", s.ReplicationStatus, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
@@ -160,7 +160,7 @@ export const methods = {
   attendUpdate: change("/v1/updates/{id}/attend", u.UpdateAttendance),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
-  /** What this controller has of which bundles. */
+  /** The bundles on this controller, whole or in part. */
   listBundles: look("/v1/bundles", u.BundleList),
   /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
@@ -177,7 +177,7 @@ export type MethodName = keyof Methods;
 export type BodyOf<Name extends MethodName> = z.input<Methods[Name]["body"]>;
 export type AcceptedBodyOf<Name extends MethodName> = z.output<Methods[Name]["body"]>;
 export type ReplyOf<Name extends MethodName> = z.output<Methods[Name]["reply"]>;
-/** What a controller may answer: what has a default may be left out. */
+/** A controller's answer; fields with a default may be left out. */
 export type AnswerOf<Name extends MethodName> = z.input<Methods[Name]["reply"]>;
 /** Methods whose answer is lists, sent as they are made. */
 export type ListMethodName = {
@@ -188,7 +188,7 @@ export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
 /** Methods whose answer goes on. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
-/** Whether a call of a method leaves one line in the controller's audit, whatever comes of it; `reply`: what it was answered, if it was. */
+/** Whether a call of a method leaves one line in the controller's audit, refused or not; `reply`: its answer, if there was one. */
 export function isAudited(name: MethodName, reply?: unknown): boolean {
   const { verb, audit = verb === "POST" }: Method = methods[name];
   return audit === "whole" ? (reply as { readonly whole?: boolean } | undefined)?.whole !== false : audit;
@@ -222,7 +222,7 @@ function keyOf(verb: string, path: string): string {
   return `${verb} ${path}`;
 }
 
-/** The method that a request means, with what stands for `{id}`. Literal paths go first: no node can be called “register”. */
+/** The method that a request means, with the value of `{id}`. Literal paths go first: no node can be called “register”. */
 export function findMethod(
   verb: string,
   path: string,

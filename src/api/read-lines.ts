@@ -5,8 +5,8 @@ import type { z } from "zod";
 const longest = 1024 * 1024;
 
 /**
- * The lines of JSON of a stream, each as the schema reads it; those of kinds that this version does not know are left
- * out. Throws what the stream does, and an Error for a line that is too long or no JSON.
+ * The lines of JSON of a stream, each as the schema reads it; lines of kinds that this version does not know are left
+ * out. Throws the stream's errors, and an Error for a line that is too long or no JSON.
  */
 export async function* readLines<Schema extends z.ZodType>(
   stream: Readable,

@@ -53,7 +53,7 @@ export const Storage = z.object({
 /** The version of the revoked keys that the agent was told last; absent: it keeps none. */
 const ToldRevocations = { revocations: z.string().max(64).optional() };
 
-/** What an agent tells when it registers. Who it is comes from its certificate; `nodeId` must agree with that. */
+/** An agent's registration. The certificate says who the node is; `nodeId` must agree with it. */
 export const Registration = z.object({
   nodeId: Id,
   hostname: Name,
@@ -76,10 +76,7 @@ export const Registration = z.object({
 export type Registration = z.infer<typeof Registration>;
 
 /** A sign of life: soft state, never written to a disk. */
-/**
- * How busy a machine is: its load average of one minute, bytes of memory and of the fuller one of its disks, and those that are free where
- * the Nix store lies.
- */
+/** The load of a machine: load average of one minute; memory and the fuller disk in bytes; bytes that are free where the Nix store lies. */
 export const Usage = z
   .object({
     load: z.number(),
@@ -96,7 +93,7 @@ export const Heartbeat = z.object({
   nodeId: Id,
   bootId: z.string().max(64).optional(),
   usage: Usage.optional(),
-  /** What the node finds about itself; false shows it as not ready, with the reason. */
+  /** The node's own health; false shows it as not ready, with the reason. */
   health: z.object({ ok: z.boolean(), reason: Reason.optional() }).optional(),
   ...ToldRevocations,
 });
@@ -108,7 +105,7 @@ export type Approval = z.infer<typeof Approval>;
 export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "unknown"]);
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
-/** What a node is told about itself. */
+/** The controller's answer to a heartbeat: the node's approval and its certificate. */
 export const Standing = z.object({
   nodeId: z.string(),
   approval: Approval,
@@ -116,7 +113,7 @@ export const Standing = z.object({
   controllerId: z.string(),
   /** Endpoints of all controllers known here, for fail-over; this one first. */
   controllers: z.array(z.string()).default([]),
-  /** An operator wants certificates that end before this to be renewed now, whatever is left of them. */
+  /** An operator wants certificates that end before this to be renewed now, even fresh ones. */
   renewEndingBefore: Time.optional(),
   /** The revoked keys of operators and controllers, when the agent was told others last. */
   revoked: z.object({ version: z.string().max(64), keys: z.array(KeyFingerprint) }).optional(),
@@ -141,7 +138,7 @@ export const Taint = z.object({
   effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
 });
 export type Taint = z.infer<typeof Taint>;
-/** What an operator expects of a node, before and after it registers. */
+/** An operator's settings of a node, before and after it registers. */
 export const Expected = z.object({
   name: Name,
   roles: z.array(Name).max(32),
@@ -158,7 +155,7 @@ export const NodeView = z.object({
   hostname: z.string(),
   address: z.string(),
   dc: z.string(),
-  /** Those of its registration, its expectation and the role registers together. */
+  /** The roles of its registration, of its expectation and of the role registers together. */
   roles: z.array(z.string()),
   labels: z.record(z.string(), z.string()),
   taints: z.array(Taint).default([]),
@@ -204,7 +201,7 @@ export const CertificateView = z.object({
 export type CertificateView = z.infer<typeof CertificateView>;
 export const CertificateList = z.object({ certificates: z.array(CertificateView) });
 
-/** One register as it stands: who wrote it, when, and the dot for `ifMatch`. */
+/** One register: its value, its writer, its time, and the dot for `ifMatch`. */
 export const RegisterView = z.object({
   key: z.string(),
   value: z.unknown(),
@@ -232,7 +229,7 @@ export const ConflictList = z.object({
   names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
 });
 
-/** The keys that one controller wrote last, the oldest write first. Values are not told: they may be secret. */
+/** The keys that a controller wrote last, the oldest write first. Values are left out: they may be secret. */
 export const WriteList = z.object({
   writes: z.array(z.object({ key: z.string(), at: Time, isDeleted: z.boolean(), dot: z.string() })),
 });
@@ -273,7 +270,7 @@ export const RolesChange = z.object({
 export const ExpectedChange = Expected.extend(IfMatch);
 export const Removal = z.object({ reason: Reason.optional() });
 export const Written = z.object({
-  /** What the write was: nothing is written, and no dot spent, when the value is already that. */
+  /** The effect of the write; `unchanged`: the register has this value already, so that nothing is written and no dot spent. */
   result: z.enum(["created", "updated", "unchanged", "deleted"]),
   dot: z.string(),
 });
@@ -304,7 +301,7 @@ export const ControllerHealth = z.object({
       }),
     )
     .default([]),
-  /** What wants an operator's eye but does not stop it from serving: disagreements, clock skew, a full disk. */
+  /** Conditions for an operator's eye that do not stop it from serving: disagreements, clock skew, a full disk. */
   warnings: z.array(z.string()).default([]),
   /** Whether new nodes wait for approval: the strictest of all controllers' settings. */
   requireManualApproval: z.boolean().default(false),
@@ -334,7 +331,7 @@ export const ControllerView = z.object({
 export type ControllerView = z.infer<typeof ControllerView>;
 export const ControllerList = z.object({ controllers: z.array(ControllerView) });
 
-/** What the sponsor writes BEFORE a new controller starts (docs/replication.md, Coming and going). */
+/** The record that the sponsor writes BEFORE a new controller starts (docs/replication.md, Coming and going). */
 export const ControllerRegistration = z.object({
   spki: KeyFingerprint,
   address: Name.optional(),
@@ -410,7 +407,7 @@ export const ObjectList = z.object({ objects: z.array(ObjectView) });
 export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()), ...IfMatch });
 export const ObjectRemoval = z.object(IfMatch);
 
-/** The group `rotation` of the configuration: what `kcore rotate certs` asks of all nodes. */
+/** The group `rotation` of the configuration: the request of `kcore rotate certs` to all nodes. */
 export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
 
 export const ConfigView = z.object({ groups: z.array(RegisterView) });
@@ -430,7 +427,7 @@ export const CertificateProof = SubCaProof.extend({ certificate: Pem });
 export const SubCaCertificate = z.object({ certificate: Pem });
 export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
 
-/** One line of a watch: first `reset` with what stands, then a line per change; `value` is null for a deletion. */
+/** One line of a watch: first `reset` with the present state, then a line per change; `value` is null for a deletion. */
 export const WatchLine = z.union([
   z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
   /** A node's liveness or a peer's state changed; look again. */
@@ -443,13 +440,13 @@ export const WatchLine = z.union([
 export type WatchLine = z.infer<typeof WatchLine>;
 export const WatchRequest = z.object({
   prefixes: z.array(z.string().max(256)).max(16).default([]),
-  /** What stands when the watch begins is not told: for those who read it by other means. */
+  /** Leaves out the state at the beginning, for clients that read it by other means. */
   changesOnly: z.boolean().default(false),
 });
 export type WatchRequest = z.infer<typeof WatchRequest>;
 
 /** How a refusal is told. */
-/** Lines of an audit trail as they were written, for whoever follows the chain himself. */
+/** Lines of an audit trail as they were written, for a client that follows the chain itself. */
 export const AuditPage = z.object({
   lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
   /** Number to go on with; absent when these were the last. */

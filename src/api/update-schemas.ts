@@ -7,7 +7,7 @@ const Text = z.string();
 /** ISO 8601 in UTC. */
 const Time = z.string();
 
-/** What an agent says while a rollout concerns its node: its last word, and the order that it knows. */
+/** An agent's message while a rollout concerns its node: its last report, and the order that it knows. */
 export const UpdateExchange = z.object({
   nodeId: z.string(),
   report: z.object(Report.shape).optional(),
@@ -37,10 +37,10 @@ export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256
 
 export const UpdateDraft = z.object({ name: UpdateName, spec: UpdateSpec, bundle: Bundle.optional() });
 export type UpdateDraft = z.infer<typeof UpdateDraft>;
-/** With `again`, what stands and has ended is not unchanged: its next generation does the same once more. */
+/** With `again`, an equal update that has ended gets a new generation that does the same once more. */
 export const UpdateAsked = UpdateDraft.extend({ again: z.boolean().optional() });
 
-/** What an update would mean for one node. */
+/** The effect of an update on one node. */
 export const PlannedNode = z.object({
   id: Text,
   hostname: Text,
@@ -59,23 +59,23 @@ export const PlannedNode = z.object({
   room: z.object({ needed: z.number(), free: z.number().optional() }).optional(),
   /** For controllers: whether replication is healthy. */
   replication: Text.optional(),
-  /** Its place: the how-manieth group, from 1. */
+  /** The node's group, from 1. */
   wave: z.int().optional(),
   /** Why it cannot be updated. */
   blockers: z.array(Text),
-  /** What to know before. */
+  /** Remarks to read before the update. */
   warnings: z.array(Text),
 });
 export type PlannedNode = z.infer<typeof PlannedNode>;
 
 export const UpdatePlan = z.object({
   name: Text,
-  /** What apply would make of it. */
+  /** The effect that apply would have. */
   result: z.enum(["created", "updated", "unchanged"]),
   generation: z.int(),
   /** The owner that the bastion signs the update for; of a new one, the controller that answers. */
   owner: z.object({ id: Text, epoch: z.int() }),
-  /** What an approval is bound to, besides the generation. */
+  /** An approval is bound to this hash, besides the generation. */
   hash: Text,
   viable: z.boolean(),
   target: Text,
@@ -83,7 +83,7 @@ export const UpdatePlan = z.object({
   /** Of the update as it stands. */
   attendance: Attendance.optional(),
   approval: z.enum(["manual", "automatic"]),
-  /** Whether a node reboots; absent while nobody knows: a NixOS system that is not built yet. */
+  /** Whether a node reboots; absent while that is unknown: a NixOS system that is not built yet. */
   likelyRequiresReboot: z.boolean().optional(),
   waves: z.array(z.array(Text)),
   nodes: z.array(PlannedNode),
@@ -113,7 +113,7 @@ export const NodeUpdateView = z.object({
   currentGeneration: z.int().optional(),
   targetGeneration: z.int().optional(),
   requiresReboot: z.boolean().optional(),
-  /** Why, or what stays as it was booted, in words of the node. */
+  /** The node's reasons for a reboot, or the parts that stay as they were booted. */
   rebootReasons: z.array(Text).optional(),
   failure: Failure.optional(),
   /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
@@ -138,9 +138,9 @@ export const UpdateSummary = z.object({
   owner: z.object({ id: Text, epoch: z.int(), endpoint: Text.optional(), heard: z.boolean() }),
   waits: Text.optional(),
   reason: Text.optional(),
-  /** Whose process carries out its hooks. */
+  /** The process that carries out the update's hooks. */
   attendance: Attendance.optional(),
-  /** Who asked for the rollback that has ended; absent of one that came by itself. */
+  /** The operator who asked for the ended rollback; absent of an automatic one. */
   rolledBackBy: Text.optional(),
   createdAt: Time,
   updatedAt: Time,
@@ -154,7 +154,7 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
-  /** What the bastion said itself: who carries out a part of it goes by this, not by a controller's word. */
+  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not a controller's word. */
   signed: SignedStatement,
   /** The controller that answers, and the epoch in which it would own the update after a takeover. */
   takeover: z.object({ id: Text, epoch: z.int() }),
@@ -177,9 +177,9 @@ export const UpdateHookAnswer = z.object({
   node: Text,
   generation: z.int().min(1),
   seq: z.int().min(1),
-  /** Whose order it answers. */
+  /** The owner and epoch of the order that this answers. */
   owner: z.object({ id: Text, epoch: z.int().min(1) }).optional(),
-  /** Of the hooks of a row one is asked after the other: which one this is the answer to. */
+  /** The hook that this answers; the hooks of a node are asked one after the other. */
   hook: Text,
   ok: z.boolean(),
   message: z.string().max(2_000).optional(),

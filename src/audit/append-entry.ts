@@ -18,8 +18,8 @@ import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
  * Adds one entry to a trail that several processes write to, and gives it as the new head; it is on the disk then. Each entry is a file of
- * its own, made whole aside and then given its name by link(2), which only one of them can: who comes too late links to what the other
- * wrote. So there is no lock to be held, to be squatted or to be left behind.
+ * its own, made whole aside and then given its name by link(2), which only one process can. A process that comes too late links to the
+ * other's entry. So there is no lock to be held, to be squatted or to be left behind.
  * @throws NodeJS.ErrnoException when it cannot be written; then nothing has changed
  */
 export function appendEntry(folder: string, at: number, fields: Fields): Head {
@@ -44,7 +44,7 @@ function headOf(folder: string): Head {
   const last = segmentsAmong(folder, readdirSync(folder)).at(-1);
   if (!last) return beginning;
   const lines = readFileSync(last.path, "utf8").split("\n");
-  // Whatever was done to it: what follows names it as it is, and stands behind it.
+  // A damaged entry, too: the next one names it as it is, and stands behind it.
   const count = Math.max(1, lines.length - 1);
   return { n: last.first + count - 1, hash: hashOf(lines[count - 1] ?? "") };
 }

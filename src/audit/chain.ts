@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 
-/** What an entry tells beside its number, time and link: plain JSON, names and outcomes, never a secret (S-7). */
+/** The fields of an entry beside its number, time and link: plain JSON, names and outcomes, never a secret (S-7). */
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** An entry of a trail as it was written; `n` counts from 1, `at` is milliseconds since the epoch. */
 export type Entry = Fields & { readonly n: number; readonly at: number; readonly prev: string };
 
-/** The last entry of a trail: who has noted it can tell later whether anything up to it was changed. */
+/** The last entry of a trail: a reader who has noted it can tell later whether anything up to it was changed. */
 export interface Head {
   readonly n: number;
   /** SHA-256 of the entry's line without its line feed, hexadecimal. */
@@ -17,8 +17,8 @@ export interface Head {
 export const beginning: Head = { n: 0, hash: "0".repeat(64) };
 
 /**
- * The next entry as a line (with its line feed) that names the SHA-256 of the line before it: none can be changed, removed or put
- * in between without all that follow being written anew (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991).
+ * The next entry as a line, with its line feed. It names the SHA-256 of the line before it. A line that is changed, removed or added
+ * breaks the chain behind it (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991).
  */
 export function linkEntry(head: Head, at: number, fields: Fields): { readonly line: string; readonly head: Head } {
   return linkText(head, at, JSON.stringify(fields));
@@ -87,7 +87,7 @@ export interface Verdict {
 
 /**
  * Follows a trail from its first kept line to its last. Changed, missing, added and moved lines are reported where they are met; the
- * check goes on from there, so that one of them does not make all others suspect.
+ * check goes on behind each, so that a single one does not make all others suspect.
  */
 export class Verifier {
   readonly #noted: ReadonlyMap<number, string>;
@@ -102,7 +102,7 @@ export class Verifier {
   #last: PlacedLine = { file: "", line: 0, text: "" };
 
   /**
-   * `noted`: heads that somebody has kept elsewhere. `mustKeep`: bytes of entries that the trail keeps at least when it drops its oldest;
+   * `noted`: heads that were kept elsewhere. `mustKeep`: bytes of entries that the trail keeps at least when it drops its oldest;
    * by default it drops none.
    */
   constructor(noted: readonly Head[] = [], mustKeep = Infinity) {

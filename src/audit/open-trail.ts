@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beginning, droppedType, hashOf, linkText, parseEntry, type Fields, type Head } from "./chain.ts";
 import { segmentName, segmentsAmong, type Segment } from "./trail-files.ts";
 
-/** A trail that one process writes to. */
+/** A trail with a single writing process. */
 export interface Trail {
   /** Adds an entry, in the order of the calls; written with those that come in one go, on the disk a second later. */
   readonly record: (fields: Fields) => void;
@@ -31,7 +31,7 @@ const segments = 128;
 /** Bytes of entries that a trail keeps at least when it drops its oldest: all files but the one that is begun then are full. */
 export const keptBytes = (segments - 1) * segmentBytes;
 
-/** Bytes that wait for a disk that cannot be written to; what comes then is counted, and the count is an entry. */
+/** Bytes that wait for a disk that cannot be written to; further entries are counted, and the count is an entry. */
 const maxWaiting = 1 << 20;
 
 /** No trail of a controller is longer, in bytes. A longer one is not read to its end. */
@@ -55,7 +55,7 @@ export async function openTrail(options: TrailOptions): Promise<Trail> {
   const lines = bytes.toString("utf8", 0, size).split("\n");
   lines.pop();
   const text = lines.at(-1);
-  // A damaged line is for the verifier to tell; what follows names it as it is.
+  // The verifier tells of a damaged line; the next entry names it as it is.
   const n = text === undefined ? last.first - 1 : (parseEntry(text)?.n ?? last.first + lines.length - 1);
   const before = text === undefined ? await lastHashBefore(folder, last.first) : hashOf(text);
   return new SegmentedTrail(options, { n, hash: before }, { file, size });
@@ -120,13 +120,13 @@ class SegmentedTrail implements Trail {
   }
 
   async #writeSoon(): Promise<void> {
-    // What comes in this turn of the loop shares a write.
+    // Entries of this turn of the loop share a write.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0 && (await this.#write()));
     this.#writing = undefined;
   }
 
-  /** Writes what waits, as a whole or not at all. */
+  /** Writes the waiting entries, as a whole or not at all. */
   async #write(): Promise<boolean> {
     const taken = this.#waiting.slice();
     const unrecorded = this.#unrecorded;

@@ -57,7 +57,7 @@ async function readText(file: string): Promise<string> {
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     return await handle.readFile("utf8");
   } catch (error) {
-    // The oldest may go while it is read; whoever follows the chain sees a file that somebody else took away.
+    // The oldest file may go while it is read; a reader of the chain sees that a file is missing.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
     throw error;
   } finally {

@@ -7,7 +7,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { syncFolder } from "./folder.ts";
 
 export interface FileOptions {
-  /** The file's mode whatever the umask; 0600 unless told otherwise. */
+  /** The file's mode, without regard to the umask; 0600 by default. */
   readonly mode?: number;
 }
 
@@ -79,8 +79,8 @@ function naming(path: string, aside: string, error: unknown): unknown {
 }
 
 /**
- * Refuses a file or folder that a user other than its owner or root could have written, and with `secret` one that another user
- * could have read (S-20). A path that does not exist is accepted.
+ * Refuses a file or folder that a user other than its owner or root could have written. With `secret` it refuses one that another user
+ * could have read, too (S-20). A path that does not exist is accepted.
  * @throws KcoreError FILE_UNTRUSTED
  */
 export async function refuseUntrusted(

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 
 /**
  * Makes a folder and those above it. Node's `recursive` never ends where the system denies a new folder in one that exists, as
- * /proc does, and says ENOENT for a read-only file system.
+ * /proc does. For a read-only file system it says ENOENT.
  * @throws NodeJS.ErrnoException
  */
 export function makeFolderSync(path: string, mode = 0o700): void {
@@ -49,7 +49,7 @@ export async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder that only its owner may enter (0700 whatever the umask), or tightens the one that is there.
+ * Makes a folder that only its owner may enter (0700 under every umask), or tightens the one that is there.
  * @throws KcoreError FILE_UNTRUSTED when the path is a link, no folder, or another user's.
  */
 export async function ensurePrivateFolder(path: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { run, type RunOptions } from "./process.ts";
 
-/** What names another repository than the folder's, as within git's hooks (git rev-parse --local-env-vars). */
+/** Variables that name another repository than the folder's, as within git's hooks (git rev-parse --local-env-vars). */
 const elsewhere =
   /^GIT_(DIR|COMMON_DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX|GRAFT_FILE|SHALLOW_FILE|IMPLICIT_WORK_TREE)$/;
 
@@ -8,7 +8,7 @@ const elsewhere =
 export class GitFailed extends Error {}
 
 /**
- * Runs git in a folder, whose repository is meant whatever the environment says; gives its output. Git asks for nothing: no
+ * Runs git in a folder and its repository, without regard to variables that name another one; gives its output. Git asks for nothing: no
  * passwords, no editor. @throws GitFailed; the signal's reason
  */
 export async function git(folder: string, words: readonly string[], options: RunOptions = {}): Promise<string> {

@@ -3,13 +3,13 @@ import { lstat, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 const busy = 5; // SQLITE_BUSY
-/** What the garbage collector takes is closed, and its lock with it. */
+/** Keeps the locks: the garbage collector would close an unused one, and end its lock. */
 const held = new Set<object>();
 
 /**
- * Makes sure that only one process uses a folder, until the returned function is called or the process dies in any
- * way: a lock of the kernel's on a file in it (fcntl(2)), so whoever may not enter the folder cannot take it. Node locks no files itself;
- * its SQLite does so for a database, which stays empty here. undefined: another process has it.
+ * Makes sure that only one process uses a folder, until the returned function is called or the process dies. The lock is the
+ * kernel's, on a file in the folder (fcntl(2)), so a user who may not enter the folder cannot take it. Node locks no files itself;
+ * its SQLite does so for a database, which stays empty here. undefined: another process has the lock.
  */
 export async function lockFolder(folder: string): Promise<(() => void) | undefined> {
   const file = join(folder, ".lock");
@@ -31,7 +31,7 @@ export async function lockFolder(folder: string): Promise<(() => void) | undefin
   };
 }
 
-/** 0600 whatever the umask, and the folder's owner's: root must not make a lock that the folder's user cannot open. */
+/** 0600 under every umask, and the folder's owner's: root must not make a lock that the folder's user cannot open. */
 async function makeLockFile(file: string, folder: string): Promise<void> {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
   // Closed before it is locked: a process loses its locks on a file when it closes any handle of it.

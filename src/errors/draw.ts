@@ -1,6 +1,6 @@
 import type { Problem, SourcePosition } from "./problem.ts";
 
-/** What drawing needs from outside; all optional. */
+/** The surroundings of a drawing; all optional. */
 export interface DrawOptions {
   /** Terminal colours; off unless told otherwise. */
   readonly color?: boolean;
@@ -9,8 +9,8 @@ export interface DrawOptions {
 }
 
 /**
- * Draws one problem for a screen: place and message, the source line with a caret below what is
- * wrong, detail lines, the hint. Ends without a line break. Control characters in any part are shown, never obeyed.
+ * Draws one problem for a screen: place and message, the source line with a caret below the
+ * fault, detail lines, the hint. Ends without a line break. Control characters in any part are shown, never obeyed.
  */
 export function drawProblem(problem: Problem, { color = false, sourceLine }: DrawOptions = {}): string {
   const paint = (code: string, text: string) => (color ? `\u001b[${code}m${text}\u001b[0m` : text);
@@ -47,7 +47,7 @@ const longestLine = 160;
 function drawSource({ line, column, length = 1 }: SourcePosition, text: string): string[] {
   const gutter = String(line).padStart(5);
   const whole = visible(text.replaceAll("\t", " "));
-  // Of a very long line what stands around the place: an error fits on one screen.
+  // Of a very long line only the surroundings of the place: an error fits on one screen.
   const start = column > longestLine - 20 ? column - 20 : 0;
   const shown = whole.slice(start, start + longestLine);
   const at = Math.max(0, column - 1 - start);
@@ -65,7 +65,7 @@ export function visible(text: string): string {
   });
 }
 
-/** What JSON writes as it is and a terminal may obey, or be confused by: C1 controls, separators and marks of direction. */
+/** Characters that JSON writes as they are and a terminal may obey, or be confused by: C1 controls, separators and marks of direction. */
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const unescaped = /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
 

@@ -6,11 +6,11 @@ export interface SourcePosition {
   readonly file: string;
   readonly line: number;
   readonly column: number;
-  /** Length in characters of what is wrong, for underlining; 1 when absent. */
+  /** Length of the fault in characters, for underlining; 1 when absent. */
   readonly length?: number;
 }
 
-/** One thing that is wrong, told so that the user can act on it. Plain JSON; what is undefined is as good as absent. */
+/** One fault, told so that the user can act on it. Plain JSON; an undefined field is as good as absent. */
 export interface Problem {
   readonly code: ErrorCode;
   /** One sentence without a final stop that names the thing. */
@@ -39,7 +39,7 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 /** An expected failure: one or more problems a user can act on. Anything else thrown is a bug. */
 export class KcoreError extends Error {
   readonly problems: readonly Problem[];
-  /** The process's exit code when nobody catches this; 2 (“the input is wrong”) unless told otherwise. */
+  /** The process's exit code when no code catches this; 2 (“the input is wrong”) by default. */
   readonly exitCode: ExitCode;
 
   constructor(

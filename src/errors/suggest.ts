@@ -1,9 +1,9 @@
-/** The candidate nearest to `word` by edit distance, if it is near enough to be what was meant. */
+/** The candidate nearest to `word` by edit distance, if it is near enough to be a slip of the pen. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;
   for (const candidate of candidates) {
-    // It is no nearer than their lengths are.
+    // The distance is at least the difference of the lengths.
     if (Math.abs(candidate.length - word.length) >= bestDistance) continue;
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];

@@ -21,7 +21,7 @@ const ANSWER_LIMIT = 120_000;
 
 const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
 
-/** Asks one cluster's API server. Nothing is tried twice here: who waits asks again. */
+/** Asks one cluster's API server. Nothing is tried twice here: callers ask again. */
 export class KubeApi {
   readonly cluster: Cluster;
   readonly #signal: AbortSignal;
@@ -36,7 +36,7 @@ export class KubeApi {
     return this.#send<Answer>(pathOf(target), call, { target });
   }
 
-  /** A path that is no resource's, such as what the server can do. */
+  /** A path that belongs to no resource, such as the server's version. */
   async read<Answer>(path: string, shape: z.ZodType): Promise<Answer> {
     return this.#send<Answer>(path, { verb: "get", shape });
   }
@@ -130,7 +130,7 @@ interface Page<Item> {
   readonly metadata?: { readonly continue?: string };
 }
 
-/** The answer itself: what the shape does not name is kept. */
+/** The answer itself, with the fields that the shape does not name. */
 function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
   const problem = shape?.safeParse(answer).error?.issues[0];
   if (problem === undefined) return answer;
@@ -148,7 +148,7 @@ async function textOf(reply: IncomingMessage, server: string): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** What a server tells of a refusal; what stands before it may answer in its own words. */
+/** A server's reason for a refusal; a proxy before it may answer in words of its own. */
 function statusOf(code: number, text: string): Status {
   try {
     const found = Status.safeParse(JSON.parse(text));

@@ -6,16 +6,16 @@ import { missingOf, type Awaited } from "./conditions.ts";
 import { differences } from "./difference.ts";
 import { isSecret, type Wanted } from "./manifests.ts";
 import { ObjectShape, titleOf, type KubeObject } from "./objects.ts";
-import { until, type Patience } from "./patience.ts";
+import { pollUntil, type Limits } from "./poll-until.ts";
 
 /** How objects go that depend on the one that is deleted. */
 export type Propagation = "Background" | "Foreground" | "Orphan";
 
-/** What an apply would do with one object. */
+/** The effect of an apply on one object. */
 export type Comparison =
   { readonly fate: "unchanged" | "new" } | { readonly fate: "differs"; readonly lines: readonly string[] };
 
-/** Times that an object is compared anew which somebody else wrote meanwhile. */
+/** Times that an object is compared anew because another client wrote it meanwhile. */
 const TRIES = 5;
 
 interface Way {
@@ -24,7 +24,7 @@ interface Way {
   readonly force: boolean;
 }
 
-/** Writes an object by server-side apply. @throws Refusal; KUBERNETES_CONFLICT where others own what differs */
+/** Writes an object by server-side apply. @throws Refusal; KUBERNETES_CONFLICT where others own fields that differ */
 export function applyObject(
   api: KubeApi,
   target: Target,
@@ -46,7 +46,7 @@ export function applyObject(
   });
 }
 
-/** Asks the server what an apply would change. */
+/** Asks the server for the effect of an apply. */
 export async function compareObject(
   api: KubeApi,
   target: Target,
@@ -56,7 +56,7 @@ export async function compareObject(
   let live: KubeObject | undefined;
   let next: KubeObject;
   let tries = 0;
-  // Both must be of one version: what somebody wrote in between would be taken for a change.
+  // Both objects must be of one version: a write of another client in between would be taken for a change.
   do {
     live = await api.find<KubeObject>(target, ObjectShape);
     next = await applyObject(api, target, object, { dryRun: true, force });
@@ -103,9 +103,9 @@ export async function deleteObject(
 }
 
 /** Waits until an object is gone, or another one has its name. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitGone(api: KubeApi, target: Target, title: string, patience: Patience): Promise<void> {
+export async function awaitGone(api: KubeApi, target: Target, title: string, limits: Limits): Promise<void> {
   let uid: string | undefined;
-  await until(
+  await pollUntil(
     async () => {
       const live = await api.find<KubeObject>(target, ObjectShape);
       if (live === undefined || (uid !== undefined && live.metadata.uid !== uid)) return { found: true };
@@ -114,23 +114,22 @@ export async function awaitGone(api: KubeApi, target: Target, title: string, pat
       const held = finalizers.length > 0 ? clip(`, held by its finalizers ${finalizers.join(", ")}`) : "";
       return { waitingFor: `${title} is still there${held}` };
     },
-    (waitingFor) => notReady(`after ${patience.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
-    patience,
+    (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "wait longer: wait: { timeout: … }"),
+    limits,
   );
 }
 
-/** Waits until what is awaited of an object holds. @throws KcoreError KUBERNETES_NOT_READY */
-export async function awaitObject(api: KubeApi, target: Target, awaited: Awaited, patience: Patience): Promise<void> {
-  await until(
+/** Waits until the object meets the condition. @throws KcoreError KUBERNETES_NOT_READY */
+export async function awaitObject(api: KubeApi, target: Target, awaited: Awaited, limits: Limits): Promise<void> {
+  await pollUntil(
     async () => {
       const live = await api.find<KubeObject>(target, ObjectShape);
       if (live === undefined) return { waitingFor: `${target.resource} ${target.name ?? ""} is not there any more` };
       const missing = missingOf(live, awaited);
       return missing === undefined ? { found: true } : { waitingFor: `${titleOf(live)}: ${missing}` };
     },
-    (waitingFor) =>
-      notReady(`after ${patience.seconds} s ${waitingFor}`, "look at it: kubectl describe; or wait longer"),
-    patience,
+    (waitingFor) => notReady(`after ${limits.seconds} s ${waitingFor}`, "look at it: kubectl describe; or wait longer"),
+    limits,
   );
 }
 

@@ -1,9 +1,9 @@
-/** Characters of what a server says that are shown and recorded. */
+/** Characters of a server's text that are shown and recorded. */
 const LENGTH = 1000;
 /** Lines of a list of pods or fields. */
 const LINES = 50;
 
-/** The beginning of what a server says: one in wrong hands would fill the record. */
+/** The beginning of a server's text: a server in wrong hands would fill the record. */
 export function clip(text: string, length = LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }

@@ -2,7 +2,7 @@ import { clip } from "./clip.ts";
 import { shown } from "./difference.ts";
 import type { Condition, KubeObject } from "./objects.ts";
 
-/** What is waited for: a condition, or a field that has a value. */
+/** A condition to wait for, or a field that gets a value. */
 export type Awaited =
   | { readonly condition: string; readonly status: string }
   | { readonly field: string; readonly value?: string | number | boolean | undefined };
@@ -14,13 +14,13 @@ interface Status {
 
 /** Why an object is not there yet, in words; undefined: it is. */
 export function missingOf(object: KubeObject, awaited: Awaited): string | undefined {
-  // Objects of kinds that others define have what they like in their status.
+  // The status of custom kinds has any shape.
   const { conditions: given, observedGeneration } = (object["status"] ?? {}) as Status;
   const conditions = Array.isArray(given) ? (given as readonly Partial<Condition>[]) : [];
   const { generation = 0 } = object.metadata;
   if ("field" in awaited) return missingField(object, awaited);
   const found = conditions.find((each: Partial<Condition> | null) => each?.type === awaited.condition);
-  // What a controller said of an older generation is not about this one.
+  // A condition of an older generation says nothing of this one.
   const seen = found?.observedGeneration ?? observedGeneration;
   if (seen !== undefined && seen < generation) return "its controller has not seen the change yet";
   if (found === undefined) return `it has no condition ${awaited.condition} yet`;

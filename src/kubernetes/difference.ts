@@ -8,10 +8,10 @@ import type { KubeObject } from "./objects.ts";
 const LINES = 20;
 const WIDTH = 80;
 
-/** kubectl's memory of what was applied holds the whole object, a Secret's values too. */
+/** kubectl's memory of the last apply holds the whole object, a Secret's values too. */
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** What an apply would change; empty: nothing. `hidden`: paths whose values are not shown. */
+/** The differences that an apply would change; empty: none. `hidden`: paths whose values are not shown. */
 export function differences(
   live: KubeObject,
   next: KubeObject,
@@ -29,7 +29,7 @@ export function differences(
   return found.length > LINES ? [...found.slice(0, LINES), `and ${found.length - LINES} more fields`] : found;
 }
 
-/** Without what the server counts by itself. */
+/** The object without the fields that the server counts by itself. */
 function substance({ metadata, ...rest }: KubeObject): unknown {
   const { managedFields: _owners, resourceVersion: _version, generation: _generation, ...kept } = metadata;
   return { ...rest, metadata: kept };

@@ -3,7 +3,7 @@ import type { KubeApi } from "./api.ts";
 import { clip, clipLines } from "./clip.ts";
 import { choosePods, podName, type DrainLeave, type PodChoice } from "./drained-pods.ts";
 import { PodShape, ResourcesShape, type Pod, type Resource } from "./objects.ts";
-import { until, type Look, type Patience } from "./patience.ts";
+import { pollUntil, type Look, type Limits } from "./poll-until.ts";
 import { Refusal } from "./refusals.ts";
 
 /** Seconds until an eviction that was refused is tried again: the first, and the longest, time. */
@@ -48,16 +48,16 @@ export class Drain {
     return choice;
   }
 
-  /** Evicts until no pod is left that has to go. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with what is left and why */
-  async finish(patience: Patience): Promise<void> {
-    await until(
+  /** Evicts until no pod is left that has to go. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with the rest and the reason */
+  async finish(limits: Limits): Promise<void> {
+    await pollUntil(
       () => this.#round(),
-      () => this.#tooLong(patience.seconds),
-      patience,
+      () => this.#tooLate(limits.seconds),
+      limits,
     );
   }
 
-  /** Asks whether the pod may be evicted, without doing it; what holds it up now, if anything does. */
+  /** Asks whether the pod may be evicted, without doing it; gives the obstacle, if there is one. */
   async try(pod: Pod): Promise<string | undefined> {
     return this.#evict(pod, { dryRun: ["All"] });
   }
@@ -78,7 +78,7 @@ export class Drain {
     return { waitingFor: this.#waitingFor() };
   }
 
-  /** What holds it up; undefined: it goes. */
+  /** The obstacle; undefined: the pod goes. */
   async #evict(pod: Pod, deleteOptions: Readonly<Record<string, unknown>> = {}): Promise<string | undefined> {
     const { gracePeriod } = this.#options;
     const { name, namespace = "default", uid } = pod.metadata;
@@ -92,7 +92,7 @@ export class Drain {
             kind: "Eviction",
             metadata: { name, namespace },
             deleteOptions: {
-              // Its namesake that was started anew meanwhile is another pod.
+              // A pod of the same name that started meanwhile is another pod.
               preconditions: { uid },
               ...(gracePeriod !== undefined && { gracePeriodSeconds: gracePeriod }),
               ...deleteOptions,
@@ -142,7 +142,7 @@ export class Drain {
     return this.#held.get(uid)?.why ?? "was evicted and has not ended";
   }
 
-  #tooLong(seconds: number): KcoreError {
+  #tooLate(seconds: number): KcoreError {
     const count = this.#remaining.length;
     return new KcoreError(
       {

@@ -1,22 +1,22 @@
 import { clip } from "./clip.ts";
 import type { Pod } from "./objects.ts";
 
-/** kubectl's words for what may be lost. */
+/** kubectl's names for the losses that an operator accepts. */
 export interface DrainLeave {
   readonly deleteEmptyDirData: boolean;
   readonly force: boolean;
 }
 
-/** What a drain does with the pods of a node. */
+/** The effect of a drain on the pods of a node. */
 export interface PodChoice {
   readonly evicted: readonly Pod[];
   /** Pods that stay, each with the reason. */
   readonly left: readonly { readonly pod: Pod; readonly why: string }[];
-  /** Pods for which nobody gave leave: nothing is evicted as long as there is one. */
+  /** Pods that need the operator's leave: nothing is evicted as long as there is one. */
   readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof DrainLeave }[];
 }
 
-/** A mirror of a static pod, which the kubelet reads from a file and starts again whatever is deleted here. */
+/** A mirror of a static pod, which the kubelet reads from a file and starts again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
 /** Chooses as kubectl drain does with --ignore-daemonsets. */
@@ -31,7 +31,7 @@ export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: 
     else {
       const isOver = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
       const emptyDirs = pod.spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined) ?? [];
-      // What is going already needs no leave.
+      // A pod that is going already needs no leave.
       const isFree = isOver || pod.metadata.deletionTimestamp !== undefined;
       if (!isFree && !force && owner === undefined)
         refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });

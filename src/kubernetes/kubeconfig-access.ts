@@ -7,7 +7,7 @@ import { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 export interface Access {
   /** Without a slash at its end. */
   readonly server: string;
-  /** What a request needs to be let in: certificates, headers, a proxy's agent; fetched anew where a token has run out. */
+  /** Certificates, headers and a proxy's agent of a request; fetched anew where a token has expired. */
   readonly requestOptions: () => Promise<RequestOptions>;
 }
 

@@ -22,7 +22,7 @@ export interface KubeconfigPlace {
   readonly context?: string | undefined;
   /** Where relative paths begin. */
   readonly project: string;
-  /** What `~` stands for. */
+  /** The folder of `~`. */
   readonly home: string;
   /** Looks at the opened file: it may name programs that are run (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
@@ -177,7 +177,7 @@ function maskSecrets({ users }: Kubeconfig): void {
     for (const value of [user?.token, user?.password, user?.["client-key-data"]]) if (value) secret(value);
 }
 
-/** What is sent, too: a program or a file gave it, and a server may say it again in its answer. */
+/** Masks the credentials as they are sent, too: a program or a file gave them, and a server may repeat them in its answer. */
 function maskCredentials(options: RequestOptions): RequestOptions {
   const { Authorization = "" } = (options.headers ?? {}) as Partial<Record<string, string>>;
   const { auth, key } = options;

@@ -8,7 +8,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { KubeObject } from "./objects.ts";
 import { PathPart } from "./target.ts";
 
-/** What every manifest has; the rest is the API's business. */
+/** The fields of every manifest; the API checks the rest. */
 export const Manifest = z
   .looseObject({
     apiVersion: z
@@ -37,7 +37,7 @@ export const Manifest = z
   })
   .describe("An object as the API takes it.");
 
-/** An object as somebody wants it, and which of its values are secret. */
+/** An object as the operator wants it, and which of its values are secret. */
 export interface Wanted {
   readonly object: KubeObject;
   /** Paths whose values were given as secrets, as JSON texts. */
@@ -46,7 +46,7 @@ export interface Wanted {
 
 const List = z.looseObject({ kind: z.literal("List"), items: z.array(z.unknown()) });
 
-/** The objects of a text with one or more YAML documents; a `kind: List` is what it holds. @throws KcoreError with every problem, at its place */
+/** The objects of a text with one or more YAML documents; a `kind: List` gives its items. @throws KcoreError with every problem, at its place */
 export function readManifests(name: string, text: string | Uint8Array, { conceal = false } = {}): readonly Wanted[] {
   const problems: Problem[] = [];
   const wanted = attempt(problems, () => parseDocuments(name, text))?.flatMap((node) =>
@@ -74,7 +74,7 @@ function itemsOf(node: SourceNode): readonly SourceNode[] {
   return items?.kind === "list" ? items.items : [node];
 }
 
-/** What is sealed in a file of manifests would be written into the cluster as it is. */
+/** Refuses sealed values in a file of manifests: they would be written into the cluster as they are. */
 function sealedIn(node: SourceNode): readonly Problem[] {
   if (node.kind === "list") return node.items.flatMap(sealedIn);
   if (node.kind === "map") return [...node.entries.values()].flatMap(({ value }) => sealedIn(value));
@@ -106,7 +106,7 @@ export function isSecret({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "
 }
 
 /**
- * The server writes `stringData` into `data` and forgets it, so that its owner would be nobody's: it goes there before.
+ * Moves `stringData` into `data`, as the server would: it forgets `stringData`, so that no manager would own the field.
  * From here on the record masks the values.
  */
 function withData({ stringData, ...object }: KubeObject): KubeObject {

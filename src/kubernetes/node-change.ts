@@ -2,7 +2,7 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import { shown } from "./difference.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 
-/** What is wanted of a node; null takes away, what is not named is left alone. */
+/** The wanted labels, taints and so on of a node; null removes, an unnamed one is left alone. */
 export interface WantedNode {
   readonly labels?: Readonly<Record<string, string | null>> | undefined;
   readonly annotations?: Readonly<Record<string, string | null>> | undefined;
@@ -18,7 +18,7 @@ export interface NodeChange {
   readonly lines: readonly string[];
 }
 
-/** What has to change on a node; undefined: nothing. */
+/** The change that a node needs; undefined: none. */
 export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | undefined {
   const lines: string[] = [];
   const metadata = {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What every object of the API has; the rest is as its kind has it. */
+/** The fields of every object of the API; the rest depends on its kind. */
 export interface KubeObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -71,7 +71,7 @@ const Text = z.string().optional();
 /** Of names, keys and short values the API takes 253 characters at most, and a slash between two of them. */
 const Name = z.string().max(512);
 
-/** What is read of an object: a server in wrong hands may say anything. */
+/** The checked fields of an object: a server in wrong hands may send anything. */
 export const ObjectShape = z.looseObject({
   metadata: z.looseObject({
     name: Name,

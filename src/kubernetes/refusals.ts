@@ -3,7 +3,7 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { clip, clipLines } from "./clip.ts";
 import { namedIn, type Call, type Target } from "./target.ts";
 
-/** What an API server says of a request that it does not carry out (meta/v1 Status). */
+/** An API server's answer to a request that it does not carry out (meta/v1 Status). */
 export const Status = z.looseObject({
   code: z.number().default(0),
   message: z.string().default(""),
@@ -53,7 +53,7 @@ export class Unreachable extends KcoreError {}
 /** Characters that a field manager's name has at most. */
 const NAME = 128;
 
-/** Codes of Node's TLS that say: what answers is not whom the kubeconfig means. */
+/** Codes of Node's TLS for a server that is not the one of the kubeconfig. */
 const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_CA|HOSTNAME_MISMATCH|EPROTO)/;
 
 export function unreachable(server: string, error: unknown): KcoreError {
@@ -117,7 +117,7 @@ function problemOf(said: Status, { server, verb, target }: Asked): Problem {
   }
 }
 
-/** Who owns which of the fields that were to be written. */
+/** The managers that own the fields to be written. */
 function conflict({ details }: Status, what: string): Problem {
   const owners = new Map<string, string[]>();
   for (const { reason, message, field = "" } of details?.causes ?? [])

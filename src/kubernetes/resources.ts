@@ -5,7 +5,7 @@ import { apiRoot, type Target } from "./target.ts";
 import { ResourcesShape, type KubeObject, type Resource } from "./objects.ts";
 import { Refusal } from "./refusals.ts";
 
-/** Which path of the API an object has; each group's version is asked for once. */
+/** The API path of an object; each group's version is asked for once. */
 export class Resources {
   readonly #api: KubeApi;
   readonly #known = new Map<string, Promise<readonly Resource[]>>();
@@ -19,7 +19,7 @@ export class Resources {
     const resources = await this.#of(apiVersion);
     const resource = resources.find((each) => each.kind === kind);
     if (resource === undefined) {
-      // What was asked before a definition was made is asked again.
+      // An answer from before the definition was made is asked for again.
       this.#known.delete(apiVersion);
       const kinds = resources.map((each) => each.kind);
       throw new KcoreError(

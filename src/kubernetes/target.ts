@@ -1,9 +1,9 @@
 import { z } from "zod";
 
-/** What may be one part of a path: `.` and `..` would lead to another one, such as all objects of a list. */
+/** One part of a path: `.` and `..` would lead to another path, such as all objects of a list. */
 export const PathPart = z.string().regex(/^(?!\.{1,2}$)[^/%]+$/, "must not be . or .., nor have / or % in it");
 
-/** What kcore's writes are owned by (`managedFields`). */
+/** The owner of kcore's writes (`managedFields`). */
 export const manager = "kcore";
 
 /** A resource, one of its objects, or a part of one, as a path of the API says it. */
@@ -23,7 +23,7 @@ export interface Call {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly contentType?: string;
-  /** What the answer has to look like, where it is read. */
+  /** The shape of the answer, where it is read. */
   readonly shape?: z.ZodType;
 }
 

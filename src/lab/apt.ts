@@ -33,7 +33,7 @@ async function readMirror(): Promise<string | undefined> {
 export interface Apt {
   /** The names of all packages that it can download. */
   names(): Promise<readonly string[]>;
-  /** Downloads packages, with what they need on a machine with this dpkg status, into `folder`. */
+  /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
   download(options: { packages: readonly string[]; folder: string; status?: string }): Promise<void>;
 }
 

@@ -2,9 +2,9 @@ import { readFile } from "node:fs/promises";
 import { must } from "./run-command.ts";
 
 /**
- * Makes file systems forget what was not written, as a power cut does: FS_IOC_SHUTDOWN with FSOP_GOING_FLAGS_NOLOGFLUSH
+ * Makes file systems forget unwritten data, as a power cut does: FS_IOC_SHUTDOWN with FSOP_GOING_FLAGS_NOLOGFLUSH
  * (linux/fs.h, 0x8004587d). Killing processes alone would lose nothing: the page cache stays and the kernel unmounts cleanly.
- * Perl, because Node has no ioctl; perl-base is on every Debian. Throws `LAB_COMMAND_FAILED` if one of them would not.
+ * Perl, because Node has no ioctl; perl-base is on every Debian. Throws `LAB_COMMAND_FAILED` if one of them refuses.
  */
 export async function cutPower(mountPoints: readonly string[]): Promise<void> {
   const cut = `my($v,$f)=pack("L",2);open($f,"<",$_)&&ioctl($f,0x8004587d,$v) or do{$bad=1;warn "$_: $!\\n"}`;

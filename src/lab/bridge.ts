@@ -68,7 +68,7 @@ export async function removeCable(cable: string): Promise<void> {
   if (existsSync(join(interfaces, cable))) await run("ip", ["link", "delete", cable]);
 }
 
-/** Whose bridge it is, for people to read; a killed command may have left the bridge without it. */
+/** The bridge's owner, for people to read; a killed command may have left the bridge without it. */
 function aliasOf({ folder }: Place): string {
   return `kcore-lab ${folder}`;
 }

@@ -18,7 +18,7 @@ function hierarchies(): string[] {
     .filter((path) => existsSync(join(path, "cgroup.procs")));
 }
 
-/** The processes that the kernel counts to a cgroup and those below it: the only truth about what runs. */
+/** The processes that the kernel counts to a cgroup and those below it. */
 export async function processesOf(group: string): Promise<number[]> {
   const first = hierarchies().find((hierarchy) => existsSync(join(hierarchy, group)));
   if (first === undefined) return [];
@@ -31,7 +31,7 @@ export async function processesOf(group: string): Promise<number[]> {
 }
 
 /**
- * Starts a program in a cgroup that outlives this process; what it writes goes to the end of `logFile`. Returns what tells whether it still
+ * Starts a program in a cgroup that outlives this process; its output goes to the end of `logFile`. Returns a function that tells whether it still
  * runs, also before it has come into the cgroup.
  */
 export async function startInGroup(

@@ -23,7 +23,7 @@ export async function startContainer(place: Place, node: NodeRecord): Promise<vo
   if (!isUp()) throw await failedStart(place, node, "console.log");
 }
 
-/** Ends a node as a power cut does: what it had not synced to its ext4 and xfs file systems is lost. */
+/** Ends a node as a power cut does: unsynced data of its ext4 and xfs file systems is lost. */
 export async function cutContainer(place: Place, node: NodeRecord): Promise<void> {
   const group = groupOf(place, node);
   const pids = await processesOf(group);

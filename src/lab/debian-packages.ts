@@ -1,7 +1,7 @@
 /** The Debian release of the nodes. */
 export const suite = "bookworm";
 
-/** What the lab needs on this machine, as command → package: only what is missing is installed. */
+/** The lab's needs on this machine, as command → package: only missing packages are installed. */
 export const hostPackages: Readonly<Record<string, string>> = {
   "systemd-nspawn": "systemd-container",
   debootstrap: "debootstrap",
@@ -14,16 +14,16 @@ export const hostPackages: Readonly<Record<string, string>> = {
   perl: "perl-base",
 };
 
-/** What virtual machines need besides. */
+/** The further needs of virtual machines. */
 export const vmHostPackages: Readonly<Record<string, string>> = {
   "qemu-system-x86_64": "qemu-system-x86",
   "qemu-img": "qemu-utils",
 };
 
-/** What a virtual machine's TPM needs. */
+/** The needs of a virtual machine's TPM. */
 export const tpmHostPackages: Readonly<Record<string, string>> = { swtpm: "swtpm" };
 
-/** What a Debian node has besides debootstrap's minimum: what every Debian server has, and little more. */
+/** A Debian node's packages besides debootstrap's minimum: those of every Debian server, and few more. */
 export const imagePackages: readonly string[] = [
   "systemd", // the real init …
   "systemd-sysv",
@@ -43,7 +43,7 @@ export const imagePackages: readonly string[] = [
   "ca-certificates",
 ];
 
-/** What a virtual machine has besides: an emulated processor takes minutes to install it. */
+/** A virtual machine's further packages: an emulated processor takes minutes to install them. */
 export const vmPackages: readonly string[] = [
   "lvm2",
   "thin-provisioning-tools",
@@ -55,7 +55,7 @@ export const vmPackages: readonly string[] = [
   "tpm2-tools", // luks.opened by a TPM, for the libraries
 ];
 
-/** What the smallest node is made of; the libraries are those that Debian's dropbear is linked to. */
+/** The packages of the smallest node; the libraries are those that Debian's dropbear is linked to. */
 export const busyboxPackages: readonly string[] = [
   "busybox-static",
   "dropbear-bin",
@@ -71,8 +71,8 @@ export const busyboxPackages: readonly string[] = [
 export const nixPackages: readonly string[] = ["nix-bin", "nix-setup-systemd"];
 
 /**
- * What the lab's own repository serves, with all that these depend on and a node does not have. Nodes have no way out to any
- * other. Each list is resolved by itself: Debian's two time daemons exclude each other.
+ * The packages of the lab's own repository, with their dependencies that a node does not have. Nodes reach no
+ * other repository. Each list is resolved by itself: Debian's two time daemons exclude each other.
  */
 export const servedPackages: readonly (readonly string[])[] = [
   nixPackages, // nix.installed from Debian's packages

@@ -1,7 +1,7 @@
-/** What nodes are made of; each folder is complete, never changed, and named after what it was made from. */
+/** The images of nodes; each folder is complete, never changed, and named after its inputs. */
 export interface Images {
   readonly debian: string;
-  /** Goes over the Debian tree: what makes the lab's disks behave. */
+  /** Goes over the Debian tree: the helpers that make the lab's disks behave. */
   readonly layer: string;
   readonly busybox: string;
   /** The layer of a Debian node with Nix, over the Debian tree; empty where no node was to have Nix. */
@@ -14,6 +14,6 @@ export interface Images {
   readonly vm: string;
   /** A virtual machine that has booted, saved with its memory. */
   readonly golden: string;
-  /** What a virtual machine with ZFS has besides; empty where none was asked for. */
+  /** The further files of a virtual machine with ZFS; empty where none was asked for. */
   readonly zfs: string;
 }

@@ -3,7 +3,7 @@ import { chmod, cp, mkdir, readFile, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { assetFolder } from "./assets.ts";
 
-/** What changes partition tables, and therefore has the lab's partition helper behind it. */
+/** Programs that change partition tables: the lab's partition helper runs behind each. */
 const tableTools = ["sgdisk", "sfdisk", "wipefs"];
 
 /** The layer's files, and the links that would be dead or harmful in the source tree. */

@@ -21,9 +21,9 @@ export async function startMachine(place: Place, node: NodeRecord): Promise<void
   await (node.kind === "vm" ? startVm(place, node) : startContainer(place, node));
 }
 
-/** Ends a node as a power cut does: what it had not synced is lost. */
+/** Ends a node as a power cut does: unsynced data is lost. */
 export async function cutMachine(place: Place, node: NodeRecord): Promise<void> {
-  // A virtual machine that is killed loses what its kernel had not written; a container's kernel goes on.
+  // A killed virtual machine loses its kernel's unwritten data; a container's kernel goes on.
   await (node.kind === "vm" ? killMachine(place, node) : cutContainer(place, node));
 }
 

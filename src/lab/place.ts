@@ -6,7 +6,7 @@ import { replaceFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 
 export interface PlaceOptions {
-  /** Folder of every lab and of what they share; default `KCORE_LAB_DIR`, else /var/lib/kcore-lab. */
+  /** Folder of all labs and of their shared files; default `KCORE_LAB_DIR`, else /var/lib/kcore-lab. */
   readonly home?: string;
   /** Default “lab”; another name is another lab, with its own bridge, network and nodes. */
   readonly name?: string;
@@ -21,9 +21,9 @@ export const usualName = "lab";
 /** Where one lab lives on this machine. Interfaces, machine names and cgroups derive from the bridge: no two labs may share one. */
 export interface Place {
   readonly name: string;
-  /** What labs share: images, packages, the ssh key. */
+  /** The shared files of labs: images, packages, the ssh key. */
   readonly home: string;
-  /** What is this lab's alone; gone after `down`. */
+  /** The files of this lab alone; gone after `down`. */
   readonly folder: string;
   readonly bridge: string;
   readonly net: string;
@@ -41,7 +41,7 @@ const netPattern =
 /** A ULA whose addresses have one form alone (RFC 5952): the longest run of zeros follows the network. */
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
-/** Finds a lab's place: what its `up` recorded, else what the options say, else what its name yields. Throws `USAGE`. */
+/** Finds a lab's place: as its `up` recorded it, else by the options, else by its name. Throws `USAGE`. */
 export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
   const root = homeOf(home);
   if (!namePattern.test(name))
@@ -93,7 +93,7 @@ function homeOf(home?: string): string {
   return resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
 }
 
-/** Held while what a lab's nodes share is made or removed. */
+/** The lock's name; it is held while the shared things of a lab's nodes are made or removed. */
 export function lockOfLab({ name }: Place): string {
   return `${name}.lab`;
 }

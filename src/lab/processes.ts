@@ -18,7 +18,7 @@ export async function isRunning(place: Place, node: NodeRecord): Promise<boolean
   return (await processesOf(groupOf(place, node))).length > 0;
 }
 
-/** Removes what an earlier start of a node that does not run may have left. */
+/** Removes remains of an earlier start of a node that does not run. */
 export async function clearWay(place: Place, node: NodeRecord): Promise<void> {
   await removeGroup(groupOf(place, node));
   await removeCable(cableOf(place, node.number));
@@ -26,7 +26,7 @@ export async function clearWay(place: Place, node: NodeRecord): Promise<void> {
   await rm(join(node.folder, "pid"), { force: true });
 }
 
-/** Kills all of a node and waits until the kernel has let go of what it held. Throws `LAB_NODE_FAILED`. */
+/** Kills all of a node and waits until the kernel has released its resources. Throws `LAB_NODE_FAILED`. */
 export async function killMachine(place: Place, node: NodeRecord): Promise<void> {
   if (!(await killAll(groupOf(place, node)))) {
     const left = (await processesOf(groupOf(place, node))).join(", ");

@@ -34,7 +34,7 @@ export interface NodeRecord extends NodeSpec {
   /** The last number of its address. */
   readonly number: number;
   readonly address: string;
-  /** Its machine-id, as a UUID. */
+  /** The node's machine-id, as a UUID. */
   readonly id: string;
   /** `ssh-ed25519 AAAA…` */
   readonly hostKey: string;
@@ -46,7 +46,7 @@ export interface NodeRecord extends NodeSpec {
 const namePattern = /^[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const sizePattern = /^[1-9]\d{0,6}[KMGT]?$/;
 
-/** Where what it shows on its console is written. */
+/** The file of a node's console output. */
 export function consoleLogOf({ folder }: Pick<NodeRecord, "folder">): string {
   return join(folder, "console.log");
 }
@@ -69,7 +69,7 @@ export async function readRecords(place: Place): Promise<NodeRecord[]> {
   return records.sort((a, b) => a.number - b.number);
 }
 
-/** One node; throws `LAB_NODE_UNKNOWN` with what is nearest. */
+/** One node; throws `LAB_NODE_UNKNOWN` with the nearest name. */
 export async function readRecord(place: Place, name: string): Promise<NodeRecord> {
   const records = await readRecords(place);
   const found = records.find((record) => record.name === name);

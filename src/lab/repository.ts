@@ -36,7 +36,7 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
   return { count: stanzas.length, bytes };
 }
 
-/** Makes one repository of several, of links to their files; whoever reads it meanwhile finds the old one or the new one. */
+/** Makes one repository of several, of links to their files; a reader finds the old one or the new one. */
 async function joinRepositories(place: Place, folders: readonly string[]): Promise<string> {
   const [joined, aside, old] = ["", ".new", ".old"].map((end) => join(place.folder, `packages${end}`)) as Three;
   for (const folder of [aside, old]) await rm(folder, { recursive: true, force: true });
@@ -61,8 +61,8 @@ function unlessThere(error: NodeJS.ErrnoException): void {
 }
 
 /**
- * Serves the packages of these repositories to the lab's nodes, by a process of its own, in a cgroup of its own, bound to the bridge; one that
- * runs serves them from now on.
+ * Serves the packages of these repositories to the lab's nodes, by a process in a cgroup of its own, bound to the bridge. A
+ * running server serves them from now on.
  */
 export async function servePackages(place: Place, repositories: readonly string[]): Promise<void> {
   const folder = await joinRepositories(place, repositories);

@@ -1,8 +1,8 @@
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 
 /**
- * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. The first one that
- * is no BusyBox node is a controller, the others are workers; what a node is stands in its label `lab`.
+ * The running nodes as a roster file (docs/rosters.md): addresses, pinned host keys, ids, disks by serial. The first
+ * node that is not a BusyBox one is a controller, the others are workers; the label `lab` has a node's kind.
  */
 export function rosterText(
   nodes: readonly NodeRecord[],

@@ -20,7 +20,7 @@ export function commandEnvironment(extra: Readonly<Record<string, string>> = {})
   return { ...process.env, PATH: commandPath, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive", ...extra };
 }
 
-/** The environment of what outlives this command: nothing of the caller's, who may hold secrets there. */
+/** The environment of processes that outlive this command: without the caller's, which may hold secrets. */
 export function lastingEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   return { PATH: commandPath, LC_ALL: "C", ...extra };
 }
@@ -56,7 +56,7 @@ export function lastLines(text: string, count = 15): string {
   return text.trimEnd().split("\n").slice(-count).join("\n");
 }
 
-/** Wraps a command so that it is killed when this process dies, by whatever means, and its mounts and children with it. */
+/** Wraps a command so that this process's death kills it, with its mounts and children. */
 export function bound(command: string, args: readonly string[]): [string, string[]] {
   const own = ["-m", "-p", "-f", "--kill-child", "--mount-proc", "--propagation", "private"];
   return ["setpriv", ["--pdeathsig", "KILL", "unshare", ...own, command, ...args]];

@@ -12,7 +12,7 @@ export function identityFileOf({ home }: Place): string {
   return join(home, "id");
 }
 
-/** Arguments for ssh(1) that reach a node with its pinned host key, whatever the user's own settings are. */
+/** Arguments for ssh(1) that reach a node with its pinned host key, under all settings of the user. */
 export function sshArguments(place: Place, node: NodeRecord, user = "root"): string[] {
   const options = {
     IdentitiesOnly: "yes",
@@ -75,7 +75,7 @@ export async function waitForSsh(
   });
 }
 
-/** Whether an SSH server answers: who is not there is asked again at once, who took the call is given time to speak. */
+/** Whether an SSH server answers: a refused connection is tried again at once, an accepted one is given time to speak. */
 export function greets(host: string, port = 22): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

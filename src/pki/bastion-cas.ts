@@ -2,12 +2,11 @@ import { X509Certificate } from "node:crypto";
 import { certificatesOf, firstCertificate, isIssuedBy, isOfBastion, refusalOfIssuer } from "./chain.ts";
 
 /**
- * The CAs on the bastion, as far as they are known: the root, and those sub-CAs of its own that were seen. Who has a certificate of
- * theirs has it by the bastion's word and by no controller's (ADR 0517). TLS alone cannot tell: it takes any sub-CA, and Node's servers
- * do not hand out the chain that a client showed.
+ * The CAs of the bastion: the root, and the bastion's own sub-CAs that were seen. A certificate of theirs is the bastion's word and no
+ * controller's (ADR 0517). TLS alone cannot tell: it takes any sub-CA, and Node's servers do not hand out the chain that a client showed.
  */
 export interface BastionCas {
-  /** Remembers a CA if it is one of the bastion's. Anybody may have brought it: the root's signature says what it is. */
+  /** Remembers a CA if it is one of the bastion's, by the root's signature; any peer may have brought it. */
   readonly learn: (ca: X509Certificate | undefined) => void;
   /** Whether the root itself issued it, which it does for an operator's new key alone: its highest word. */
   readonly isOfRoot: (leaf: X509Certificate) => boolean;
@@ -41,7 +40,7 @@ export function encodeIssuer(chain: string): string | undefined {
   return certificatesOf(chain)[1]?.raw.toString("base64");
 }
 
-/** @see encodeIssuer; undefined for what is none. */
+/** @see encodeIssuer; undefined for a text of another form. */
 export function decodeIssuer(text: string | undefined): X509Certificate | undefined {
   if (text === undefined) return undefined;
   try {

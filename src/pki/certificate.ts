@@ -4,7 +4,7 @@ import forge from "node-forge";
 import { bitString, encodeDer, objectId, octetString, parseDer, sequence, toPem, type Asn1 } from "./der.ts";
 import { publicDer } from "./keys.ts";
 
-/** What a certificate is to say; every name and flag is decided by the issuer (S-14). */
+/** The contents of a certificate; the issuer decides every name and flag (S-14). */
 export interface CertificatePlan {
   readonly commonName: string;
   /** Before the common name, each as an attribute of its own. */
@@ -64,7 +64,7 @@ function unsigned(plan: CertificatePlan): Asn1 {
   const fields = tbs.value as Asn1[];
   fields[field.signature] = algorithm();
   fields[field.publicKey] = parseDer(publicDer(plan.publicKey));
-  // The issuer's name byte for byte, so that chains match whatever string type it used.
+  // The issuer's name byte for byte, so that chains match with every string type.
   if (plan.issuer) fields[field.issuer] = fieldOf(plan.issuer, field.subject);
   return tbs;
 }

@@ -1,13 +1,13 @@
 import { randomBytes, sign, verify, X509Certificate, type KeyObject } from "node:crypto";
 import type { DetailedPeerCertificate, PeerCertificate } from "node:tls";
 
-/** All certificates of a PEM text, in its order. Throws what node:crypto throws when one cannot be read. */
+/** All certificates of a PEM text, in its order. Throws node:crypto's error when one cannot be read. */
 export function certificatesOf(pem: string): readonly X509Certificate[] {
   const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return texts.map((text) => new X509Certificate(text));
 }
 
-/** The first certificate of a PEM text: of a chain, the leaf. Throws what node:crypto throws when there is none. */
+/** The first certificate of a PEM text: of a chain, the leaf. Throws node:crypto's error when there is none. */
 export function firstCertificate(pem: string): X509Certificate {
   return new X509Certificate(pem);
 }
@@ -23,7 +23,7 @@ export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Whether they belong together, by what the key signs: a key file tells its public half as well, which need not be that of the private one beside it. */
+/** Whether the key signs for the certificate. A key file tells a public half, too, which need not be that of its private one. */
 export function isPairOf(certificate: X509Certificate, key: KeyObject): boolean {
   const text = randomBytes(32);
   return certificate.checkPrivateKey(key) && verify("sha256", text, certificate.publicKey, sign("sha256", text, key));

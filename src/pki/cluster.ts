@@ -236,7 +236,7 @@ async function openCa(
       hint: "restore the folder from one backup",
     });
   }
-  // What an older kcore wrote; that it belongs to its certificate was seen.
+  // A key of an older kcore has no seal; that it belongs to its certificate was seen.
   if (!isSealed(keyPem)) await replaceFile(keyFile, encryptKey(key, passphrase));
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
   return { certificate, pem, key, rootPem, cluster };
@@ -281,8 +281,8 @@ export async function reissueOperator(folder: string, authority: Authority, now:
 }
 
 /**
- * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0517); says what
- * the certificate is and the former key's fingerprint. Interrupted between the two files, it is mended by doing it again.
+ * Gives the operator a new key, certified by the root itself, which every controller accepts without a record of it (ADR 0517); returns
+ * the certificate and the former key's fingerprint. Interrupted between the two files, it is mended by doing it again.
  */
 export async function replaceOperatorKey(
   folder: string,

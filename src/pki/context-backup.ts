@@ -10,8 +10,8 @@ import { isClusterName } from "./identity.ts";
 import { readText, replaceFile } from "#base/file.ts";
 
 /**
- * The files of a context's folder that nothing brings back: keys, certificates, recovery keys and the record of the looks at them. Not what
- * was issued: a backup's copy is older than the keys in use, and without it the controllers' records count.
+ * The files of a context's folder that cannot be made again: keys, certificates, recovery keys and the record of the looks at them. Issued
+ * certificates are left out: a backup's copy is older than the keys in use, and without it the controllers' records count.
  */
 const kept = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
 /** In a context's folder: a backup of it was written and verified. */

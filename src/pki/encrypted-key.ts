@@ -37,7 +37,7 @@ export function checkPassphrase(passphrase: string): void {
 
 /**
  * A private key as PKCS#8 `ENCRYPTED PRIVATE KEY`: PBES2 with scrypt and AES-256-CBC (RFC 8018, RFC 7914), which
- * `openssl pkey -in FILE` opens too; and below it an HMAC-SHA256 over all of that, so that nobody changes a bit of it who does not know the
+ * `openssl pkey -in FILE` opens too. Below it stands an HMAC-SHA256 over all of that, so that no bit can be changed without the
  * passphrase (S-15). node:crypto's own export would use PBKDF2 with only 2048 rounds, and authenticate nothing.
  */
 export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost = usualCost): string {
@@ -58,7 +58,7 @@ export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost 
   return toPem(keyLabel, der) + toPem(sealLabel, sealOf(der, secrets.seal));
 }
 
-/** Whether a key's file carries a seal; what an older kcore wrote does not. */
+/** Whether a key's file carries a seal; a file of an older kcore has none. */
 export function isSealed(pem: string): boolean {
   return fromPem(sealLabel, pem) !== undefined;
 }
@@ -80,7 +80,7 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
     const seal = fromPem(sealLabel, pem);
     return seal ? openSealed(der, seal, passphrase) : createPrivateKey({ key: toPem(keyLabel, der), passphrase });
   } catch {
-    // No cause: nobody can tell a wrong passphrase from a changed file, and OpenSSL's text helps nobody.
+    // No cause: a wrong passphrase looks like a changed file, and OpenSSL's text does not help.
     throw new KcoreError({
       code: "PKI_PASSPHRASE_WRONG",
       message: `the passphrase does not open ${where}`,
@@ -89,13 +89,13 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
   }
 }
 
-/** One derivation for both: of two, each would cost what guessing costs. */
+/** One derivation for both: two would double an operator's wait and not a thief's. */
 function derive(
   passphrase: string,
   salt: Uint8Array,
   cost: ScryptCost,
 ): { readonly cipher: Buffer; readonly seal: Buffer } {
-  // The first 32 bytes are what OpenSSL derives when it asks for 32 (RFC 7914, section 6: blocks of PBKDF2-HMAC-SHA256).
+  // The first 32 bytes are those that OpenSSL derives when it asks for 32 (RFC 7914, section 6: blocks of PBKDF2-HMAC-SHA256).
   const bytes = scryptSync(passphrase, salt, 64, cost);
   return { cipher: bytes.subarray(0, 32), seal: bytes.subarray(32) };
 }

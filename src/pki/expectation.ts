@@ -9,7 +9,7 @@ import { readPublicKey } from "./keys.ts";
 export const renewDays = 30;
 const dayMs = 86_400_000;
 
-/** What a certificate must still be to be kept. */
+/** The properties that a kept certificate must still have. */
 export interface LeafExpectation {
   readonly spki: string;
   readonly hosts: readonly string[];
@@ -35,7 +35,7 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
   const lifeMs = certificate.validToDate.getTime() - certificate.validFromDate.getTime();
-  // Nobody of ours issues such: a stolen sub-CA would, to be kept for ever.
+  // kcore issues none of a longer life; a thief of a sub-CA would, to be kept for ever.
   if (lifeMs > leafDays * dayMs + backdateMs) return `it was issued for more than ${leafDays} days`;
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }

@@ -14,7 +14,7 @@ import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
 const dayMs = 86_400_000;
 const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
 
-/** What a certificate of a foreign CA is for. */
+/** The purpose of a certificate of a foreign CA. */
 export type Usage = keyof typeof usageOids;
 
 /** A CA of another program's, such as Kubernetes or etcd, that this machine keeps; kcore's own clusters believe none of it. */

@@ -2,10 +2,10 @@ import type { X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 
 export const roles = ["controller", "node", "operator"] as const;
-/** What the holder of a certificate is in the cluster. */
+/** The role of a certificate's holder in the cluster. */
 export type Role = (typeof roles)[number];
 
-/** Who somebody is: taken from the certificate alone, never from what they say. */
+/** The identity of a peer: taken from its certificate alone, never from its words. */
 export interface Identity {
   readonly cluster: string;
   readonly role: Role;
@@ -48,8 +48,8 @@ export function formatIdentity({ cluster, role, id }: Identity): string {
 }
 
 /**
- * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so that it is
- * nobody's identity. @throws KcoreError PKI_NAME_INVALID
+ * The SAN URI of a controller's sub-CA: `kcore://<cluster>/sub-ca/<controller's id>`. It names no role, so that it
+ * identifies no member. @throws KcoreError PKI_NAME_INVALID
  */
 export function formatSubCa(cluster: string, controllerId: string): string {
   return formatIdentity({ cluster, role: "controller", id: controllerId }).replace("/controller/", "/sub-ca/");
@@ -68,8 +68,8 @@ export function commonNameOf(role: Role, host: string): string {
 }
 
 /**
- * Who the holder of a certificate is, for a certificate that TLS has already verified against our own CA.
- * Checks what TLS does not: no CA certificate, one common name that fits the role, exactly one identity URI, and the
+ * The identity of the holder of a certificate that TLS has already verified against our own CA.
+ * Checks the rest that TLS does not: no CA certificate, one common name that fits the role, exactly one identity URI, and the
  * extended key usage present and fitting `use` (S-10).
  * @throws KcoreError PKI_IDENTITY
  */

@@ -3,7 +3,7 @@ import { certificatesOf } from "./chain.ts";
 import { parseIdentity, type Role } from "./identity.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
 
-/** What the cluster remembers of a certificate that was issued: everything but the certificate. */
+/** The cluster's record of an issued certificate: everything but the certificate. */
 export interface CertificateEntry {
   /** Lower-case hex. */
   readonly serial: string;

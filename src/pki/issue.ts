@@ -28,7 +28,7 @@ export interface Authority {
   readonly cluster: string;
   readonly certificate: X509Certificate;
   readonly certificatePem: string;
-  /** The root certificate, which everybody in the cluster trusts. */
+  /** The root certificate, which every member of the cluster trusts. */
   readonly rootPem: string;
   readonly key: KeyObject;
 }
@@ -53,7 +53,7 @@ export interface LeafRequest {
 }
 
 export interface IssuedLeaf {
-  /** Leaf, then the CA that signed it, in PEM: what its holder presents. */
+  /** Leaf, then the CA that signed it, in PEM: the holder presents both. */
   readonly chain: string;
   readonly identity: Identity;
   readonly serial: string;

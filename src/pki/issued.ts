@@ -39,7 +39,7 @@ export async function hostsIssuedTo(folder: string, controllerId: string): Promi
   return certificate ? hostsOf(certificate) : [];
 }
 
-/** Where this machine keeps what it issued to a node, or to its controller. */
+/** The file of a certificate that this machine issued to a node, or to its controller. */
 export function issuedFile(folder: string, id: string, kind: "controller" | "node" | "sub-ca"): string {
   return join(folder, "issued", `${id}-${kind}.crt`);
 }

@@ -52,7 +52,7 @@ export function readPrivateKey(pem: string, where: string): KeyObject {
   try {
     return createPrivateKey(pem);
   } catch {
-    // No cause: OpenSSL's error may quote what it read.
+    // No cause: OpenSSL's error may quote the file.
     throw new KcoreError({ code: "PKI_KEY_UNREADABLE", message: `${where} holds no readable private key` });
   }
 }

@@ -24,9 +24,8 @@ export async function openIssuer(folder: string, passphrase: string, now = Date.
 }
 
 /**
- * Gives the bastion a new sub-CA, key and certificate, and gives its certificate. What the old one signed stays valid
- * until it expires or is revoked. Interrupted between the two files, it is mended by doing it again: the root is all
- * that it needs.
+ * Gives the bastion a new sub-CA, key and certificate, and returns its certificate. Certificates of the old one stay valid
+ * until they expire or are revoked. Interrupted between the two files, it is mended by doing it again: it needs the root alone.
  */
 export async function rotateBastionSubCa(
   folder: string,

@@ -13,7 +13,7 @@ export interface Signed {
   readonly signer: string;
 }
 
-/** What is signed begins so: a signature of the same key that is meant for something else is none of a statement. */
+/** Every signed text begins so: a signature of the same key for another purpose is none of a statement. */
 export const signedPrefix = "kcore cluster update\n";
 
 /** Signs a statement with the bastion's sub-CA, as openAuthority gives it. */
@@ -25,8 +25,8 @@ export function signStatement(
 }
 
 /**
- * What a statement says, once it is the word of the bastion of this cluster: its signer is a sub-CA of the bastion's own (a controller's is
- * none, and the root signs CAs alone), valid now, and it signed this very text, which names this cluster.
+ * The contents of a statement of this cluster's bastion. Its signer must be a sub-CA of the bastion's own that is valid now (a controller's
+ * is none, and the root signs CAs alone). The statement must name this cluster.
  * @throws KcoreError UPDATE_UNSIGNED
  */
 export function verifyStatement(

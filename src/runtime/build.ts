@@ -12,7 +12,7 @@ import { interpreterOf, stripProgram } from "./elf.ts";
 import { archive, exportOf, type Tree } from "./nar.ts";
 import { narHashOf, storePathOf } from "./store-path.ts";
 
-/** What a node needs to run kcore's daemons, ready to be sent. */
+/** The parts that a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
   /** Where it will lie on nodes; follows from its bytes. */
   readonly storePath: string;
@@ -134,7 +134,7 @@ async function readStart(path: string): Promise<Buffer> {
   }
 }
 
-/** What the loader itself would load, asked as ldd(1) does. */
+/** The libraries that the loader itself would load, asked as ldd(1) does. */
 async function librariesOf(program: string, loader: string): Promise<string[]> {
   const { stdout } = await run([loader, "--list", program]);
   return [...stdout.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = ""]) => path).toSorted();

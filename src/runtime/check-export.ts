@@ -5,7 +5,7 @@ import { createGunzip } from "node:zlib";
 import { endOfExport } from "./nar.ts";
 import { narHashOf, storePathOf } from "./store-path.ts";
 
-/** What a compressed export is, found by reading all of it. */
+/** The properties of a compressed export, found by reading all of it. */
 export interface CheckedExport {
   /** SHA-256 (hex) and size of its bytes as they lie there. */
   readonly sha256: string;

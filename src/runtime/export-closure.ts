@@ -10,11 +10,11 @@ import { replaceFile } from "#base/file.ts";
 import { run, type RunOptions } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** A closure of the bastion's store, ready to be sent: what `nix.profile` takes. */
+/** A closure of the bastion's store, ready for `nix.profile` to send. */
 export interface ExportedClosure {
   readonly storePath: string;
   readonly narHash: string;
-  /** Every path of it, what others need before these. */
+  /** Every path of it, dependencies first. */
   readonly source: readonly ExportedPath[];
 }
 
@@ -36,13 +36,14 @@ export interface ExportOptions {
 
 /** Bytes of one content that are sent: it is held in memory while nodes are given it. */
 const mostBytes = 2 ** 31 - 1;
-/** What stands behind the last path of an export. */
+/** Bytes behind the last path of an export. */
 const endMark = 8;
 
 /**
- * Exports a path with all that it needs from the store of this machine, or finds it exported. What is found is judged by its size; its
- * hash is compared by who reads it.
+ * Exports a path with its closure from the store of this machine, or finds it exported. A found export is judged by its size; its
+ * reader compares the hash.
  * @throws KcoreError NIX_EXPORT_FAILED
+ */
  */
 export async function exportClosure({
   path,
@@ -66,14 +67,15 @@ export async function exportClosure({
     kept.set(one, await exportPath(one, { ...options, signal: inner }));
   });
   const closure = { storePath: path, narHash, source: paths.flatMap((one) => kept.get(one) ?? []) };
-  // Last: what it speaks of is whole.
+  // Last: everything that the manifest names is whole.
   await replaceFile(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
   return closure;
 }
 
 /**
- * Exports one path of this machine's store into the cache; what was there of it is replaced.
+ * Exports one path of this machine's store into the cache; an earlier export of it is replaced.
  * @throws KcoreError NIX_EXPORT_FAILED
+ */
  */
 export async function exportPath(
   path: string,
@@ -119,7 +121,7 @@ class WithoutEnd extends Transform {
     done(null, bytes.subarray(0, most));
   }
 
-  /** What came last was the end. */
+  /** The last bytes were the end. */
   get isWhole(): boolean {
     return this.#held.length === endMark && this.#held.every((byte) => byte === 0);
   }
@@ -130,7 +132,7 @@ function digestOf(path: string): string {
   return path.slice("/nix/store/".length, "/nix/store/".length + 32);
 }
 
-/** What the cache has of these paths, by path. Name and size say that it was written to its end. */
+/** The cached exports of these paths, by path. Name and size say that each was written to its end. */
 async function keptIn(cache: string, paths: readonly string[]): Promise<Map<string, ExportedPath>> {
   const byDigest = new Map(paths.map((path) => [digestOf(path), path]));
   const kept = new Map<string, ExportedPath>();

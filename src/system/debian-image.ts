@@ -7,7 +7,7 @@ import { replaceFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** What a machine needs to start from its own disk, to be reached there, and to become a node. */
+/** Packages that a machine needs to start from its own disk, to be reached there, and to become a node. */
 const base = [
   "systemd-sysv",
   "udev",
@@ -139,7 +139,7 @@ async function make(
   note(`making an image of Debian ${suite} from ${from} (some minutes, once)`);
   const aside = `${file}.${randomUUID()}`;
   try {
-    // Whatever ends this process ends what it started, and the mounts with it.
+    // The end of this process ends its children and their mounts.
     const isolated = "--pdeathsig KILL unshare -m -p -f --kill-child --mount-proc --propagation private".split(" ");
     const words = ["/bin/sh", script, aside, suite, from, [...base, kernel, ...packages].join(","), keyring];
     await command("setpriv", [...isolated, ...words], signal, (line) =>
@@ -166,14 +166,14 @@ async function ownMirror(signal: AbortSignal): Promise<string> {
   );
 }
 
-/** What a program prints. @throws KcoreError OS_IMAGE_FAILED with the end of its errors */
+/** The output of a program. @throws KcoreError OS_IMAGE_FAILED with the end of its errors */
 async function command(
   name: string,
   args: readonly string[],
   signal: AbortSignal,
   tell: (line: string) => void = () => undefined,
 ): Promise<string> {
-  // An operator's PATH may lack what only root runs.
+  // An operator's PATH may lack root's programs.
   const path = [process.env["PATH"], "/usr/local/sbin:/usr/sbin:/sbin"].filter((part) => part !== undefined).join(":");
   let told = Date.now();
   const { code, stdout, stderr } = await run([name, ...args], {

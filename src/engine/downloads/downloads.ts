@@ -13,7 +13,7 @@ export interface DownloadOptions {
   readonly limits?: Limits;
 }
 
-/** Milliseconds after which a content that nobody asked for goes, and what a killed process left of one. */
+/** Milliseconds after which an unused content goes, and the rest of a killed process's. */
 const keptFor = 30 * 86_400_000;
 const leftFor = 86_400_000;
 
@@ -43,7 +43,7 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
     const file = join(folder, sha256);
     const known = sound.has(sha256) ? await stat(file).catch(() => undefined) : undefined;
     if (known) return { file, sha256, size: known.size };
-    // Another URL may give what this one does not.
+    // Another URL may give the content that this one does not.
     const key = `${sha256} ${String(content.url)}`;
     let shared = running.get(key);
     if (!shared || shared.isLeft) {
@@ -57,7 +57,7 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
   };
 }
 
-/** Whether the file is there and what its name says. */
+/** Whether the file is there and has the hash of its name. */
 async function isKept(file: string, sha256: string, signal: AbortSignal): Promise<boolean> {
   if ((await ifThere(sha256Of(file, signal))) !== sha256) return false;
   const now = new Date();

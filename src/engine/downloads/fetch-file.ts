@@ -23,14 +23,14 @@ export const usualLimits: Limits = { bytes: 2 ** 31 - 1, whole: 7_200_000, answe
 export interface FetchOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly limits: Limits;
-  /** Aborted: nobody wants it any more. */
+  /** Aborted: no step wants it any more. */
   readonly signal: AbortSignal;
   readonly tell: Asker["tell"];
 }
 
 /**
  * Fetches a content to this file, which has its name only as a whole and with the right hash.
- * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS; what `signal` says when it is aborted
+ * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS; the reason of `signal`
  */
 export async function fetchFile(content: RemoteContent, file: string, options: FetchOptions): Promise<void> {
   const { limits, signal } = options;
@@ -76,7 +76,7 @@ async function* checked(
   if (found !== content.sha256) throw differs(content, found);
 }
 
-/** Ends what takes too long: at all, to answer, or between two bytes. */
+/** Ends a fetch that takes too long: at all, to answer, or between two bytes. */
 class Patience {
   readonly #limits: Limits;
   readonly #end = new AbortController();

@@ -17,8 +17,8 @@ const mostRedirects = 10;
 const leads: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Asks for the content, where the URL leads, and gives the answer's body. The headers go to the URL's own server, never to where that sends us.
- * @throws NotFetched, and what Node throws for a connection
+ * Asks for the content, where the URL leads, and gives the answer's body. The headers go to the URL's own server, never to the target of a redirect.
+ * @throws NotFetched; Node's errors of a connection
  */
 export async function openUrl(content: RemoteContent, options: UrlOptions): Promise<IncomingMessage> {
   const ask = await asking(content, options);

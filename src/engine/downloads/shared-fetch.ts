@@ -5,7 +5,7 @@ type Progress = Parameters<Asker["tell"]>[0];
 /** Milliseconds between two tellings, at least. */
 const tellEvery = 5_000;
 
-/** One fetch for all who ask for it while it goes on. It ends when nobody waits for it any more. */
+/** One fetch for all steps that ask for it while it goes on. It ends when none waits for it any more. */
 export class SharedFetch {
   /** Settles when it is over. */
   readonly ended: Promise<void>;
@@ -19,7 +19,7 @@ export class SharedFetch {
     this.ended = work(this.#end.signal, (progress) => this.#tell(progress));
   }
 
-  /** Nobody waits for it any more: it is being ended. */
+  /** No step waits for it any more: it is being ended. */
   get isLeft(): boolean {
     return this.#end.signal.aborted;
   }

@@ -12,7 +12,7 @@ const suspect = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2
 
 /**
  * The text without terminal sequences, and with every other control character but tab and line feed written out (S-4):
- * what a node prints can neither drive the operator's terminal nor hide. Carriage returns become line breaks.
+ * a node's output can neither drive the operator's terminal nor hide. Carriage returns become line breaks.
  */
 export function cleanText(text: string): string {
   if (!suspect.test(text)) return text;

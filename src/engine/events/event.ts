@@ -19,7 +19,7 @@ export interface StageOutline {
   readonly action?: string;
   /** Steps that are known when the run begins, or the action: of each node alike, or in the order of `nodes`. */
   readonly planned?: number | readonly number[];
-  /** More may come: it rests on what an earlier stage or the node itself gives. */
+  /** More steps may come: the stage waits for results of an earlier stage or of the node itself. */
   readonly open?: boolean;
 }
 
@@ -108,7 +108,7 @@ export type RunEventBody =
       readonly type: "node.saved";
       readonly node: string;
       readonly device: string;
-      /** Its id, for `kcore disk restore-table`. */
+      /** The save's id, for `kcore disk restore-table`. */
       readonly save: string;
       readonly before: "wipe" | "restore";
       /** The same was not kept already. */
@@ -154,7 +154,7 @@ export type RunEventBody =
       readonly step: string;
       readonly stream: "out" | "err";
       readonly text: string;
-      /** What was printed, in base64: where the text is not just that, and the step's output is told byte for byte. */
+      /** The output in base64: where the text is not just that, and the step's output is told byte for byte. */
       readonly bytes?: string;
       readonly skipped?: number;
     }
@@ -166,11 +166,14 @@ export type RunEventBody =
       readonly title: string;
       readonly module: string;
       readonly outcome: Outcome;
-      /** What differed, before apply; in dry runs what would change. */
+      /** The differences before apply; in dry runs the changes that it would make. */
       readonly changes?: readonly Change[];
       /** Unified diff of a file's text. */
       readonly diff?: string;
-      /** Why: `skipped` by what, `unknown` after which step, `changed` because of an owed reaction; in a dry run the condition of a verdict: `unless STEP brings it`. */
+      /**
+       * Why: the condition of `skipped`, the step before `unknown`, the owed reaction of `changed`; in a dry run the condition of a verdict:
+       * `unless STEP brings it`.
+       */
       readonly reason?: string;
       readonly problem?: Problem;
       readonly position?: SourcePosition;
@@ -178,7 +181,7 @@ export type RunEventBody =
       readonly duration?: number;
       /** Always changes: has no test of its own whether it is in order. */
       readonly always?: boolean;
-      /** With what its command ended, where that failed: 128 and more stand for a signal, as in a shell. */
+      /** The exit status of a failed command: 128 and more stand for a signal, as in a shell. */
       readonly exitStatus?: number;
     }
   | { readonly type: "action.started"; readonly stage: string; readonly action: string; readonly item?: string }

@@ -1,10 +1,10 @@
 import { KcoreError } from "#errors/problem.ts";
 import type { RunEvent } from "./event.ts";
 
-/** What stands in a record: one event a line. */
+/** The contents of a record: one event a line. */
 export interface Recording {
   readonly events: readonly RunEvent[];
-  /** Bytes up to and including the last whole line; what follows was torn by a crash. */
+  /** Bytes up to and including the last whole line; a crash tore the rest. */
   readonly length: number;
 }
 

@@ -5,13 +5,13 @@ import { formsOf } from "./secret-forms.ts";
 
 const MASK = "***";
 
-/** Masks the values of known secrets in everything that leaves a run's process, whatever made the text (S-7). */
+/** Masks the values of known secrets in everything that leaves a run's process, from any text (S-7). */
 export interface Redactor {
   /** Masks this value from now on, in the forms in which the usual tools print it (secret-forms.ts). */
   add(value: string): void;
   /**
-   * The events to pass on for this one. A tail of output that may be the start of a secret is kept back until the
-   * step's next output, or comes first when the step or its node has something else to say.
+   * The events to pass on for this one. A tail of output that may be the start of a secret is kept back. It
+   * comes with the step's next output, or before the next event of the step or its node.
    */
   pass(event: RunEventBody): RunEventBody[];
   /** All output that is still kept back. */
@@ -100,14 +100,14 @@ export function createRedactor(
   };
 }
 
-/** What an event speaks of, from the whole to its part: a node and its step, or an action; nothing for any other. */
+/** The subject of an event, from the whole to its part: a node and its step, or an action; nothing for any other. */
 function workOf(event: RunEventBody): readonly (string | undefined)[] {
   if ("action" in event) return ["", event.stage, event.action, event.item];
   if (!("node" in event)) return [];
   return ["node", event.node, ...("step" in event ? [event.step] : [])];
 }
 
-/** What was printed, a character for each byte. */
+/** The output, a character for each byte. */
 function latin1Of(event: Output): string {
   const bytes = bytesOf(event);
   return bytes === undefined ? utf8(event.text) : Buffer.from(bytes, "base64").toString("latin1");

@@ -36,13 +36,13 @@ export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = empty
 
 /**
  * A run that goes on, event by event. `reduceRun` copies the map of nodes and the list of a node's steps each time, which
- * is dear with a thousand of them; this one copies them only after somebody took `model`.
+ * is dear with a thousand of them; this class copies them only after a reader took `model`.
  */
 export class RunFold {
   #model: RunModel;
-  /** The map of nodes that nobody else has seen. */
+  /** The map of nodes that no reader has seen. */
   #own: ReadonlyMap<string, NodeModel> | undefined;
-  /** The lists of steps that nobody else has seen. */
+  /** The lists of steps that no reader has seen. */
   #ownSteps = new WeakSet<readonly StepModel[]>();
 
   constructor(model: RunModel = emptyRun) {
@@ -161,7 +161,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
     case "node.finished":
       return changeNode(model, event.node, own, (node) => changeNodeState(node, event));
     default:
-      // A later kcore wrote it: what is known of the run stands.
+      // An event of a later kcore: the known state of the run stands.
       event satisfies never;
       return model;
   }
@@ -178,7 +178,7 @@ function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: Owner): Readon
   return all;
 }
 
-/** A resumed run keeps what its earlier part did. */
+/** A resumed run keeps the results of its earlier part. */
 function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
@@ -246,7 +246,7 @@ function newNode(name: string): NodeModel {
   return { name, state: "pending", exchanges: 0, steps: [] };
 }
 
-/** What it waited for in a step, such as a content that others had to bring, is there. */
+/** The awaited thing of a step is there, such as a content that other nodes had to bring. */
 function goingOn(node: NodeModel): NodeModel {
   if (node.state !== "waiting") return node;
   const { reason: _, ...rest } = node;
@@ -254,7 +254,7 @@ function goingOn(node: NodeModel): NodeModel {
 }
 
 function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
-  // What was on its way when the connection went, or the node's run ended, comes anew or never.
+  // Contents that were on their way when the connection went, or the node's run ended, come anew or never.
   const { reason: _, sending: _sending, ...rest } = node;
   switch (event.type) {
     case "node.connecting":
@@ -272,7 +272,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         ...rest,
         state: "connected",
         exchanges: event.exchange,
-        // What was cut off comes again in the next segment: only what has ended counts from before.
+        // Steps that were cut off come again in the next segment: only ended steps count from before.
         planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
       };
     case "node.saved": {
@@ -316,7 +316,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
   }
 }
 
-/** What a step or an action printed, with one more piece: the tail begins where a line does. */
+/** The output of a step or an action, with one more piece: the tail begins where a line does. */
 function printed(
   { tail, above = 0, streams }: Pick<StepModel, "tail" | "above" | "streams">,
   { text, at, stream }: EventOf<"step.output" | "action.output">,

@@ -1,7 +1,7 @@
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { Change, NodeOutcome, Outcome, Question, Sending } from "./event.ts";
 
-/** What a run looks like after some of its events: plain values, never changed in place. */
+/** The state of a run after some of its events: plain values, never changed in place. */
 export interface RunModel {
   readonly runId: string;
   readonly title: string;
@@ -79,7 +79,7 @@ export interface NodeModel {
   /** How the bastion reaches the node: user, address, port, jump hosts. */
   readonly place?: string;
   readonly state: "pending" | "connecting" | "connected" | "disconnected" | "waiting" | "rebooting" | "finished";
-  /** What it waits for, or why the connection went. */
+  /** The thing that the node waits for, or the reason of a lost connection. */
   readonly reason?: string;
   readonly fingerprint?: string;
   /** Round trips of the node's program so far. */
@@ -98,7 +98,7 @@ export interface NodeModel {
     readonly save: string;
     readonly before: "wipe" | "restore";
   }[];
-  /** What is on its way to it, and since when that was told. */
+  /** Contents on their way to the node, and since when that was told. */
   readonly sending?: Sending & { readonly since: number };
   /** Large contents that it was sent. */
   readonly sent?: readonly {
@@ -125,7 +125,7 @@ export interface StepModel {
   readonly step: string;
   readonly title: string;
   readonly module: string;
-  /** It has ended before, and was begun again: after a reboot, in a resumed run. */
+  /** The node had ended, and was begun again: after a reboot, in a resumed run. */
   readonly again?: boolean;
   /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
   readonly before?: Changed;
@@ -139,7 +139,7 @@ export interface StepModel {
   readonly problem?: Problem;
   readonly position?: SourcePosition;
   readonly always: boolean;
-  /** With what its command ended, where that failed. */
+  /** The exit status of a failed command. */
   readonly exitStatus?: number;
   readonly note?: string;
   /** When it said something last. */
@@ -177,7 +177,7 @@ export const emptyRun: RunModel = {
   warnings: [],
 };
 
-/** Milliseconds that the run took on the clock, from its start to its end or until `now`; not what lies between its parts. */
+/** Milliseconds that the run took on the clock, from its start to its end or until `now`; without the time between its parts. */
 export function runTime({ partAt, endedAt, ranBefore, lastAt }: RunModel, now: number = lastAt): number {
   return ranBefore + (partAt === 0 ? 0 : Math.max(0, (endedAt ?? now) - partAt));
 }

@@ -6,14 +6,14 @@ const [lineFeed, carriageReturn] = [10, 13];
 const nothing = Buffer.alloc(0);
 
 /**
- * Puts a stream's pieces together to whole lines, as they are cut anywhere on their way. A line is not kept waiting for ever:
- * what is too long for it, or what a program prints dot by dot, goes on as it is.
+ * Puts a stream's pieces together to whole lines, as they are cut anywhere on their way. A line does not wait for ever:
+ * a line that is too long, or that a program prints dot by dot, goes on as it is.
  */
 export class WholeLines {
   #rest: Buffer = nothing;
   #since = 0;
 
-  /** What may be told now that this came, `now` in milliseconds; often nothing. */
+  /** The bytes to tell now that this piece came, `now` in milliseconds; often none. */
   take(bytes: Uint8Array, now: number): Buffer {
     if (bytes.length === 0) return nothing;
     if (this.#rest.length === 0) this.#since = now;
@@ -22,13 +22,13 @@ export class WholeLines {
     const end = Math.max(whole.lastIndexOf(lineFeed), whole.subarray(0, -1).lastIndexOf(carriageReturn)) + 1;
     const isLate = end === 0 && now - this.#since >= patience;
     const cut = isLate || whole.length - end > most ? whole.length : end;
-    // A copy: what is small must not hold on to what was large.
+    // A copy: a small rest must not keep a large buffer alive.
     this.#rest = Buffer.from(whole.subarray(cut));
     if (cut > 0) this.#since = now;
     return whole.subarray(0, cut);
   }
 
-  /** What is left: nothing more comes. */
+  /** The rest at the end of the stream. */
   end(): Buffer {
     const rest = this.#rest;
     this.#rest = nothing;

@@ -1,7 +1,7 @@
 import { Problems } from "#engine/yaml/problems.ts";
 import { UnknownValue } from "./unknown.ts";
 
-/** Does several things, each of them although others failed: what is wrong is told at once, before what is not known. */
+/** Does several things, each of them although others failed. Faults are reported together, before unknown values. */
 export class Attempts {
   readonly problems = new Problems();
   #unknown: UnknownValue | undefined;

@@ -2,7 +2,7 @@ import { Fault } from "./fault.ts";
 import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 
-/** What a helper gets: its arguments, evaluated, and the named ones; reads them by type. */
+/** A helper's arguments, evaluated, and the named ones; reads them by type. */
 export class Arguments {
   readonly name: string;
   readonly values: readonly unknown[];
@@ -73,14 +73,14 @@ export interface Helper {
   readonly named?: readonly string[];
   /** Hands its arguments on as they are, so a secret among them stays one and the others stay plain. */
   readonly passes?: true;
-  /** An argument that is this gives the result, whatever the others are: also one that is not known yet (Kleene's three values). */
+  /** An argument that is this value gives the result, with any other arguments: also unknown ones (Kleene's three values). */
   readonly decides?: boolean;
   readonly run: (args: Arguments) => unknown;
 }
 
 export type Helpers = Readonly<Record<string, Helper>>;
 
-/** How a value reads in a text; undefined for what has no one form: nothing, a list, a map, a secret. */
+/** The text of a value; undefined for nothing, a list, a map or a secret, which have no single text. */
 export function printed(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;

@@ -82,7 +82,7 @@ function pluck(args: Arguments): unknown[] {
   return items(args).map((item, index) => memberOf(item, key, () => `item ${index + 1}`));
 }
 
-/** Those whose `key` equals the value, or is a list that holds it. */
+/** The items whose `key` equals the value, or is a list that holds it. */
 function where(args: Arguments): unknown[] {
   const key = args.text(1);
   const wanted = args.any(2);

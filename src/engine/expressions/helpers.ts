@@ -23,7 +23,7 @@ export function helperNamed(name: string): Helper {
   });
 }
 
-/** Calls a helper; what it makes of a secret is a secret. @throws Fault */
+/** Calls a helper; its result from a secret is a secret. @throws Fault */
 export function callHelper(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>): unknown {
   try {
     return call(name, values, named);

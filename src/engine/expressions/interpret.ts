@@ -27,7 +27,7 @@ import { UnknownValue } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
-/** What is declared: not even `default` excuses a name that is not there. */
+/** Declared names: not even `default` excuses a missing one. */
 const DECLARED = new Set(["params", "steps", "stages", "run"]);
 
 export interface InterpretOptions {
@@ -36,15 +36,15 @@ export interface InterpretOptions {
 }
 
 /**
- * Walks Handlebars' syntax tree itself instead of running what Handlebars would compile: values keep their types,
- * a name that is not there is an error wherever it stands, only own properties are seen, and no code is made.
+ * Walks Handlebars' syntax tree itself instead of running the code that Handlebars would compile. Values keep their types,
+ * a missing name is an error everywhere, only own properties are seen, and no code is made.
  */
 export class Interpreter {
   readonly #options: InterpretOptions;
   #template: Template;
   #partials = 0;
   readonly #attempts = new Attempts();
-  /** It includes itself: what follows would do so too, twice as often each time. */
+  /** The template includes itself: every further level would do so too, twice as often each time. */
   #isEndless = false;
 
   constructor(template: Template, options: InterpretOptions = {}) {
@@ -198,7 +198,7 @@ export class Interpreter {
     }
     if (path.type !== "PathExpression" || path.parts.length !== 1 || path.data || path.depth > 0)
       this.#fail(path.loc, new Fault("only a helper takes arguments", { code: "EXPRESSION_SYNTAX" }));
-    // What is wrong with each argument is told at once.
+    // The faults of all arguments are reported together.
     const attempts = new Attempts();
     const values = params.map((argument, index) =>
       attempts.run(() =>
@@ -240,7 +240,7 @@ export class Interpreter {
     }
   }
 
-  /** For `default`: the last part of a path may be absent, but not in what is declared. */
+  /** For `default`: the last part of a path may be absent, unless it is declared. */
   #expressionOrNothing(expression: Expression, frame: Frame): unknown {
     if (expression.type !== "PathExpression") return this.#expression(expression, frame);
     const { parts, depth, data } = expression;
@@ -318,7 +318,7 @@ function undefinedName(name: string, names: readonly string[]): Fault {
   });
 }
 
-/** How a value goes into a text. @throws Fault for what has no one form there. */
+/** A value as a part of a text. @throws Fault for one that has no single text */
 function printable(value: unknown): string | Secret {
   if (value instanceof Secret) return value;
   const text = printed(value);
@@ -328,11 +328,11 @@ function printable(value: unknown): string | Secret {
   });
 }
 
-/** Takes what a template gives, part after part. */
+/** Takes the parts of a template's result, one after the other. */
 export interface Sink {
-  /** What stands in the template itself. */
+  /** A text of the template itself. */
   text(part: string): void;
-  /** What an expression gave, and the expression. @throws Fault for what cannot stand there. */
+  /** The value of an expression, and the expression. @throws Fault for a value that cannot stand there */
   value(value: unknown, call: Call): void;
 }
 

@@ -19,7 +19,7 @@ export function entriesOf(
   return value instanceof Map ? [...(value as ReadonlyMap<string, unknown>)] : Object.entries(value);
 }
 
-/** Whether a map has the key as its own; what a prototype has is never seen. */
+/** Whether a map has the key as its own; a prototype's keys are never seen. */
 export function hasMember(value: unknown, key: string): boolean {
   if (value instanceof Map) return value.has(key);
   if (Array.isArray(value)) return /^\d+$/.test(key) && Number(key) < value.length;
@@ -27,8 +27,8 @@ export function hasMember(value: unknown, key: string): boolean {
 }
 
 /**
- * One step along a path. `pathOf` names what `value` is, for the message.
- * @throws Fault EXPRESSION_UNDEFINED for what is not there, UnknownValue for what is not known yet.
+ * One step along a path. `pathOf` names `value` for the message.
+ * @throws Fault EXPRESSION_UNDEFINED for a missing member, UnknownValue for one that is not known yet.
  */
 export function memberOf(value: unknown, key: string, pathOf: () => string): unknown {
   if (hasMember(value, key)) {

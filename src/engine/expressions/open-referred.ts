@@ -4,8 +4,8 @@ import type { References } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
 /**
- * What is evaluated later cannot wait for a sealed value then, so those that it names are opened before. Of a node as a whole, or of
- * all of them, nothing is: that would be every secret of the roster.
+ * Opens the sealed values that a late expression names before the run, since the expression cannot wait for one then. A reference to
+ * a whole node, or to all nodes, opens nothing: that would be every secret of the roster.
  * @throws SealedValue for the first that is not open yet
  */
 export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {

@@ -15,7 +15,7 @@ lexer.lex = () => {
   return last;
 };
 
-/** The syntax tree of a template. @throws Error at what cannot be read */
+/** The syntax tree of a template. @throws Error at the first unreadable character */
 export function parseTemplate(text: string): unknown {
   return parse(text);
 }

@@ -10,13 +10,13 @@ export type Quoting =
   | "right behind a $"
   | Unsure;
 
-/** What shells read differently, or only a whole parser follows: behind it, nobody knows what is quoted. */
+/** Constructs that shells read differently, or that only a whole parser follows: the quoting behind them is unknown. */
 export type Unsure = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
 
-/** What is open, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
+/** The open quotes and expansions, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
 type Opened = '"' | "'" | "`" | "$(" | "$((" | "((" | "${" | "(";
 
-/** A here-document: its last line, and what happens to lines before they are compared with it. */
+/** A here-document: its last line, and the change of lines before they are compared with it. */
 interface Document {
   readonly end: string;
   readonly stripsTabs: boolean;
@@ -25,7 +25,7 @@ interface Document {
 
 /**
  * Follows a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4) as far as to tell where its words are. It knows quotes, expansions,
- * comments and here-documents; what it does not know is a word.
+ * comments and here-documents; everything else is a word.
  */
 export class QuotingScanner {
   readonly #open: Opened[] = [];
@@ -50,7 +50,7 @@ export class QuotingScanner {
     return this.#last === "$" ? "right behind a $" : "word";
   }
 
-  /** What is open here; two places with the same are read alike. */
+  /** The open quotes and expansions here; two places with the same ones are read alike. */
   get context(): string {
     const documents = [this.#document, ...this.#announced].map((one) => one?.end ?? "");
     // Of a line that may yet become the last one of a here-document, all counts.
@@ -89,7 +89,7 @@ export class QuotingScanner {
     return inner.includes('"') || inner.includes("'");
   }
 
-  /** Takes what stands at `at`; how many characters. */
+  /** Takes the construct at `at`; returns its length in characters. */
   #step(text: string, at: number): number {
     const char = text[at] ?? "";
     if (char === "\n") return this.#endLine();
@@ -101,7 +101,7 @@ export class QuotingScanner {
     const [inner, depth] = [this.#open.at(-1), this.#open.length];
     const taken = inner === "'" ? this.#inSingle(char) : this.#outside(text, at, char);
     this.#isEscaped = inner !== "'" && char === "\\" && at + 1 === text.length;
-    // What was escaped, and what ends quotes or an expansion, is of a word that may go on.
+    // An escaped character, and the end of quotes or of an expansion, belong to a word that may go on.
     const isOfWord = taken > 1 ? char === "\\" : this.#open.length < depth && inner !== "(";
     this.#last = isOfWord ? "x" : (text[at + taken - 1] ?? "");
     return taken;
@@ -165,7 +165,7 @@ export class QuotingScanner {
     return isCase ? "behind a case in $(" : undefined;
   }
 
-  /** How many characters end what is open innermost; 0: none. */
+  /** The number of characters that end the innermost open construct; 0: none. */
   #close(text: string, at: number, char: string): number {
     const inner = this.#open.at(-1);
     const isSum = inner === "$((" || inner === "((";

@@ -2,7 +2,7 @@ import { type Expression, expressionsOf, type PathExpression, type Program, type
 import { mayHoldExpression, type Template, templateOfScalar } from "./expression.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 
-/** Which names expressions use, found without evaluating them. */
+/** The names in expressions, found without evaluating them. */
 export interface References {
   readonly facts: boolean;
   /** Names after `steps.`. */
@@ -15,14 +15,14 @@ export interface References {
   readonly paths: readonly (readonly string[])[];
 }
 
-/** What the expressions of a tree refer to, in blocks and helper arguments too. @throws KcoreError EXPRESSION_SYNTAX */
+/** The names in the expressions of a tree, in blocks and helper arguments too. @throws KcoreError EXPRESSION_SYNTAX */
 export function referencesOf(node: SourceNode | undefined): References {
   const found = new Collector();
   if (node !== undefined) found.node(node);
   return found;
 }
 
-/** What a template refers to; `partial` gives the templates it includes. */
+/** The names in a template; `partial` gives the templates that it includes. */
 export function referencesOfTemplate(
   template: Template,
   partial: (name: string) => Template | undefined = () => undefined,

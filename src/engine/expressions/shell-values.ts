@@ -63,7 +63,7 @@ export function shellSources(
 /**
  * Refuses expressions that could put syntax into a text for a shell. `{{shell …}}` must stand where a word can; any other value must be one
  * plain word. A text that is one whole expression is a command of its own. Without a scope only the places are checked.
- * @throws KcoreError EXPRESSION_UNQUOTED, and what {@link evaluate} throws
+ * @throws KcoreError EXPRESSION_UNQUOTED; errors of {@link evaluate}
  */
 export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
   const template = partlyExpressions(scalar);
@@ -252,7 +252,7 @@ function isQuoted({ path, params }: Call): boolean {
   return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
-/** What is wrong with an expression whose value stands as it is in a text that a shell reads. */
+/** The fault of an expression whose value stands as it is in a text that a shell reads. */
 function unquoted({ path, params }: Call): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
   // `docker inspect --format '{{json .}}'`

@@ -14,11 +14,11 @@ import type { Scope } from "./scope.ts";
 /** The files under `templates/`, the project's and the shipped ones. */
 export interface Templates {
   /**
-   * The text of a template; a Secret if a secret went into it. `at`: what names the template, for problems.
+   * The text of a template; a Secret if a secret went into it. `at`: the place that names the template, for problems.
    * @throws KcoreError TEMPLATE_NOT_FOUND, or with the place in the template file; UnknownValue
    */
   render(name: string, scope: Scope, at?: SourcePosition): string | Secret;
-  /** What the template and those it includes refer to. @throws KcoreError */
+  /** The names in the template and in those that it includes. @throws KcoreError */
   references(name: string, at?: SourcePosition): References;
 }
 

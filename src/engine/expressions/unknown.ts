@@ -1,4 +1,4 @@
-/** What a value that is not known yet rests on. */
+/** The things that a still unknown value waits for. */
 export interface Needs {
   readonly facts: boolean;
   /** Names under which steps register. */
@@ -11,7 +11,7 @@ export type Members = Readonly<Record<string, unknown>> | ReadonlyMap<string, un
 
 /** Stands in a scope for a value that only the run will bring. */
 export class Unknown {
-  /** What will bring it, as shown to the user: the id of a step, `stage issue`, `facts`. */
+  /** The source of the value, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
   /** The names that it will have, where they are known: maps of maps; a path ends at anything else. */

@@ -4,7 +4,7 @@ import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
 import type { NodeFacts } from "./shape.ts";
 
-/** What a node told last, and when. */
+/** A node's last report, and its time. */
 export interface KeptFacts {
   readonly version: 1;
   readonly node: string;
@@ -23,7 +23,7 @@ function fileOf(project: string, kind: Kind, node: string): string {
 }
 
 /**
- * Keeps something of a node for later runs, in `.kcore/KIND/NODE.json` in the place of what was there; whole, or not at all.
+ * Keeps something of a node for later runs in `.kcore/KIND/NODE.json`, in the place of the earlier one; whole, or not at all.
  * A failure is told on stderr: neither a run nor a command fails for it.
  */
 export function keepOfNode(

@@ -1,4 +1,4 @@
-/** What a fact's value is; `texts` are a list of texts. */
+/** The type of a fact's value; `texts` are a list of texts. */
 export type FactType = "text" | "integer" | "boolean" | "texts";
 
 export interface FactDescription {
@@ -9,7 +9,7 @@ export interface FactDescription {
   readonly unit?: string;
   /** Where the node's sh reads it. */
   readonly source: string;
-  /** It changes by itself: no difference between two nodes. */
+  /** The fact changes by itself: no difference between two nodes. */
   readonly passing?: true;
 }
 

@@ -36,7 +36,7 @@ export function isFactPath(path: string): boolean {
   return factAt(path) !== undefined || groups.some((pattern) => pattern.test(path));
 }
 
-/** What stands at the path; undefined: nothing does. A name of a map may have dots in it. */
+/** The value at the path; undefined: there is none. A name of a map may have dots in it. */
 export function selectFact(value: unknown, path: string): unknown {
   if (path === "") return value;
   if (typeof value !== "object" || value === null) return undefined;
@@ -61,7 +61,7 @@ export function factValues(value: unknown, path: string): readonly FactValue[] {
   return factValues((value as Record<string, unknown>)[path.slice(0, head)], path.slice(head + 1));
 }
 
-/** The tree of names, lists and values being leaves: what an expression can be checked by before the facts are there. */
+/** The tree of names, lists and values as leaves, by which expressions are checked before the facts are there. */
 export const factMembers: Readonly<Record<string, unknown>> = membersOf();
 
 function membersOf(): Record<string, unknown> {

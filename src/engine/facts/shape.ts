@@ -1,9 +1,9 @@
 import { factCatalogue, type FactDescription, type FactType } from "./catalogue.ts";
 
-/** What a node told of itself: {@link factCatalogue}, with null for what it could not tell. */
+/** A node's facts: {@link factCatalogue}, with null for those that it could not tell. */
 export type NodeFacts = Readonly<Record<string, unknown>>;
 
-/** More characters than any value has, and more rows than lists of machines we know; what goes beyond is left out. */
+/** More characters than any value has, and more rows than lists of machines we know; the rest is left out. */
 const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */
@@ -18,7 +18,7 @@ const told: readonly Told[] = [...Map.groupBy(factCatalogue, ({ name }) => name.
 
 /**
  * The node's facts as expressions see them, from the flat lines of facts.sh: dots become maps, every value has its type, and
- * what is missing or of another type is null. All of it is data: nothing is ever evaluated (requirement S-4).
+ * a missing one, or one of another type, is null. All of it is data: nothing is ever evaluated (requirement S-4).
  */
 export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
   const facts = emptyMap();
@@ -59,7 +59,7 @@ function rowOf(line: string, columns: readonly { readonly key: string; readonly 
   return row;
 }
 
-/** In a row `?` stands for a list that nobody could read. */
+/** In a row `?` stands for a list that could not be read. */
 function cellOf(type: FactType, cell: string | undefined): unknown {
   if (type !== "texts") return valueOf(type, cell);
   return cell === undefined || cell === "?" ? null : cell.split(" ").filter(Boolean);

@@ -6,21 +6,21 @@ import type { Host } from "#engine/transport/host.ts";
 import { FeedMember, type Fed, wrongHash } from "./member.ts";
 import { type FeedOrder, FeedPlan } from "./plan.ts";
 
-/** Bytes from which on a content is fetched from other nodes: what is less is there before a node has logged in to another one. */
+/** Bytes from which on a content is fetched from other nodes: a smaller one is there before a node has logged in to another one. */
 const least = 1 << 20;
 /** Milliseconds between two tellings of how far a content is. */
 const tellEvery = 900;
 /** A node that so often got nothing from others is sent everything by the bastion. */
 const strikesOfReader = 2;
-/** Characters of what a node says that are told. */
+/** Characters of a node's message that are told. */
 const mostTold = 300;
-/** What a path or an address has that sh, sshd and ssh take as it is. */
+/** Characters of a path or an address that sh, sshd and ssh take as they are. */
 const plain = /^[\w./:@%+-]+$/;
 
 interface Content {
   readonly label: string;
   readonly plan: FeedPlan;
-  /** Who waits for an order. */
+  /** Nodes that wait for an order. */
   readonly waiting: Map<string, (order: FeedOrder) => void>;
 }
 
@@ -31,7 +31,7 @@ interface Errand {
   readonly fed: Fed;
 }
 
-/** Lets the nodes of one run fetch large contents from one another (ADR 0312). What goes wrong costs a warning: then the bastion sends. */
+/** Lets the nodes of one run fetch large contents from one another (ADR 0312). A failure costs a warning: then the bastion sends. */
 export class Feed implements BlobFeed {
   readonly #emit: Emit;
   readonly #patience: number | undefined;
@@ -45,7 +45,7 @@ export class Feed implements BlobFeed {
   /** Members whose end is waited for, with that end. */
   readonly #ending = new Set<Promise<void>>();
 
-  /** `patience`: milliseconds for which a node may get no further with what it was told to do; absent: half a minute. */
+  /** `patience`: milliseconds for which a node may make no progress with its order; absent: half a minute. */
   constructor({ emit, patience }: { readonly emit: Emit; readonly patience?: number }) {
     this.#emit = emit;
     this.#patience = patience;
@@ -189,7 +189,7 @@ export class Feed implements BlobFeed {
       return true;
     }
     this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}`, why);
-    // Nobody gets in there; else it may be the reader's fault.
+    // A shut port holds for every reader; another failure may be this reader's fault.
     const isShut = shut !== undefined || /Permission denied/.test(why);
     if (!isShut) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
     this.#carryOut(content, content.plan.failed(node, { isBad: isShut || why === wrongHash }));
@@ -205,7 +205,7 @@ export class Feed implements BlobFeed {
   }
 }
 
-/** Whether others can log in there and read what our programs keep, which is root's: a login that becomes root by sudo cannot. */
+/** Whether others can log in there and read our programs' files, which are root's: a login that becomes root by sudo cannot. */
 function canServe({ run, endpoint }: FedNode): boolean {
   return run.login === "root" && [run.stateDir, endpoint.address].every((word) => plain.test(word));
 }

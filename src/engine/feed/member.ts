@@ -15,7 +15,7 @@ const hashing = 1_000;
 const farewell = 5_000;
 const beatEvery = 5_000;
 const gone = "its connection ended";
-/** As feed.sh says it: what came is something else than what was to come. */
+/** The words of feed.sh for received bytes of a wrong hash. */
 export const wrongHash = "its hash is wrong";
 
 /** A content, by its name on the node. */
@@ -40,10 +40,10 @@ interface Question {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One node's part in the feeding: a channel in which feed.sh listens. It never rejects: what fails is a refusal. */
+/** One node's part in the feeding: a channel in which feed.sh listens. It never rejects: a failure is a refusal. */
 export class FeedMember {
   readonly party: FedNode;
-  /** Resolves when nobody listens there any more. */
+  /** Resolves when the node listens no more. */
   readonly closed: Promise<void>;
   readonly #budget: NodeBudget;
   readonly #patience: number;
@@ -56,7 +56,7 @@ export class FeedMember {
   #isOver = false;
   #beat: NodeJS.Timeout | undefined;
 
-  /** `patience`: milliseconds for which the node may get no further with what it was told to do. */
+  /** `patience`: milliseconds for which the node may make no progress with its order. */
   constructor(party: FedNode, patience = 30_000) {
     this.party = party;
     this.#patience = patience;
@@ -68,18 +68,18 @@ export class FeedMember {
     return this.#isOver;
   }
 
-  /** Keeps for others what the bastion is sending to the node. */
+  /** Keeps the content for other nodes while the bastion sends it to this one. */
   keep(content: Fed): Promise<Refusal> {
     return this.#ask(`keep NUMBER ${wordsOf(content)}`, { size: content.size });
   }
 
-  /** Lets whoever has the key begin to read the content, for two minutes, or until all are dismissed. */
+  /** Lets a holder of the key begin to read the content, for two minutes, or until all are dismissed. */
   admit({ name }: Fed, key: OneTimeKey): Promise<Refusal> {
     this.#admitted.add(key);
     return this.#ask(`admit NUMBER ${name} ${key.line}`);
   }
 
-  /** Whoever has the key is let in no more. */
+  /** The key opens nothing any more. */
   dismiss(key: OneTimeKey): void {
     if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#link?.send("dismiss\n");
   }

@@ -18,12 +18,12 @@ interface Source {
 }
 
 /**
- * Who has one content, who is getting it and who waits for it. It does nothing itself: each method returns what is to be done now. The bastion
- * sends it to one node at a time while none has it, and never while one that can give it does.
+ * The nodes that have one content, get it, or wait for it. It does nothing itself: each method returns the orders to give now. The bastion
+ * sends it to one node at a time while none has it, and never while a node that can give it does.
  */
 export class FeedPlan {
   readonly #sources = new Map<string, Source>();
-  /** Who is getting it, and from whom. */
+  /** The receiving nodes, with the source of each. */
   readonly #travelling = new Map<string, string | undefined>();
   readonly #waiting: string[] = [];
 
@@ -72,7 +72,7 @@ export class FeedPlan {
     return this.#settle();
   }
 
-  /** The node got nothing from its source, and is sent it by the bastion now. `isBad`: nobody would get anything there. */
+  /** The node got nothing from its source, and the bastion sends it now. `isBad`: no other node would get anything there. */
   failed(node: string, { isBad }: { readonly isBad: boolean }): readonly FeedOrder[] {
     if (!this.#travelling.has(node)) return [];
     const from = this.#travelling.get(node);
@@ -83,7 +83,7 @@ export class FeedPlan {
     return this.#settle();
   }
 
-  /** Nobody can get it from the node any more. */
+  /** The node cannot give it to others any more. */
   gone(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
     return this.#settle();

@@ -15,7 +15,7 @@ export interface OwnArguments {
 }
 
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
-/** Keywords of a property that say what it can be, and those that say nothing of it. */
+/** Keywords that give the type of a property, and those that do not. */
 const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
 /** Limits for a property's references: the number of schemas they lead to, and the depth. */
 const [heaviest, deepest] = [2000, 64];

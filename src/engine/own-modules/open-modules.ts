@@ -35,7 +35,7 @@ export function openOwnModules(places: {
   const files = new Map<string, FoundFile>();
   for (const [file, found] of listIn(folders, [ENDING])) {
     const name = basename(file).slice(0, -ENDING.length);
-    // What a project has itself goes before.
+    // The project's own modules go before.
     if (found.folder.origin === "project" || !files.has(name)) files.set(name, found);
   }
   const loaded = new Map<string, OwnModule>();

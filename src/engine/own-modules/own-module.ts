@@ -17,7 +17,7 @@ import { readArguments } from "./arguments.ts";
 import { EffectsOf } from "./effects-of.ts";
 import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
 
-/** A module that a project wrote, with what is shown of it. */
+/** A module that a project wrote, with its documentation. */
 export interface OwnModule {
   readonly module: ModuleDefinition;
   /** Arguments with which it can be tried. */

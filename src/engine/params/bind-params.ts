@@ -38,11 +38,11 @@ export type GivenParam =
   | { readonly value: unknown; readonly at?: SourcePosition };
 
 export interface BindOptions {
-  /** Whose parameters these are, for messages: `state “nix”`. */
+  /** The owner of the parameters, for messages: `state “nix”`. */
   readonly owner: string;
   /** Where the values are given as a whole, for missing ones. */
   readonly at?: SourcePosition;
-  /** What defaults may use: node, nodes, vars, run. */
+  /** The names that defaults may use: node, nodes, vars, run. */
   readonly scope?: Scope;
   /** Needed only where a parameter of type `secret` is declared. */
   readonly readSecret?: SecretReader;
@@ -126,7 +126,7 @@ function openingWith({ readSecret: read }: BindOptions, work: () => unknown): un
 }
 
 /**
- * A text that an expression brought, for a parameter of type `secret`. Only what the roster itself holds is read as a
+ * A text of an expression, for a parameter of type `secret`. Only a text of the roster itself is read as a
  * reference: a text that came from a node must never name a command to run here (S-4).
  */
 function secretOfText(value: string, node: SourceNode, scope: Scope, options: BindOptions): unknown {
@@ -160,7 +160,7 @@ export function unknownOf(node: SourceNode, scope: Scope, { after }: Unknown): U
   return new Unknown(after, restsOn(referencesOf(node), scope));
 }
 
-/** Which late values references rest on, those of Unknown parameters included. */
+/** The late values that references wait for, those of Unknown parameters included. */
 export function restsOn({ facts, steps, stages, params }: References, scope: Scope): Needs {
   const values = scope["params"] as Record<string, unknown> | undefined;
   const inner = [...params].map((name) => values?.[name]).filter((value) => value instanceof Unknown);

@@ -24,7 +24,7 @@ export interface ParamDeclaration {
 
 export type ParamDeclarations = ReadonlyMap<string, ParamDeclaration>;
 
-/** What a file says of one of its parameters. */
+/** A file's declaration of one parameter. */
 export const Declaration = z.strictObject({
   type: z.enum(typeNames).describe("What it takes; size gives bytes, duration seconds, target names of nodes."),
   required: z.boolean().optional().describe("It must be given; else it is null, or its default."),

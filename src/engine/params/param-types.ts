@@ -29,7 +29,7 @@ interface Typed {
   readonly oneOf?: readonly (string | number)[];
 }
 
-/** A value as its type wants it. @throws Fault PARAM_INVALID that says what is wanted, never the value of a secret. */
+/** A value as its type wants it. @throws Fault PARAM_INVALID that names the type, never the value of a secret. */
 export function coerceValue({ type, oneOf }: Typed, value: unknown): unknown {
   const typed = ofType(type, value);
   if (oneOf !== undefined && !oneOf.includes(typed as string))
@@ -105,7 +105,7 @@ function fromYaml(type: ParamType, text: string): unknown {
   return coerceValue({ type }, plainOf(parseSource("--set", text)));
 }
 
-/** What a literal of type `secret` refers to. @throws Fault SECRET_LITERAL */
+/** The reference of a literal of type `secret`. @throws Fault SECRET_LITERAL */
 export function referenceOfLiteral(value: unknown): SecretReference {
   const reference = parseReference(value);
   if (reference !== undefined) return reference;

@@ -9,9 +9,9 @@ export interface Folder {
   readonly path: string;
   /** As problems name it: `states`. */
   readonly shown: string;
-  /** Whose it is, for lists. */
+  /** The owner of the folder, for lists. */
   readonly origin: "project" | "pack" | "shipped";
-  /** What names of its files begin with: a pack's `web/`. */
+  /** The prefix of its files' names: a pack's `web/`. */
   readonly prefix?: string;
   /** Looks at each file before it is read (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
@@ -27,7 +27,7 @@ export interface FoundFile {
 /** Packs lie here in a project, each in a folder of its name (docs/packs.md). */
 export const packsFolder = "packs";
 
-/** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: whose files are believed (S-20). */
+/** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: the users whose files are trusted (S-20). */
 export function foldersOf(
   kind: string,
   {
@@ -39,7 +39,7 @@ export function foldersOf(
   const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
   if (project === undefined || project === shipped) return [theirs];
   const check = trust && { check: checkOf(trust) };
-  // What `.` means, files of the project by their path, has those of packs in it.
+  // `.` means files of the project by their path, and has those of packs in it.
   const packs = kind === "." ? [] : packNames(project);
   for (const name of packs) refuseShippedName(name, shipped);
   return [

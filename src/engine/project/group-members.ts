@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Who may write what a group may write. */
+/** The members of a group, who may write the files that it may write. */
 export interface Group {
   readonly name: string;
   /** Users by name: those that the group lists, and those whose own group it is. */

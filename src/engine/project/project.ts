@@ -3,11 +3,11 @@ import { dirname, join, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { groupOf, type Group } from "./group-members.ts";
 
-/** Whose files are believed: those of these users and of root (S-20). */
+/** The users whose files are trusted, besides root (S-20). */
 export interface Trust {
   /** The user, and the one behind sudo. */
   readonly uids: readonly number[];
-  /** Their own groups: one that nobody else is in may write, too. */
+  /** The users' own groups: a group without other members may write, too. */
   readonly gids: readonly number[];
   /** Tells who is in a group; the machine's databases, unless given. */
   readonly groupOf?: (gid: number) => Group | undefined;
@@ -22,8 +22,8 @@ export function trustOfProcess(env: Readonly<Record<string, string | undefined>>
 }
 
 /**
- * The project: the nearest folder upwards from `cwd` that holds `roster/` and `orchestrate/`, or the one named.
- * It, what is above it and these two folders must be trusted. Gives its absolute path.
+ * The project: the nearest folder upwards from `cwd` that holds `roster/` and `orchestrate/`, or the named one.
+ * It, the folders above it and these two must be trusted. Gives its absolute path.
  * @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED
  */
 export function projectOf({
@@ -55,8 +55,8 @@ export function projectOf({
 }
 
 /**
- * Refuses a file or folder that somebody else owns or may write. An ancestor may be writable by others if it is
- * sticky, as /tmp is: nobody else can replace what is in it then.
+ * Refuses a file or folder that another user owns or may write. An ancestor may be writable by others if it is
+ * sticky, as /tmp is: no other user can replace its entries then.
  * @throws KcoreError PROJECT_NOT_TRUSTED
  */
 export function assertTrusted(

@@ -8,8 +8,8 @@ import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 import { isNothing, type RosterText } from "./roster-files.ts";
 
 /**
- * The keys that a path such as `nodes.n1.vars.token` means in a file: at each level the longest key that is there, since keys
- * may hold dots; what is not there is split at its dots.
+ * The keys that a path such as `nodes.n1.vars.token` means in a file: at each level the longest existing key, since keys
+ * may hold dots. A missing part is split at its dots.
  */
 export function keysOfPath(root: SourceNode, path: string): readonly string[] {
   const keys: string[] = [];
@@ -31,7 +31,7 @@ function childrenOf(node: SourceNode | undefined): readonly (readonly [string, S
   return node?.kind === "list" ? node.items.map((item, index) => [itemName(item, index), item] as const) : [];
 }
 
-/** What stands at these keys of a file. */
+/** The value at these keys of a file. */
 export function valueAt(root: SourceNode, keys: readonly string[]): SourceNode | undefined {
   return keys.reduce<SourceNode | undefined>((node, key) => childrenOf(node).find(([name]) => name === key)?.[1], root);
 }
@@ -68,7 +68,7 @@ function valueSplice(text: string, root: SourceNode, keys: readonly string[], va
   throw cannotEdit(node, `${keys.join(".")} holds more than one value`);
 }
 
-/** A line of its own for a value, wherever the map has lines: what changes is seen by itself then. */
+/** A line of its own for a value, wherever the map has lines: a diff then shows the change alone. */
 function missingSplice(text: string, node: SourceNode, keys: readonly string[], value: string): Splice {
   const [key = "", ...rest] = keys;
   const last = node.kind === "map" ? [...node.entries.values()].at(-1) : undefined;

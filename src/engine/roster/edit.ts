@@ -7,7 +7,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { isNothing, type RosterText } from "./roster-files.ts";
 import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 
-/** A change of the text: what stands from `start` to `end` gives way to `text`. */
+/** A change of the text: the characters from `start` to `end` give way to `text`. */
 export interface Splice {
   readonly start: number;
   readonly end: number;
@@ -228,7 +228,7 @@ function parse(file: string, text: string): SourceMap {
   });
 }
 
-/** An edit that does not mean exactly what was asked for is never written. */
+/** Refuses an edit whose result does not mean exactly the wanted value. */
 function verified(file: string, edited: string, wanted: unknown): string {
   const root = parse(file, edited);
   if (isDeepStrictEqual(normal(plainOf(root)), normal(wanted))) return edited;

@@ -4,7 +4,7 @@ import { visible } from "#errors/draw.ts";
 import { suggest } from "#errors/suggest.ts";
 import { parseReference } from "#engine/params/secret-reference.ts";
 
-// What may stand in a roster. Names that reach ssh are allowed by what they may hold, never by what they may not (S-2).
+// The allowed values of a roster. Names that reach ssh are checked by a list of allowed characters, never of forbidden ones (S-2).
 
 /** RFC 1123 host name. */
 const HOST_NAME =
@@ -19,7 +19,7 @@ export const Address = z
   .refine((text) => isAddress(text), "must be an IP address or a host name (letters, digits, dots and hyphens)");
 
 export function isAddress(text: string): boolean {
-  // Digits and dots alone are an address; 300.1.1.1 is not a host name that anybody means.
+  // Digits and dots alone are an address: 300.1.1.1 is not a host name.
   if (/^[\d.]+$/.test(text)) return IPV4.test(text);
   return HOST_NAME.test(text) || (IPV6_SHAPE.test(text) && isIPv6(text));
 }

@@ -50,7 +50,7 @@ const File = z
   .max(4096)
   .regex(/^[^\0\n]+$/, "must be one line");
 
-/** How a host is reached: what nodes, groups, defaults and jump hosts may all say. */
+/** The way to a host: keys of nodes, groups, defaults and jump hosts alike. */
 const reach = {
   port: Port.optional().describe("Of sshd; 22 unless given."),
   user: LoginName.optional().describe("The login name; root unless given."),
@@ -59,7 +59,7 @@ const reach = {
   jump: z.array(EntryName).max(8).optional().describe("Names of nodes or of jumps, first hop first."),
 };
 
-/** What may be shared by `defaults` and `groups`. */
+/** Keys that `defaults` and `groups` may have, too. */
 const shared = {
   ...reach,
   sudo: Sudo.optional().describe("true, or a map with a reference to the password."),

@@ -11,7 +11,7 @@ export interface KeptFactsOptions {
   /** Nodes whose facts are not known are left out, where it would be an error. */
   readonly skipUnknown?: boolean;
   /**
-   * A file that keeps what was decided. A run that is resumed goes by it, so that it has the same nodes though their facts
+   * A file that keeps the decisions. A resumed run reads it, so that it has the same nodes though their facts
    * changed meanwhile.
    */
   readonly decided?: { readonly file: string; readonly isResumed: boolean };
@@ -22,7 +22,7 @@ type Decisions = Record<string, Readonly<Record<string, boolean>>>;
 /** How old kept facts may be where nothing else is said: milliseconds. */
 export const FACTS_AGE = 7 * 86_400_000;
 
-/** Judges fact terms of targets by what `kcore facts` and runs kept in `.kcore/facts`. */
+/** Judges fact terms of targets by the facts that `kcore facts` and runs kept in `.kcore/facts`. */
 export function keptFacts({ project, since, skipUnknown = false, decided }: KeptFactsOptions): TargetFacts {
   const decisions = decided?.isResumed ? readDecisions(decided.file) : {};
   return {

@@ -20,19 +20,19 @@ import { checkOf, type Trust } from "#engine/project/project.ts";
 import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
 
 export interface LoadOptions {
-  /** Whose files are believed (S-20); absent: everybody's. */
+  /** The users whose files are trusted (S-20); absent: all users. */
   readonly trust?: Trust;
-  /** What `~/` in a file's name means; the user's home unless given. */
+  /** The folder for `~/` in a file's name; the user's home by default. */
   readonly home?: string;
-  /** A file's text to be taken instead of what is on the disk: what would be, if it were written. */
+  /** A text in the place of the file on the disk: the roster as it would be after a write. */
   readonly instead?: RosterText;
   /** How programs and addresses in `roster/` are asked. */
   readonly sources?: SourceOptions;
 }
 
 /**
- * Reads `roster/*.yaml` of a project, and what its sources say. A node's own keys win over its groups' (later groups over earlier ones), these
- * over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
+ * Reads `roster/*.yaml` of a project, and the answers of its sources. A node's own keys win over its groups' (later groups over earlier
+ * ones), these over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
  * @throws KcoreError with every problem of every file at its place.
  */
 export function loadRoster(project: string, { trust, home, instead, sources }: LoadOptions = {}): Roster {

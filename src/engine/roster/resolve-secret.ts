@@ -22,7 +22,7 @@ export interface SecretSources {
 }
 
 /**
- * Reads what a reference names. One line break at the end is dropped. An empty secret is an error: it is a mistake
+ * Reads the value of a reference. One line break at the end is dropped. An empty secret is an error: it is a mistake
  * more often than a wish.
  * @throws KcoreError SECRET_UNREADABLE, at the reference's place; never with the secret in it.
  */
@@ -40,7 +40,7 @@ export async function resolveSecret(
     text = await readText(reference, sources);
   } catch (cause) {
     if (!(cause instanceof KcoreError)) throw cause;
-    // What is sealed stands here itself, and its own words say what is wrong.
+    // A sealed value stands here itself, and its own error tells the fault.
     if ("age" in reference)
       throw new KcoreError(
         cause.problems.map((problem) => ({ at, ...problem })),

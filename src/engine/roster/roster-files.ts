@@ -15,7 +15,7 @@ import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, its parts not looked into yet. */
 export interface RosterFile {
-  /** Relative to the project: `roster/dc1.yaml`; what a source said lies in `.kcore/roster`. */
+  /** Relative to the project: `roster/dc1.yaml`; a source's answer lies in `.kcore/roster`. */
   readonly name: string;
   readonly defaults?: SourceNode;
   readonly groups: ReadonlyMap<string, SourceEntry>;
@@ -32,8 +32,8 @@ export interface RosterText {
 const DEFAULTS = "defaults.yaml";
 
 /**
- * The files of `roster/`, defaults.yaml first, then by name, then what sources say. Problems are added, and what is wrong
- * left out.
+ * The files of `roster/`, defaults.yaml first, then by name, then the answers of sources. Problems are added, and faulty
+ * entries left out.
  */
 export function readRosterFiles(
   project: string,
@@ -98,7 +98,7 @@ function partsOf(name: string, source: SourceNode, problems: Problems): RosterFi
         code: "YAML_KEY_UNKNOWN",
         message: `no key “${key}” is known here`,
         at: keyAt,
-        // It stands beside what it belongs into.
+        // The missing part stands beside the thing that it belongs into.
         hint:
           hollow === undefined
             ? (suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "")

@@ -13,7 +13,7 @@ export interface Taint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** A disk of a node as the roster names it: by what the disk itself says or by its place, never by `/dev/sdX`. */
+/** A disk of a node as the roster names it: by the disk's own serial or WWN, or by its place, never by `/dev/sdX`. */
 export interface DiskEntry {
   /** Exactly one of these is given, or model, size or both. */
   readonly serial?: string;
@@ -28,7 +28,7 @@ export interface DiskEntry {
   readonly use: "volumes" | "os" | "ignore";
 }
 
-/** One node of the roster after defaults and groups were merged in. Plain values: what expressions see as `node`. */
+/** One node of the roster after defaults and groups were merged in. Plain values: `node` in expressions. */
 export interface NodeEntry {
   readonly name: string;
   /** UUID; made up by `kcore roster add`. */
@@ -53,7 +53,7 @@ export interface NodeEntry {
   readonly groups: readonly string[];
   readonly disks: readonly DiskEntry[];
   readonly stateDir: string;
-  /** A file on the bastion to which something writes what the node shows on its console. */
+  /** A file on the bastion with the node's console output. */
   readonly consoleLog?: string;
   readonly vars: Readonly<Record<string, unknown>>;
   /** How to reach it: `ssh`, `openssh` by this machine's own ssh program, or `local` for this machine itself. */
@@ -81,6 +81,6 @@ export interface Roster {
   readonly positions: ReadonlyMap<string, SourcePosition>;
   /** The files read, relative to the project. */
   readonly files: readonly string[];
-  /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
+  /** The known facts of nodes, for targets that ask for them; absent: none. */
   readonly facts?: TargetFacts;
 }

@@ -4,7 +4,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 
 const usualLimit = 30_000;
 
-/** Gets the address that is its argument; what goes elsewhere is no answer, since the address was reviewed. */
+/** Gets the address that is its argument; a redirected answer is refused, since the address was reviewed. */
 const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimit - 2000}), headers: { accept: "application/yaml, application/json" } })
   .then(async (answer) => {
     if (!answer.ok) throw new Error("it answers " + answer.status + " " + answer.statusText);
@@ -18,9 +18,9 @@ const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.tim
   .catch((error) => { process.stderr.write((error.cause?.message ?? error.message) + "\\n"); process.exitCode = 1; });`;
 
 /**
- * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address, asked
- * by a process of its own, since a roster is read at once. At most 30 s and 8 MiB; what it started is ended with it.
- * @throws KcoreError ROSTER_SOURCE, with what it wrote to stderr
+ * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address. A process
+ * of its own asks it, since a roster is read at once. At most 30 s and 8 MiB; the process's children end with it.
+ * @throws KcoreError ROSTER_SOURCE, with its stderr
  */
 export function runSource({
   shown,
@@ -45,7 +45,7 @@ export function runSource({
     timeout: limit,
     killSignal: "SIGKILL",
     maxBuffer: MAX_ROSTER_BYTES,
-    // A process group of its own, so that what it started does not outlive it.
+    // A process group of its own, so that its children do not outlive it.
     ...({ detached: true } as object),
   });
   if (error || signal !== null) endGroup(pid);

@@ -12,8 +12,8 @@ const local = "transport: local";
 export const localHint = "a node with transport: local stands in a file of roster/";
 
 /**
- * Adds a problem for each value in a source's answer that would read a file, run a command, open a secret or log in on
- * the bastion (S5).
+ * Adds a problem for each value in a source's answer that the bastion would act on (S-5): one that would read a file, run a command, open
+ * a secret or log in.
  */
 export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): void {
   if (tree.kind !== "map") return;

@@ -13,16 +13,16 @@ import { runSource } from "./run-source.ts";
 
 /** How the sources of a roster are asked: programs and addresses in `roster/` that print a roster file. */
 export interface SourceOptions {
-  /** Asked now, however fresh what they said is. */
+  /** Asks the sources now, even after a fresh answer. */
   readonly refresh?: boolean;
-  /** What they said last is taken when they fail; told by `warn`. */
+  /** Takes a source's last answer when it fails; `warn` tells so. */
   readonly stale?: boolean;
-  /** None is asked; what they said last is taken, however old. For what must be quick. */
+  /** Asks no source and takes its last answer, however old. For work that must be quick. */
   readonly kept?: boolean;
   readonly warn?: (message: string) => void;
 }
 
-/** What a source said, under the name of the file in which it is kept: places in it are to be looked at there. */
+/** A source's answer, under the name of the file that keeps it: places in it are to be looked at there. */
 export interface SourceAnswer {
   readonly name: string;
   readonly tree: SourceNode;
@@ -58,7 +58,7 @@ export function sourceOf(file: string): string {
   return name === undefined ? file : `roster/${name}`;
 }
 
-/** What each source says, from its last answer where that is fresh; what fails is added, and never taken for an empty roster. */
+/** The answer of each source, from the file where that is fresh. A failure is a problem, and never taken for an empty roster. */
 export function readSources(
   project: string,
   problems: Problems,
@@ -89,7 +89,7 @@ class Source {
       return this.#ask();
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      // One that somebody else could have written is not run, and not excused either.
+      // A source that another user could have written is not run, and not excused either.
       const isFailure = error.problems.every(({ code }) => code !== "PROJECT_NOT_TRUSTED");
       if (!stale || !isFailure || age === undefined) throw this.#withAge(error, age);
       warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${shortAge(age)} ago`);
@@ -129,7 +129,7 @@ class Source {
     return { name: this.#name, tree: this.#keep(text) };
   }
 
-  /** Kept only when it can be read; what cannot lies beside it, where the error shows the place. */
+  /** Keeps a readable answer; an unreadable one lies beside it, where the error shows the place. */
   #keep(text: string): SourceNode {
     makeFolderSync(join(this.#project, keptIn));
     const write = (name: string): void => replaceFileSync(join(this.#project, name), text);

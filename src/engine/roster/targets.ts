@@ -93,7 +93,7 @@ function verdictOf(target: Target, given: Given): Verdict {
   }
 }
 
-/** One part that `settles` settles all; else what is not known leaves it open. */
+/** One part that `settles` settles all; else an unknown part leaves it open. */
 function joined(parts: readonly Verdict[], node: NodeEntry, settles: boolean): boolean | undefined {
   let isOpen = false;
   for (const part of parts) {

@@ -17,7 +17,7 @@ import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
 import { roomHint, unwritable } from "./unwritable.ts";
 
-/** What a run's process gives to whatever performs the run. */
+/** A run's process, as its performer sees it. */
 export interface RunStage {
   readonly header: RunHeader;
   readonly emit: (event: RunEventBody) => void;
@@ -48,7 +48,7 @@ export interface ConductOptions {
 }
 
 /**
- * The run's own process: holds the run, writes its record, serves its views, passes on their controls, and ends when
+ * The run's own process: holds the run, writes its record, serves its views and passes on their controls. It ends when
  * the run has ended and every view has got it all. Resolves with the run's exit code.
  * @throws KcoreError RUN_ALIVE when another process drives the run, RUN_RECORD_CORRUPT
  */
@@ -64,7 +64,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const fail = (error: unknown) => {
     if (failure) return;
     failure = unwritableRecord(folder, error);
-    // Nothing is started that could not be recorded (F-6); what runs on the nodes is in the nodes' own journals.
+    // Nothing is started that could not be recorded (F-6); the nodes' own journals have the steps that run there.
     stop.abort("stop");
   };
   const onWritten = (bytes: Uint8Array, at: number) => socket?.push(bytes, at);
@@ -161,7 +161,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       write(event);
     }
     record.flush();
-    // Before the nodes' logs, which repeat the record: on a full disk the room kept for the end goes to what counts.
+    // Before the nodes' logs, which repeat the record: on a full disk the room kept for the end goes to the trail.
     await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));
     logs.flush({ last: true });
     await socket.close(options.viewPatience ?? 10_000);

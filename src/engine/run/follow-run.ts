@@ -16,13 +16,13 @@ import { SOCKET, type Hello } from "./run-socket.ts";
 
 export interface FollowOptions {
   readonly folder: RunFolder;
-  /** Who follows, for the record: `user@host`. */
+  /** The follower, for the record: `user@host`. */
   readonly by: string;
   /** Whether this view can answer questions. */
   readonly answers: boolean;
-  /** Tells that the run's process, just started by us, has ended. Absent: the run was started by somebody else. */
+  /** Tells that the run's process, just started here, has ended. Absent: another command started the run. */
   readonly launched?: Launched;
-  /** Follow only what is there; do not wait for more. */
+  /** Follow only the recorded events; do not wait for more. */
   readonly replayOnly?: boolean;
   /** Bytes at the start of the record that are known already, up to the end of a line. */
   readonly from?: number;
@@ -69,10 +69,10 @@ export class RunFollower {
         yield* this.#read(socket);
         if (this.#left || this.#last?.type === "run.finished") return;
       }
-      // What the socket did not bring, because the process had ended or ended meanwhile, stands in the record.
+      // The record has the events that the socket did not bring because the process ended.
       yield* this.#readRecord();
       if (this.#options.replayOnly || this.#left) return;
-      // An end that stands in the record may be that of an earlier part, when somebody resumes the run just now.
+      // An end in the record may be that of an earlier part, when another command resumes the run just now.
       if (!(await this.#mayComeBack())) {
         yield* this.#readRecord();
         if ((this.#last as RunEvent | undefined)?.type === "run.finished") return;
@@ -150,7 +150,7 @@ export class RunFollower {
     const { folder, launched } = this.#options;
     if (launched) return !launched.hasExited();
     const { process, created } = await readHeader(folder);
-    // It writes its mark when it has begun: who attaches at once is earlier.
+    // The process writes its mark when it has begun: a view that attaches at once is earlier.
     return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 

@@ -57,7 +57,7 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
     let exited = false;
     child.on("exit", () => (exited = true));
     child.on("error", () => (exited = true));
-    // It may be gone before it read its input; then it said why in its log.
+    // The process may be gone before it read its input; its log has the reason.
     child.stdin?.on("error", () => undefined);
     // Only once it is written; an open pipe would keep this process until the other one ends.
     child.stdin?.end(JSON.stringify(passphrase === undefined ? {} : { passphrase }), () => child.stdin?.destroy());

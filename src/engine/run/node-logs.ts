@@ -10,7 +10,7 @@ const patience = 200;
 const most = 1 << 20;
 
 /**
- * Writes what concerns a node, output included, as text to `nodes/NAME.log`, and what the bastion does for no single node to
+ * Writes a node's events, output included, as text to `nodes/NAME.log`, and the bastion's own work to
  * `bastion.log`; many lines at a time, as a file is dear to open.
  */
 export class NodeLogs {
@@ -42,7 +42,7 @@ export class NodeLogs {
     else this.#flushLater();
   }
 
-  /** Writes what waits. What no file can be opened for now waits on, unless this is the `last` try. */
+  /** Writes the waiting lines. Lines whose file cannot be opened now wait on, unless this is the `last` try. */
   flush({ last = false }: { readonly last?: boolean } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

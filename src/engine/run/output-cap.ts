@@ -6,9 +6,9 @@ const LIMIT = 256 * 1024 * 1024;
 const LIMIT_OF_NODE = 64 * 1024 * 1024;
 
 /**
- * Keeps a record from filling the bastion's disk with what steps print, and one node from taking the others' part of it: once
- * it is so large, output is left out and a warning says so, once. Every other event goes on: what happened is always told, and
- * how much a node may tell of its steps is bounded by its session.
+ * Keeps a record from filling the bastion's disk with output of steps, and one node from taking the others' part of it. Beyond
+ * the limit output is left out, and a single warning says so. Every other event goes on: outcomes are always told, and
+ * a node's session bounds how much the node may tell of its steps.
  */
 export class OutputCap {
   readonly #limit: number;
@@ -21,7 +21,7 @@ export class OutputCap {
     this.#limitOfNode = limitOfNode;
   }
 
-  /** What of an event is recorded while the record has `size` bytes. */
+  /** The part of an event that is recorded while the record has `size` bytes. */
   pass(event: RunEventBody, size: number): RunEventBody | undefined {
     if (event.type !== "step.output" && event.type !== "action.output") return event;
     if (size >= this.#limit) {

@@ -3,7 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 
 export interface QuestionsOptions {
   readonly emit: (event: RunEventBody) => void;
-  /** Whether somebody can answer now, or may come back to. */
+  /** Whether an operator can answer now, or may come back to. */
   readonly mayBeAnswered: () => boolean;
   /** Called with every secret answer before anything else sees it. */
   readonly onSecret: (value: string) => void;
@@ -33,7 +33,7 @@ export class Questions {
 
   /**
    * Asks, and resolves with the first answer.
-   * @throws KcoreError QUESTION_UNANSWERED when nobody can answer or nobody did, INTERRUPTED when the run is stopped
+   * @throws KcoreError QUESTION_UNANSWERED when no operator can answer or none did, INTERRUPTED when the run is stopped
    */
   async ask(asked: Omit<Question, "id">): Promise<string> {
     const { emit, mayBeAnswered, stopped, patience } = this.#options;

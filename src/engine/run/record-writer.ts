@@ -17,7 +17,7 @@ import type { RunFolder } from "./run-folder.ts";
 /** Bytes kept free for the end of the record. */
 export const RESERVE = 65_536;
 
-/** These are on the disk before long: a crash of the machine loses no more than output. */
+/** Events that are on the disk before long: a crash of the machine loses no more than output. */
 const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
   "run.started",
   "run.finished",
@@ -30,20 +30,20 @@ const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
 export interface RecordOptions {
   readonly folder: RunFolder;
   readonly now: () => number;
-  /** These bytes, whole lines, stand in the record from `at` on. */
+  /** The bytes, whole lines, stand in the record from `at` on. */
   readonly onWritten: (bytes: Buffer, at: number) => void;
-  /** What the file system says; nothing of the events since is in the record. */
+  /** An error of the file system; no event since then is in the record. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
  * Appends events to a run's record; every line is whole or not there. Events that come in one go are written by one call,
- * before anything else happens: nobody has seen or acted on what is not in the record.
+ * before anything else happens: no view and no node acts on an event that is not in the record.
  */
 export class RecordWriter {
   /** Events of an earlier part of the run. */
   readonly earlier: readonly RunEvent[];
-  /** Bytes of whole lines; what followers may read. */
+  /** Bytes of whole lines, which followers may read. */
   size: number;
   readonly #fd: number;
   readonly #options: RecordOptions;
@@ -75,7 +75,7 @@ export class RecordWriter {
     return at;
   }
 
-  /** Writes what waits. */
+  /** Writes the waiting events. */
   flush(): void {
     if (this.#waiting.length === 0) return;
     const bytes = Buffer.from(this.#waiting.splice(0).join(""));

@@ -21,11 +21,11 @@ export interface RunFolder {
   readonly nodeLogs: string;
   /** The project's content when the run began. */
   readonly content: string;
-  /** What the run's process prints: nothing, unless it has a bug. */
+  /** The output of the run's process: nothing, unless it has a bug. */
   readonly processLog: string;
 }
 
-/** `run.json`: what was asked, by whom, and which process does it. Never a secret. */
+/** `run.json`: the request, the operator, and the process that drives the run. Never a secret. */
 export interface RunHeader {
   readonly version: 1;
   readonly id: string;
@@ -34,7 +34,7 @@ export interface RunHeader {
   readonly who: string;
   /** Milliseconds since the epoch. */
   readonly created: number;
-  /** Somebody at a terminal started it, so a question may wait for an answer. */
+  /** An operator at a terminal started the run, so a question may wait for an answer. */
   readonly attended: boolean;
   readonly revision?: string;
   readonly dirty?: boolean;
@@ -51,7 +51,7 @@ export function isRunId(name: string): boolean {
   return idPattern.test(name);
 }
 
-/** Names the files of a run. @throws KcoreError RUN_UNKNOWN for what is no run id */
+/** Names the files of a run. @throws KcoreError RUN_UNKNOWN for any other text than a run id */
 export function runFolder(project: string, id: string): RunFolder {
   if (!isRunId(id)) throw unknownRun(id);
   const path = join(project, ".kcore", "runs", id);
@@ -87,7 +87,7 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
     const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-    // Made aside and renamed: whoever lists runs never meets one without its header.
+    // Made aside and renamed: a list of runs never meets one without its header.
     const aside = join(runs, `.${id}-${whole.nonce}`);
     try {
       mkdirSync(aside, { mode: 0o700 });
@@ -102,7 +102,7 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
   }
 }
 
-/** Records are nobody else's business, and a fresh one must not make the project's revision look dirty. */
+/** Only the owner may read records, and a fresh one must not make the project's revision look dirty. */
 function ignoreRecords(file: string): void {
   if (existsSync(file)) return;
   try {
@@ -127,7 +127,7 @@ export async function readHeader(folder: Pick<RunFolder, "id" | "header">): Prom
   return readNow(folder);
 }
 
-/** Changes some of a header, and nothing that somebody else has written into it. @throws KcoreError as {@link readHeader} */
+/** Changes some fields of a header, and leaves fields that another process wrote. @throws KcoreError as {@link readHeader} */
 export function changeHeader(folder: RunFolder, more: Partial<RunHeader>): void {
   writeHeader(folder, { ...readNow(folder), ...more });
 }

@@ -10,7 +10,7 @@ import type { RunFolder } from "./run-folder.ts";
 /** The socket's name in a run's folder. */
 export const SOCKET = "socket";
 
-/** What a view says first: from which byte of the record it wants events, who it is, and whether it can answer. */
+/** A view's first message: the byte of the record from which it wants events, its name, and whether it can answer. */
 export interface Hello {
   readonly type: "hello";
   readonly from: number;
@@ -45,7 +45,7 @@ export class RunSocket {
   readonly #views = new Set<View>();
   readonly #server: Server;
   readonly #record: FileHandle;
-  /** What was written and not yet pushed, without gaps. */
+  /** Bytes that were written and not yet pushed, without gaps. */
   #news: { readonly from: number; readonly parts: Uint8Array[] } | undefined;
   #soon: NodeJS.Immediate | undefined;
 
@@ -73,14 +73,14 @@ export class RunSocket {
     return opened;
   }
 
-  /** Somebody watches who can answer a question. */
+  /** A view watches whose operator can answer a question. */
   get hasAnswerer(): boolean {
     return this.#views.values().some(({ hello }) => hello?.answers);
   }
 
   /**
-   * These bytes stand in the record from `at` on: a view that has all before them and keeps up gets them as they are,
-   * together with what else is written until this turn of the event loop ends.
+   * The bytes stand in the record from `at` on. A view that keeps up gets them as they are,
+   * together with all others of this turn of the event loop.
    */
   push(bytes: Uint8Array, at: number): void {
     if (this.#views.size === 0 && !this.#news) return;
@@ -185,7 +185,7 @@ async function drained(socket: Socket): Promise<void> {
   }
 }
 
-/** The closed set of what a view may say; anything else is undefined. */
+/** The closed set of a view's messages; anything else is undefined. */
 export function parseMessage(line: string): Hello | RunControl | undefined {
   let value: unknown;
   try {

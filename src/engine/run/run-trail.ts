@@ -10,7 +10,7 @@ export function trailFolder(project: string): string {
   return join(project, ".kcore", "audit");
 }
 
-/** What a trail tells of a run that began. */
+/** A trail's entry of a run that began. */
 export interface RunBegan {
   readonly type: "run.started";
   readonly run: string;
@@ -20,12 +20,12 @@ export interface RunBegan {
   readonly resumed: boolean;
   readonly revision?: string;
   readonly dirty?: boolean;
-  /** SHA-256 of the stages and their nodes as JSON: of what was about to be done. */
+  /** SHA-256 of the stages and their nodes as JSON: of the plan. */
   readonly plan: string;
   readonly nodes: number;
 }
 
-/** What it tells of one that ended; a run that died has none. */
+/** A trail's entry of a run that ended; a run that died has none. */
 export interface RunEnded {
   readonly type: "run.finished";
   readonly run: string;
@@ -37,7 +37,7 @@ export interface RunEnded {
   readonly record: { readonly bytes: number; readonly sha256: string };
 }
 
-/** Records that somebody removed in order. */
+/** Records that a command removed in order. */
 export interface RunsPruned {
   readonly type: "runs.pruned";
   readonly who: string;

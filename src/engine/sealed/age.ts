@@ -44,7 +44,7 @@ export async function lock(content: string, passphrase: string, work = 18): Prom
   return armor.encode(await encrypter.encrypt(content));
 }
 
-/** Opens what {@link lock} or `age -p` made, armored or not; undefined when the passphrase is wrong or it was changed. */
+/** Opens a file of {@link lock} or `age -p`, armored or not; undefined when the passphrase is wrong or the file was changed. */
 export async function unlock(file: Uint8Array, passphrase: string): Promise<string | undefined> {
   const decrypter = new Decrypter();
   decrypter.addPassphrase(passphrase);

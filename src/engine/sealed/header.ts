@@ -5,7 +5,7 @@ import { bytesOfSealed } from "#engine/step/sealed.ts";
 /** The stanza of ours in an age file's header; other programs pass over stanzas that they do not know. */
 export const STANZA = "kcore/place";
 
-/** What can be told of a sealed value without a key. The header's MAC vouches for it when the value is opened. */
+/** The properties of a sealed value that are readable without a key. The header's MAC vouches for them when the value is opened. */
 export interface SealedHeader {
   /** Where it belongs; absent: another program made it, and it is bound to no place. */
   readonly place?: string;

@@ -28,7 +28,7 @@ export async function readIdentities(
   const text = isLocked(bytes) ? await unlockFile(file, bytes, ask) : bytes.toString("utf8");
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
-  // What is masked, should anything ever print it.
+  // Registered for masking, should any text ever show it.
   for (const identity of identities) new Secret(identity);
   if (identities.length > 0 && identities.every((line) => /^AGE-SECRET-KEY-(PQ-)?1[0-9A-Z]+$/.test(line)))
     return identities;

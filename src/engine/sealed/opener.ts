@@ -12,7 +12,7 @@ export interface Opener {
 export interface OpenerOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
-  /** Asks for the passphrase of an identity; undefined: nobody answers. */
+  /** Asks for the passphrase of an identity; undefined: no answer. */
   readonly ask: (text: string) => Promise<string | undefined>;
 }
 
@@ -42,7 +42,7 @@ async function openOne(
   if (value !== undefined) return value;
   const own = await Promise.all(identities.map(recipientOf));
   const isMeant = own.some((recipient) => recipient !== undefined && fingerprints.includes(fingerprintOf(recipient)));
-  // Told by the header alone, which everybody can read: the text says nothing of what a key found inside.
+  // Told by the public header alone: the text says nothing of the contents that a key would open.
   throw new KcoreError({
     code: "SECRET_UNREADABLE",
     message: isMeant

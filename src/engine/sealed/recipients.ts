@@ -6,7 +6,7 @@ import { readSource } from "#engine/yaml/read.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { fingerprintOf } from "./header.ts";
 
-/** Whose keys a project's secrets are sealed to: a map of names, beside `roster/`. */
+/** The recipients of a project's sealed secrets: a map of names, beside `roster/`. */
 export const RECIPIENTS = "recipients.yaml";
 
 export interface Recipient {
@@ -19,7 +19,7 @@ export interface Recipient {
 
 /**
  * The recipients of a project, in the file's order; none if there is no file.
- * @throws KcoreError SECRET_RECIPIENTS with every problem, and what `check` throws
+ * @throws KcoreError SECRET_RECIPIENTS with every problem; errors of `check`
  */
 export async function readRecipients(
   project: string,

@@ -11,7 +11,7 @@ export function argumentPlace(args: SourceNode, said: string): SourcePosition | 
   return found && placeOf(found);
 }
 
-/** Of a block its first line: what stands at its key says only that it is one. */
+/** Of a block its first line: the character at its key says only that it is one. */
 function placeOf({ file, start, source, style, at }: SourceScalar): SourcePosition {
   const line = style === "block" ? /\n\s*(?<text>\S.*)/.exec(source) : null;
   const text = line?.groups?.["text"]?.trimEnd();

@@ -8,16 +8,16 @@ import { draftSteps, type DraftOptions } from "./draft.ts";
 import type { States } from "./open-states.ts";
 import type { State } from "./state.ts";
 
-/** Stands where a step's texts name the node; what is checked of it is the same on any. */
+/** Stands where a step's texts name the node; the checked parts are the same on any node. */
 const ANY = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
 
 const ANY_NODE = new Unknown("the node");
 
-/** What checks of states share. */
+/** The common ground of checks of states. */
 export type CheckGround = Pick<DraftOptions, "nodes" | "run" | "modules" | "moduleNames">;
 
 /**
- * Checks states on their own: what is wrong with them on every node, whatever its parameters are. Steps of
+ * Checks states on their own: finds the faults that they have on every node, with all parameters. Steps of
  * other states may stand before theirs.
  */
 export class StateChecker {
@@ -53,7 +53,7 @@ export class StateChecker {
     return found.list;
   }
 
-  /** Steps are checked for whatever is given: a default is often what some other parameter leaves unused. */
+  /** Steps are checked for all given parameters: another parameter often leaves a default unused. */
   async #checkDefaults({ name, params }: State): Promise<void> {
     const { nodes, run } = this.#ground;
     const scope = { node: ANY_NODE, vars: ANY_NODE, nodes, run };
@@ -67,7 +67,7 @@ export class StateChecker {
   }
 }
 
-/** Nobody knows what is given for those that have no default. */
+/** The values of parameters without a default are unknown here. */
 export function openParams(params: ParamDeclarations): Map<string, GivenParam> {
   const open = [...params.values()].filter((param) => param.default === undefined);
   return unknownParams(open.map(({ name }) => name));

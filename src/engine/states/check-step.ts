@@ -19,7 +19,7 @@ export interface Condition {
 
 export interface CheckedParts {
   readonly source: ModuleStepSource;
-  /** Unless nobody knows it. */
+  /** Absent for an unknown module. */
   readonly module?: ModuleDefinition;
   readonly scope: NodeScope;
   readonly conditions: readonly Condition[];
@@ -27,8 +27,8 @@ export interface CheckedParts {
 }
 
 /**
- * All that can be found wrong with a step before the run, whatever else of it is wrong or not known yet. Where a
- * condition leaves it out, the rest is not looked at.
+ * Finds all faults of a step before the run, even beside other faults and unknown values. Where a
+ * condition leaves the step out, the rest is not looked at.
  */
 export function checkStep({ source, module, scope, conditions, templates }: CheckedParts): readonly Problem[] {
   const attempts = new Attempts();
@@ -47,7 +47,7 @@ export function checkStep({ source, module, scope, conditions, templates }: Chec
   return problems.list;
 }
 
-/** Names that a step gives its template; what is wrong with them is told with the arguments, and nobody knows their values then. */
+/** Names that a step gives its template. Their faults are reported with the arguments, and their values are unknown then. */
 function varsOf({ args }: ModuleStepSource, scope: Scope): Readonly<Record<string, unknown>> {
   const vars = nodeAt(args, ["vars"]);
   if (vars?.kind !== "map") return {};

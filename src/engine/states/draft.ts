@@ -25,14 +25,14 @@ import { type IncludeSource, type ModuleStepSource, type Requisite, type Requisi
 export interface Applied {
   readonly state: string;
   readonly given?: ReadonlyMap<string, GivenParam>;
-  /** What names the state, for problems. */
+  /** The place that names the state, for problems. */
   readonly at?: SourcePosition;
 }
 
 export interface DraftOptions {
   readonly apply: readonly Applied[];
   readonly node: NodeEntry;
-  /** What expressions see as the node instead: an Unknown, for a check that holds for any. */
+  /** The node in expressions instead: an Unknown, for a check that holds for any. */
   readonly seenNode?: Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   /** `run` of expressions: id, time, revision. */
@@ -48,7 +48,7 @@ export interface DraftOptions {
 }
 
 /**
- * The steps of one node, in order, `include` and `each` expanded. What can be checked without the node is checked;
+ * The steps of one node, in order, `include` and `each` expanded. The checks that need no node run here;
  * expressions over facts, registered values or Unknowns wait for the draft's `render`.
  * @throws KcoreError with every problem of every step at its place.
  */
@@ -58,7 +58,7 @@ export async function draftSteps(states: States, options: DraftOptions): Promise
   return drafter.done();
 }
 
-/** What an included state gets from where it is included. */
+/** An included state's parameters and conditions, from the place of its `include`. */
 interface Surroundings {
   readonly conditions: readonly Condition[];
   readonly require: readonly string[];
@@ -97,7 +97,7 @@ class Drafter {
     });
   }
 
-  /** What of a state can be read; the rest is told. */
+  /** The readable part of a state; faults are reported. */
   #open(name: string, at: SourcePosition | undefined): State | undefined {
     const { state, problems } = this.#states.partly(name, at);
     this.#problems.add(...problems);
@@ -149,7 +149,7 @@ class Drafter {
     for (const { scope, late } of this.#instances(step, outer)) {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
-      // What is left out here is not looked at: its parameters may only make sense where it is not.
+      // A step that is left out is not looked at: its parameters may only make sense in the other case.
       const is = known(conditions);
       if (is === false) continue;
       const begin = this.#drafts.length;
@@ -358,7 +358,7 @@ function toldIn(
   return new Map(found);
 }
 
-/** What is known of the conditions together; undefined: not all of them. Problems are left to the steps. */
+/** The known result of the conditions together; undefined: not all are known. Problems are left to the steps. */
 function known(conditions: readonly Condition[]): boolean | undefined {
   const all = conditions.map(({ node, scope }) => {
     try {

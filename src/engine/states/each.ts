@@ -1,7 +1,7 @@
 import { printed } from "#engine/expressions/helper.ts";
 import { entriesOf, isMapValue } from "#engine/expressions/members.ts";
 
-/** What `item` is, one after the other: a list's items; of a map `{ key, value }`. Undefined for anything else. */
+/** The values of `item`, one after the other: a list's items; of a map `{ key, value }`. Undefined for anything else. */
 export function itemsOf(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(value)) return value as readonly unknown[];
   return isMapValue(value) ? entriesOf(value).map(([key, inner]) => ({ key, value: inner })) : undefined;
@@ -22,7 +22,7 @@ function labelOf(item: unknown): string | undefined {
     .map((key) => printed(entries.get(key)))
     .find((label) => label !== undefined);
   if (found !== undefined) return shortened(found);
-  // What the helper enumerate makes of a list is named by the list's own items.
+  // An item of the helper enumerate is named by the list's own item.
   return entries.has("index") ? labelOf(entries.get("value")) : undefined;
 }
 

@@ -8,8 +8,8 @@ import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 
 /**
- * What is wrong with arguments some of which are late: only what cannot be mended by any late value. Unknown keys and
- * wrong values of known arguments are told; what is missing or concerns several arguments waits for all of them.
+ * The faults of arguments some of which are late: only those that no late value can mend. Unknown keys and
+ * wrong values of known arguments are reported. Missing ones, and faults of several arguments together, wait for all values.
  */
 export function knownArgProblems(module: ModuleDefinition, args: SourceNode, scope: Scope): readonly Problem[] {
   if (args.kind !== "map") return [];

@@ -4,8 +4,8 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import type { LateParams, NodeScope } from "./node-scope.ts";
 
 /**
- * How the parameters that were bound as Unknown get their values once the run knows more: by evaluating what was
- * given, where it was given. Undefined if all are known.
+ * Gives Unknown parameters their values once the run knows more: evaluates each expression at the place where it
+ * was given. Undefined if all are known.
  */
 export function lateParams(
   declared: ParamDeclarations,

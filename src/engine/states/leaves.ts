@@ -17,7 +17,7 @@ export interface Leaving {
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name what it keeps: each item of a list is a thing. `|` stands between two ways to name it. Else its `name`. */
+/** By module, the arguments that name the kept thing; each item of a list is a thing. `|` stands between two ways to name it. Default: `name`. */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],

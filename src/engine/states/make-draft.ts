@@ -40,13 +40,13 @@ export interface DraftParts {
   readonly node: NodeEntry;
   /** Known to be left out, for this reason. */
   readonly skip?: string;
-  /** Its `each` rests on this. */
+  /** The Unknown that its `each` waits for. */
   readonly late?: Unknown;
 }
 
 /**
- * A draft of one step. If nothing it uses is late, it is rendered here and now, once; else what can be checked is
- * checked, and `render` does the rest.
+ * A draft of one step. A step without late values is rendered here, once; otherwise the possible checks
+ * run here, and `render` does the rest.
  * @throws KcoreError with every problem of the step.
  */
 export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; readonly isSkipped: boolean } {
@@ -113,7 +113,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   const problems = new Problems();
   const keys = problems.attempt(() => readCommonKeys(source.node, scope));
   const args = problems.attempt(() => argsOf(module, source.args, scope));
-  // With keys that are wrong, what the module says is told too; what may be secret is then taken for secret.
+  // With wrong keys the module's own checks are reported too; values that may be secret are then taken for secret.
   const { sensitive = keys === undefined, ...others } = keys ?? {};
   const context = contextOf(parts, scope, {
     sensitive,
@@ -142,7 +142,7 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   };
 }
 
-/** What the bastion sends for a step lies in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
+/** The bastion's files for a step lie in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
 function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
   const texts = [step.probe, step.guard, step.asks, step.apply, step.react];
   if (step.offers === undefined && texts.every((text) => text === undefined || text.blobs.length === 0)) return;
@@ -154,7 +154,7 @@ function refuseFiles(step: Step, { module, source }: DraftParts, user: string): 
   });
 }
 
-/** What cannot be taken back cannot be on trial, nor what may not run at all when its turn comes. */
+/** A change that cannot be taken back cannot be on trial, nor can a step that may not run at all when its turn comes. */
 function refuseTrial(
   step: Step,
   { module, source, requisites }: DraftParts,

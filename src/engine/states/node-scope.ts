@@ -18,9 +18,9 @@ export type Told = ReadonlyMap<
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
 >;
 
-/** What is the same for all steps of a node. */
+/** The parts that all steps of a node share. */
 interface Shared {
-  /** Unknown where steps are checked for whatever node they may be applied to; so are the nodes where there is no roster. */
+  /** Unknown where steps are checked for every possible node; so are the nodes where there is no roster. */
   readonly node: NodeEntry | Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   readonly run: Readonly<Record<string, unknown>>;
@@ -67,7 +67,7 @@ export class NodeScope {
     this.#registers.set(name, id);
   }
 
-  /** The names of registered steps so far: what a draft made now may use. */
+  /** The names of registered steps so far, which a draft made now may use. */
   registers(): ReadonlyMap<string, string> {
     return new Map(this.#registers);
   }
@@ -78,7 +78,7 @@ export class NodeScope {
     return this.#names(this.#params, unknownFacts, steps);
   }
 
-  /** With what the run has brought so far; what it has not stays Unknown. */
+  /** The scope with the values that the run has brought so far; the others stay Unknown. */
   at(late: LateScope, registers: ReadonlyMap<string, string>): Scope {
     const steps = new Map(
       [...registers].map(([name, id]) => [name, late.steps.get(name) ?? new Unknown(id, { steps: [name] })] as const),

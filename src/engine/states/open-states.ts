@@ -37,8 +37,8 @@ export interface States {
 }
 
 /**
- * The states of a project first, then the shipped ones. `trust`: whose files of the project are believed (S-20). `fetch`: how contents are got
- * by their URLs; absent: nothing is sent to nodes.
+ * The states of a project first, then the shipped ones. `trust`: the users whose files of the project are trusted (S-20). `fetch`: gets
+ * contents by their URLs; absent: nothing is sent to nodes.
  */
 export function statesOf(places: {
   readonly project?: string | undefined;
@@ -90,7 +90,7 @@ class OpenStates implements States {
     const problems = new Problems();
     this.#visit(name, at, [], problems);
     const { state } = this.#one(name, at);
-    // Whoever followed a circle would never come to its end.
+    // A walk along a circle would never end.
     const isCircle = problems.list.some(({ code }) => code === "STATE_INCLUDE_CYCLE");
     const read = { problems: problems.inOrder(), ...(isCircle ? {} : omitUndefined({ state })) };
     // One that is not there is told wherever it is named.
@@ -98,7 +98,7 @@ class OpenStates implements States {
     return read;
   }
 
-  /** Reads what a state includes, down to the last; finds circles. */
+  /** Reads all states that a state includes; finds circles. */
   #visit(name: string, at: SourcePosition | undefined, path: readonly string[], problems: Problems): void {
     if (path.includes(name)) {
       const circle = [...path.slice(path.indexOf(name)), name].join(" → ");

@@ -2,7 +2,7 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { Facts, Retry, Step } from "#engine/step/define.ts";
 import type { Leaving } from "./leaves.ts";
 
-/** What a registered step gives to later ones: `steps.ID` in expressions. */
+/** The values that a registered step gives to later ones: `steps.ID` in expressions. */
 export interface Registered {
   readonly changed: boolean;
   readonly rc: number;
@@ -38,17 +38,17 @@ export interface PlannedStep {
   readonly runAs?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly sensitive: boolean;
-  /** What it changes stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
+  /** The step's change stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
   readonly risk?: "connectivity";
   readonly confirm?: number;
   /** Under which name `steps.NAME` later steps see it. */
   readonly register?: string;
   readonly milestone?: string;
-  /** What it prints is told byte for byte, whatever it is, and much of it is kept: somebody asked for just that. */
+  /** The step's output is told byte for byte, and much of it is kept: the operator asked for just that. */
   readonly exact?: true;
 }
 
-/** What becomes known only while the node runs. */
+/** The values that become known only while the node runs. */
 export interface LateScope {
   /** Node facts; undefined until they were gathered. */
   readonly facts?: Readonly<Record<string, unknown>>;
@@ -72,7 +72,7 @@ export interface StepDraft {
   readonly state: string;
   readonly module: string;
   readonly at: SourcePosition;
-  /** What `render` rests on; a program's segment ends before the first draft whose needs are not met yet. */
+  /** The values that `render` waits for; a program's segment ends before the first draft whose needs are not met yet. */
   readonly needs: { readonly facts: boolean; readonly steps: readonly string[] };
   /** Under which name this step's result is registered, if it is. */
   readonly register?: string;
@@ -82,7 +82,7 @@ export interface StepDraft {
   readonly answers: readonly string[];
   /** Where the argument stands that a failure is about which `said` so; the step's own place when it has none. */
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
-  /** It may be left out, or become several: its `each`, or the include that brought it, rests on what is not known yet. */
+  /** The step may be left out, or become several: its `each`, or the include that brought it, waits for an unknown value. */
   readonly maybe?: boolean;
   /** A condition of it rests on nodes' answers. */
   readonly isTold?: true;

@@ -9,7 +9,7 @@ import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.
 import { findIn, type Folder } from "#engine/project/folders.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 
-/** Files of the project or the shipped ones, and what is fetched by its URL, as blobs. */
+/** Files of the project or the shipped ones, and contents fetched by their URLs, as blobs. */
 export interface Files {
   /**
    * The bytes of a file, relative to the project (then to the shipped files), or absolute. Read once for its hash,

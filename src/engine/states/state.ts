@@ -21,7 +21,7 @@ export interface State {
 
 const KEYS = ["description", "params", "steps"];
 
-/** A state as far as its file could be read, and what is wrong with it. */
+/** A state as far as its file could be read, and the file's faults. */
 export interface ReadState {
   /** Absent: nothing of it can be used. */
   readonly state?: State;

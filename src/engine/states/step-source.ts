@@ -48,7 +48,7 @@ export interface IncludeSource extends CommonSource {
 /** One item of a state's `steps`, as written. */
 export type StepSource = ModuleStepSource | IncludeSource;
 
-/** What a step may say beside its module; docs/states.md describes each, a test keeps it so. */
+/** The keys of a step beside its module; docs/states.md describes each, a test keeps it so. */
 export const STEP_KEYS: readonly string[] = [
   "id",
   "when",
@@ -157,7 +157,7 @@ function namesOf(node: SourceNode | undefined): Requisite[] {
 }
 
 const Names = z.union([z.string().min(1), z.array(z.string().min(1))]);
-/** What must be written out, since other steps and views know the step by it. */
+/** The keys that must be written out, since other steps and views know the step by them. */
 export const WrittenKeys = z.looseObject({
   id: z
     .string()

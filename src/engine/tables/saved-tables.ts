@@ -14,7 +14,7 @@ const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 const SavedTable = z.strictObject({
   version: z.literal(1),
-  /** Of what makes two saves the same: name, size, and the bytes. */
+  /** The hash of the parts by which two saves are the same: name, size, and the bytes. */
   id: Hash,
   nodeId: z.string(),
   name: z.string(),
@@ -41,20 +41,20 @@ const SavedTable = z.strictObject({
 });
 /** A disk, volume or array as it was once, and when. */
 export type SavedTable = z.output<typeof SavedTable> & {
-  /** Its pieces, one gzip member each, one behind the other: absolute path. */
+  /** The absolute path of its pieces, one gzip member each, one behind the other. */
   readonly file: string;
 };
 
 /** Occasions that are kept of one save, besides the first. */
 const mostOccasions = 100;
 
-/** Where a project keeps what its runs saved of disks: beside their records, and longer than these. */
+/** The folder of the partition tables that a project's runs saved: beside their records, and kept longer than these. */
 export function tablesFolder(project: string): string {
   return join(project, ".kcore", "tables");
 }
 
 /**
- * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. What is the same byte for byte is kept once. A save is made
+ * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. Equal saves are kept once. A save is made
  * aside, flushed, and renamed: it is there whole or not at all.
  */
 export function openTables(folder: string, now: () => number): TableStore {
@@ -170,7 +170,7 @@ export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
   if (index < pieces.length) throw damaged;
 }
 
-/** What is to be wiped rests on it. */
+/** Checked again, since the wipe rests on it. */
 async function isWhole(save: SavedTable): Promise<boolean> {
   return checkTable(save).then(
     () => true,

@@ -10,13 +10,13 @@ export interface TablePiece {
 export interface SavedDevice {
   /** By which it was named: a serial, WWN, link in by-id or by-path, `VG/LV`, `md/ARRAY`. */
   readonly name: string;
-  /** What the disk says it is: `serial S3Z8NB0K`; none of a volume or an array. */
+  /** The disk's own ids: `serial S3Z8NB0K`; none of a volume or an array. */
   readonly ids: readonly string[];
   /** Bytes. */
   readonly size: number;
   /** In the order of their offsets; they do not overlap. */
   readonly pieces: readonly TablePiece[];
-  /** What the node's tools say of it, by tool. */
+  /** The output of the node's tools about it, by tool. */
   readonly texts: Readonly<Record<string, string>>;
 }
 
@@ -26,16 +26,16 @@ export interface SaveOccasion {
   /** The node's id, or its name where it has none. */
   readonly nodeId: string;
   readonly run: string;
-  /** What is to be done: wipe it, or put an earlier table back. */
+  /** The reason for the save: a wipe, or an earlier table that is put back. */
   readonly before: "wipe" | "restore";
   /** The grants that allow the wipe or restore; an interrupted wipe goes on by the same grant. */
   readonly grants: readonly string[];
 }
 
-/** What came of it. */
+/** The result of a save. */
 export interface KeptTable {
   readonly id: string;
-  /** It was not there yet, byte for byte. */
+  /** Whether no equal save was there. */
   readonly isNew: boolean;
   /** Bytes that it takes. */
   readonly bytes: number;
@@ -52,7 +52,7 @@ export interface TableSave {
   drop(): Promise<void>;
 }
 
-/** Where a run keeps what it is about to destroy (ADR 0012). */
+/** Keeps the tables that a run is about to destroy (ADR 0012). */
 export interface TableStore {
   open(): Promise<TableSave>;
 }

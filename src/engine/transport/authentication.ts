@@ -11,18 +11,18 @@ import { signWithCallback, type AgentKey } from "./ssh-agent.ts";
 import type { Identity } from "./login-keys.ts";
 import { signNextRequest } from "./signed-at-once.ts";
 
-/** Offers what it has in turn, and remembers for messages what was tried. */
+/** Offers the configured ways in turn, and remembers them for messages. */
 export interface Authentication {
   readonly offers: "keys" | "password";
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
   /** The number of keys that were not offered. */
   readonly left: number;
-  /** What the server would still accept when nothing was left. */
+  /** The methods that the server would still accept when no way was left. */
   methods: readonly string[];
   /** The server took a key and wants more: two factors. */
   partial: boolean;
-  /** Nothing is left: what ssh2 reports next is final. */
+  /** No way is left: ssh2's next report is final. */
   exhausted: boolean;
 }
 

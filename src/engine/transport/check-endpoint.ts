@@ -7,8 +7,8 @@ const hostName = /^(?!-)[A-Za-z0-9_-]{1,63}(\.(?!-)[A-Za-z0-9_-]{1,63})*\.?$/;
 const userName = /^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/;
 
 /**
- * Allow-lists for what a roster says of a host (S-2), once more at the edge: for ssh2 nothing is spawned, and so nothing could be
- * injected, but a name that only some software misreads does not get further than this. What OpenSSH's client is told rests on it.
+ * Allow-lists for a roster's keys of a host (S-2), once more at the edge. ssh2 spawns nothing, so nothing could be
+ * injected, but a name that only some software misreads gets no further. The files for OpenSSH's client rest on it.
  * @throws KcoreError ENDPOINT_INVALID
  */
 export function checkEndpoint({ name, address, port, user, jump }: Endpoint): void {
@@ -26,7 +26,7 @@ export function checkEndpoint({ name, address, port, user, jump }: Endpoint): vo
   for (const hop of jump) checkEndpoint(hop);
 }
 
-/** A value that failed its check, shown without what could move a cursor. */
+/** A value that failed its check, without characters that could move a cursor. */
 function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)
     .slice(1, -1)

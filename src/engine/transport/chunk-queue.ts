@@ -2,9 +2,9 @@
 export interface ChunkQueue extends AsyncIterable<Uint8Array> {
   /** False when the limit is reached: pause the source until `onRoom` was called. */
   push(chunk: Uint8Array): boolean;
-  /** No more will come; what is queued is still read. */
+  /** No more will come; queued chunks are still read. */
   end(): void;
-  /** Ends at once and forgets what nobody read. */
+  /** Ends at once and drops unread chunks. */
   discard(): void;
   /** Resolves when `end` was called and everything was taken. */
   readonly drained: Promise<void>;
@@ -61,7 +61,7 @@ export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue 
         if (chunk !== undefined) yield chunk;
         else if (ended) break;
         else await new Promise<void>((resolve) => (wake = resolve));
-        // What was yielded has been taken: only now may the end be told.
+        // The yielded chunk has been taken: only now may the end be told.
         stir();
       }
     },

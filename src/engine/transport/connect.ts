@@ -25,11 +25,11 @@ export interface TransportOptions {
   readonly silence?: number;
 }
 
-/** Opens connections, and remembers for one run what they share: names, decrypted keys, jump hosts. */
+/** Opens connections, and keeps the things that they share in one run: names, decrypted keys, jump hosts. */
 export interface Transport {
   readonly connect: Connect;
   /**
-   * The key that a host presents, and proves to hold; nothing is believed, and nobody is logged in. For
+   * The key that a host presents, and proves to hold; it is not trusted, and no login follows. For
    * `kcore roster trust`. Jump hosts on the way are verified and logged in to as usual.
    * @throws KcoreError as `connect`, but for the host's own key.
    */
@@ -41,7 +41,7 @@ export interface Transport {
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
-  /** Ends the connections to jump hosts that nobody uses any more. */
+  /** Ends unused connections to jump hosts. */
   close(): Promise<void>;
 }
 
@@ -53,14 +53,14 @@ export interface Admission {
 }
 
 export interface Admitted {
-  /** What the key is called. */
+  /** The key's name in messages. */
   readonly label: string;
   /** Whether it was not there before. */
   readonly isNew: boolean;
 }
 
 const defaultTimeout = 10_000;
-/** Somebody may have to touch a security key, or a ticket to be fetched. */
+/** An operator may have to touch a security key, or a ticket to be fetched. */
 const programTimeout = 60_000;
 
 /** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */

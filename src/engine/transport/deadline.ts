@@ -12,7 +12,7 @@ export interface Deadline {
   release(): void;
 }
 
-/** Starts a deadline. Its signal's reason is a `DeadlinePassed`, or whatever the caller's signal gave. */
+/** Starts a deadline. Its signal's reason is a `DeadlinePassed`, or the reason of the caller's signal. */
 export function startDeadline(milliseconds: number, caller?: AbortSignal): Deadline {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new DeadlinePassed(milliseconds)), milliseconds);
@@ -28,7 +28,7 @@ export function startDeadline(milliseconds: number, caller?: AbortSignal): Deadl
   };
 }
 
-/** The promise's outcome, unless the signal fires first: then its reason is thrown. What comes late is disposed of. */
+/** The promise's outcome, unless the signal fires first: then its reason is thrown. A late result is disposed of. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal, dispose?: (late: T) => void): Promise<T> {
   let abort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {

@@ -10,10 +10,10 @@ export interface HostKey {
   readonly fingerprint: string;
 }
 
-/** What is believed about a host. */
+/** The trusted and the revoked keys of a host. */
 export interface TrustedKeys {
   readonly keys: readonly HostKey[];
-  /** Marked @revoked: never accepted, whatever else says so. */
+  /** Marked @revoked: never accepted, even if another file trusts them. */
   readonly revoked: readonly HostKey[];
   /** Where the keys come from, for messages: `the roster`, or a file's path. */
   readonly source: string;
@@ -61,7 +61,7 @@ const algorithmsOfType: ReadonlyMap<string, readonly string[]> = new Map([
 
 /**
  * The algorithms to offer: those of the trusted keys first, since the server then presents the key we know, and the
- * others after them, so that a reinstalled host shows its new key and the message can name both.
+ * others after them. So a reinstalled host shows its new key, and the message can name both.
  */
 export function hostKeyAlgorithms(trusted: readonly HostKey[]): string[] {
   const known = trusted.flatMap(({ type }) => algorithmsOfType.get(type) ?? []);

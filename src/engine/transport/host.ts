@@ -11,13 +11,13 @@ export interface Channel {
   /** Sends bytes to stdin; resolves when more may be sent (backpressure), rejects when the channel is gone. */
   write(bytes: Uint8Array | string): Promise<void>;
   /**
-   * Grows by what the other end has taken of stdin, in bytes; only differences tell. Over SSH what its window says: what
-   * is merely on its way does not count, and of the last piece some 100 KiB may never be told.
+   * Grows with the bytes of stdin that the other end has taken; only differences tell. Over SSH it follows the window: bytes that are
+   * merely on their way do not count, and of the last piece some 100 KiB may never be told.
    */
   taken(): number;
   /** Closes stdin. */
   end(): void;
-  /** What the command prints, as it comes; ends with the channel. Must be consumed. */
+  /** The command's output, as it comes; ends with the channel. Must be consumed. */
   readonly stdout: AsyncIterable<Uint8Array>;
   /** The last 64 KiB of stderr are kept for messages; consuming is not needed. */
   stderrTail(): string;
@@ -51,7 +51,7 @@ export interface Host {
   exec(command: string, options?: ExecOptions): Promise<Channel>;
   /** A TCP connection made from the host to `address:port` (direct-tcpip). */
   forward(address: string, port: number, options?: { readonly signal?: AbortSignal }): Promise<Duplex>;
-  /** Resolves with the reason once the connection is gone, whoever ended it; never rejects. */
+  /** Resolves with the reason once the connection is gone, by either end; never rejects. */
   readonly closed: Promise<string>;
   /** Ends the connection and resolves when its sockets are gone. Safe to call twice. */
   close(): Promise<void>;

@@ -2,7 +2,7 @@ import type { Client, ParsedKey } from "ssh2";
 
 /**
  * The part of ssh2's own protocol object that `signed-at-once.ts`, `login-at-once.ts` and `one-flight.ts` lean on. It is not ssh2's public
- * interface: the version is pinned exactly, and whoever uses it goes the public way when anything looks different.
+ * interface: the version is pinned exactly, and its users go the public way when anything looks different.
  */
 export interface InnerProtocol {
   authPK(user: string, key: ParsedKey, algorithm: string | undefined, sign?: SignCallback): void;
@@ -13,7 +13,7 @@ export interface InnerProtocol {
 
 export type SignCallback = (data: Buffer, done: (signature: Buffer) => void) => void;
 
-/** What is known of the other side. */
+/** The known properties of the other side. */
 export interface InnerClient {
   readonly protocol: InnerProtocol;
   /**

@@ -1,4 +1,4 @@
-/** What can be told of a private key file without its passphrase. */
+/** The properties of a private key file that are readable without its passphrase. */
 export interface KeyFileFormat {
   readonly format: "openssh" | "pem" | "pkcs8" | "putty" | "unknown";
   readonly encrypted: boolean;

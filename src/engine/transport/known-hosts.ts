@@ -45,7 +45,7 @@ export async function readKnownHosts(file: string): Promise<KnownHosts> {
   }
 }
 
-/** What the files say about a host. With a port of its own a host is looked up as `[host]:port`, as OpenSSH does. */
+/** The entries of a host in the files. With a port of its own a host is looked up as `[host]:port`, as OpenSSH does. */
 export function lookUpKnownHost(files: readonly KnownHosts[], address: string, port: number): TrustedKeys {
   const name = port === 22 ? address : `[${address}]:${port}`;
   const found = files.map((known) => ({

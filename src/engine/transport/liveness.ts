@@ -3,7 +3,7 @@ import type { Duplex } from "node:stream";
 /** Time as it passes, in milliseconds. */
 interface Time {
   readonly now: () => number;
-  /** Calls back after so long; returns what takes that back. */
+  /** Calls back after so long; returns a function that cancels it. */
   readonly after: (milliseconds: number, callback: () => void) => () => void;
 }
 
@@ -16,8 +16,8 @@ const realTime: Time = {
 };
 
 /**
- * Calls back once when nothing at all was heard for `limit` milliseconds. Any byte counts as a sign of life, so that a
- * big upload over a slow line, behind which the answers to keepalives wait, does not look dead (F-2).
+ * Calls back once when no byte was heard for `limit` milliseconds. Any byte counts as a sign of life: behind a
+ * big upload over a slow line the answers to keepalives wait (F-2).
  */
 export function watchLiveness(
   socket: Duplex,
@@ -33,7 +33,7 @@ export function watchLiveness(
     forget = after(milliseconds, () => {
       const late = now() - due;
       const silence = now() - heard;
-      // This process itself stood still (suspended, or busy): what came meanwhile is not read yet.
+      // This process itself stood still (suspended, or busy): bytes that came meanwhile are not read yet.
       if (late > 1000) return wait(limit / 3);
       if (silence >= limit) onSilence();
       else wait(limit - silence);

@@ -23,7 +23,7 @@ export function openLocal(name: string): Host {
     name,
     fingerprint: "",
     closed,
-    // oxlint-disable-next-line require-await -- the interface's promise; what is thrown must reject
+    // oxlint-disable-next-line require-await -- the interface's promise; a thrown error must reject
     async exec(command: string, { signal, input, onStderr }: ExecOptions = {}) {
       check();
       if (signal?.aborted) throw interrupted(`starting a command on ${name}`, signal.reason);

@@ -8,9 +8,9 @@ interface Inner {
 
 /**
  * Lets the first authentication request leave in one flight with the request for the service that takes it: a server that
- * refuses the service ends the connection anyhow (RFC 4253, section 10). A round trip less; only with servers that are
- * known to take both in order, and for keys of which the signature does not depend on what the server names meanwhile
- * (RSA's does, RFC 8308). Must be called when the key exchange has ended. If ssh2 looks different, nothing is changed.
+ * refuses the service ends the connection anyhow (RFC 4253, section 10). That saves a round trip. Only with servers that are
+ * known to take both in order. The key's signature must not depend on the server's later messages (RSA's does, RFC 8308).
+ * Must be called when the key exchange has ended. If ssh2 looks different, nothing is changed.
  */
 export function logInAtOnce(client: Client): void {
   const inner = innerOf(client);

@@ -1,7 +1,7 @@
 import type { Client, ClientChannel } from "ssh2";
 import { innerOf } from "./inner-protocol.ts";
 
-/** A command was started; `rest` is what of its input is still to be written. */
+/** A started command; `rest` is the part of its input that is still to be written. */
 export interface Started {
   readonly stream: ClientChannel;
   readonly rest: Uint8Array | undefined;

@@ -3,7 +3,7 @@ import type { Endpoint } from "./host.ts";
 import { hostFailure } from "./unreachable.ts";
 import type { TrustedKeys } from "./host-key.ts";
 
-/** A host on the way, or the last one, and what is believed about its key. */
+/** A host on the way, or the last one, and the trusted keys of it. */
 export interface Hop {
   readonly endpoint: Endpoint;
   readonly trusted: TrustedKeys;
@@ -38,9 +38,9 @@ const always = [
 ];
 
 /**
- * What OpenSSH is told about a host: what the roster says comes first, then ours, and behind it the files of the user and of the
- * system, of which the first value counts. So a name or address of the roster may have its own `Host` there. Values were
- * checked by `checkEndpoint`. Where nothing is pinned, ssh believes its own files, strictly.
+ * OpenSSH's configuration for a host: the roster's values come first, then ours, and behind them the files of the user and of the
+ * system, of which the first value counts. So a name or address of the roster may have its own `Host` there. `checkEndpoint`
+ * has checked the values. Where no key is pinned, ssh trusts its own files, strictly.
  */
 export function openSshFiles(
   hops: readonly [Hop, ...Hop[]],

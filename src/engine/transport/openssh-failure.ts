@@ -3,7 +3,7 @@ import { judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import { hostKeyProblem } from "./host-key-problem.ts";
 import { HostUnreachable, hostFailure, LoginRefused, type UnreachableReason } from "./unreachable.ts";
 
-/** What ssh said to its user: without its own trace. */
+/** ssh's messages to its user, without its own trace. */
 export function saidBy(stderr: string): readonly string[] {
   return stderr
     .split(/\r?\n/)
@@ -36,7 +36,7 @@ const unreachable: readonly (readonly [RegExp, UnreachableReason, string])[] = [
   [/no matching|Unable to negotiate/, "handshake", "the two sides have no algorithm in common"],
 ];
 
-/** Why ssh could not log in, by what it said: as the other transport tells it. */
+/** The reason why ssh could not log in, by its messages: in the words of the other transport. */
 export function loginFailure(endpoint: Endpoint, trusted: TrustedKeys, stderr: string): Error {
   const lines = saidBy(stderr);
   const said = lines.join("\n");

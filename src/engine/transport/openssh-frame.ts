@@ -1,12 +1,12 @@
 import type { Exit } from "./host.ts";
 
-/** The command, as an argument of sh: told when it begins, and with what it ended, since ssh's own failures look like 255. */
+/** The command, as an argument of sh, with marks of its beginning and of its exit status, since ssh's own failures look like 255. */
 export function framed(command: string, mark: string): string {
   const script = `echo ${mark}; /bin/sh -c "$0"; s=$?; printf "\\n${mark} %s\\n" "$s" >&2; exit "$s"`;
   return `exec /bin/sh -c '${script}' '${command.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Passes on what comes behind the mark, and drops what a login shell's own files print before it. */
+/** Passes on the output behind the mark, and drops the output of a login shell's own files before it. */
 export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
   let before: Buffer | undefined = Buffer.alloc(0);
   return (chunk) => {
@@ -24,7 +24,7 @@ export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Bu
   };
 }
 
-/** With what the command ended, and what it said on stderr; without its last word the outcome is unknown. */
+/** The command's exit status and stderr; without its last mark the outcome is unknown. */
 export function endIn(stderr: string, mark: string): { readonly exit: Exit; readonly stderr: string } {
   const found = new RegExp(`\\n${mark} (\\d+)\\n`).exec(stderr);
   if (!found) return { exit: {}, stderr };

@@ -40,7 +40,7 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
   });
   const lost = (what: string, detail?: string) =>
     new HostUnreachable("lost", { message: `${what}: ${reason ?? `the connection to ${name} is gone`}`, detail });
-  /** Never a connection of its own, whatever becomes of the master's. */
+  /** Never a connection of its own, even when the master's is gone. */
   const client = (...words: string[]): Child => {
     const first = ["-F", join(folder, "config"), "-o", "ProxyCommand=false", "-S", join(folder, "c"), "-T"];
     const child = spawn("ssh", [...first, ...words], {

@@ -19,7 +19,7 @@ kill "$watch" 2>/dev/null
 rm -rf "$folder"
 exit "$status"`;
 
-/** What ssh may need of our environment, and nothing else of it: agents, Kerberos, and where a security key asks for its PIN. */
+/** The variables that ssh may need of our environment, and no others: agents, Kerberos, and where a security key asks for its PIN. */
 const needed =
   /^(PATH|HOME|USER|LOGNAME|SSH_AUTH_SOCK|SSH_ASKPASS|SSH_SK_.*|KRB5.*|DISPLAY|WAYLAND_DISPLAY|XDG_RUNTIME_DIR)$/;
 
@@ -27,7 +27,7 @@ export function environment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => needed.test(name)));
 }
 
-/** ssh ended before it had logged in; what it said tells why. */
+/** ssh ended before it had logged in; its messages have the reason. */
 export class MasterEnded extends Error {
   readonly stderr: string;
 
@@ -65,7 +65,7 @@ export async function startMaster(folder: string, address: string, signal: Abort
   const ready = new Promise<void>((resolve, reject) => {
     child.stderr.on("data", (chunk: Buffer) => {
       tail.push(chunk);
-      // It listens when it has logged in, and says more behind that. What it says may be a jump host's, its socket is not.
+      // ssh listens when it has logged in. Its messages may be a jump host's, its socket is not.
       if (existsSync(socket)) resolve();
     });
     void ended.then(() => reject(new MasterEnded(tail.text())));

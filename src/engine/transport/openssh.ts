@@ -8,7 +8,7 @@ import { createOpenSshHost } from "./openssh-host.ts";
 import { MasterEnded, startMaster } from "./openssh-master.ts";
 
 export interface OpenSshOptions {
-  /** Jump hosts first, and what is believed about each host's key. */
+  /** Jump hosts first, with the trusted keys of each host. */
   readonly hops: readonly [Hop, ...Hop[]];
   /** Where `.ssh/config` is looked for. */
   readonly home: string;
@@ -16,8 +16,8 @@ export interface OpenSshOptions {
 }
 
 /**
- * A connection made by this machine's own `ssh` (ADR 0019): with what ssh_config(5), security keys and GSSAPI can do that ssh2
- * cannot. One process holds it, a short one each opens a channel on it. @throws KcoreError as `Connect`
+ * A connection made by this machine's own `ssh` (ADR 0019): with the features of ssh_config(5), security keys and GSSAPI that ssh2
+ * lacks. One process holds it, a short one each opens a channel on it. @throws KcoreError as `Connect`
  */
 export async function openOpenSsh({ hops, home, signal }: OpenSshOptions): Promise<Host> {
   const { endpoint, trusted } = hops.at(-1) as Hop;

@@ -2,8 +2,8 @@ import type { AuthHandlerMiddleware, KeyboardInteractiveAuthMethod } from "ssh2"
 import type { Authentication } from "./authentication.ts";
 
 /**
- * An authentication by one password, given once: by the method “password” (RFC 4252, section 8), or where there is only
- * “keyboard-interactive” (RFC 4256) to its single question, if what is typed there would not be shown. For `admitKey` alone.
+ * An authentication by one password, given once, by the method “password” (RFC 4252, section 8). Where there is only
+ * “keyboard-interactive” (RFC 4256), it answers the single question, unless the typed answer would be shown. For `admitKey` alone.
  */
 export function authenticateByPassword(user: string, password: string): Authentication {
   let given = false;
@@ -19,7 +19,7 @@ export function authenticateByPassword(user: string, password: string): Authenti
   };
   const handler: AuthHandlerMiddleware = (methods, partialSuccess, next) => {
     state.partial ||= partialSuccess === true;
-    // What the server would accept is known after a request that asks for nothing.
+    // The server's methods are known after a request that asks for nothing.
     if (!methods) return next({ type: "none", username: user });
     state.methods = methods as readonly string[];
     const way =

@@ -12,9 +12,9 @@ export interface ProcessChannelOptions {
   /** The host, for messages. */
   readonly name: string;
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
-  /** Takes what the child prints before the command does, and gives what is the command's; absent: all is. */
+  /** Takes the child's output and gives the command's part of it; absent: all of it. */
   readonly filter?: (chunk: Buffer) => Buffer;
-  /** What ended is not the child but what it stands for: its end, and its stderr, as the child's tell them. */
+  /** Turns the child's end and stderr into those of the command that it stands for. */
   readonly endOf?: (exit: Exit, stderr: string) => { readonly exit: Exit; readonly stderr: string };
   /** Ends the child when its channel is closed, which by itself only finds its streams gone. */
   readonly kill?: boolean;
@@ -31,7 +31,7 @@ export function createProcessChannel({
   kill = false,
   onStderr,
 }: ProcessChannelOptions): Channel {
-  // Room for what `endOf` takes away.
+  // Room for the part that `endOf` takes away.
   const tail = createTail(endOf ? stderrLimit + 256 : stderrLimit);
   const stdout = createChunkQueue(stdoutLimit, () => child.stdout.resume());
   const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();

@@ -1,8 +1,8 @@
 import type { Client } from "ssh2";
 
 /**
- * OpenSSH's sshd names all its host keys after a login, and ssh2 has it prove each of them: signatures that cost both
- * sides more than the rest of the login, for keys that nobody looks at, since only pinned keys are believed. Leaves the
+ * OpenSSH's sshd names all its host keys after a login, and ssh2 has it prove each of them. These signatures cost both
+ * sides more than the rest of the login, for keys that are not used, since only pinned keys are trusted. Leaves the
  * question out; must be called before the login ends. If ssh2 looks different, nothing is changed.
  */
 export function skipHostKeyProof(client: Client): void {
@@ -11,6 +11,6 @@ export function skipHostKeyProof(client: Client): void {
     _callbacks?: unknown;
   };
   if (typeof protocol?.["openssh_hostKeysProve"] !== "function" || !Array.isArray(callbacks)) return;
-  // ssh2 has just queued what to do with the answer that will not come; answers are matched by their order.
+  // ssh2 has just queued a callback for the answer that will not come; answers are matched by their order.
   protocol["openssh_hostKeysProve"] = () => callbacks.pop() as unknown;
 }

@@ -48,7 +48,7 @@ export function openAgent(socket: string): Agent {
       const found = await within<unknown[]>(listLimit, "does not answer", (done) =>
         agent.getIdentities((error, keys) => done(error, keys)),
       );
-      // What ssh2 cannot read (FIDO keys, certificates) it cannot offer either.
+      // Keys that ssh2 cannot read (FIDO keys, certificates) it cannot offer either.
       const keys = found
         .map((key) => ssh2.utils.parseKey(key as Buffer) as ParsedKey | Error)
         .filter((key): key is ParsedKey => !(key instanceof Error));

@@ -1,6 +1,6 @@
 import type { Algorithms } from "ssh2";
 
-/** What we offer: ssh2's list without SHA-1, MD5, CBC and compression, and the given host key algorithms. */
+/** The offered algorithms: ssh2's list without SHA-1, MD5, CBC and compression, and the given host key algorithms. */
 export function safeAlgorithms(serverHostKey: readonly string[]): Algorithms {
   const chosen = {
     serverHostKey: [...serverHostKey],

@@ -19,7 +19,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
   const waiting = new Set<(error: Error) => void>();
   const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
   let over = false;
-  /** Bytes of stdin that the window took; what of them has left it again shows in the window. */
+  /** Bytes of stdin that the window took; the window shows how many of them have left it again. */
   let accepted = 0;
 
   const gone = () =>
@@ -50,7 +50,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
   });
   stream.on("error", () => undefined);
   stream.on("end", () => stdout.end());
-  // The exit status may have come before anybody could listen for it; it is told again here.
+  // The exit status may have come before any listener; it is told again here.
   stream.on("close", (code?: number | null, signal?: string) => {
     finish();
     stdout.end();

@@ -85,7 +85,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     );
     const channel = createSshChannel(opened.stream, name, onStderr);
     signal?.addEventListener("abort", () => channel.close(), { once: true });
-    // Its failure shows in the channel's end; nobody waits for this write.
+    // A failure shows in the channel's end; no caller waits for this write.
     if (opened.rest) channel.write(opened.rest).catch(() => undefined);
     return channel;
   };
@@ -115,7 +115,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
 
   const close = async () => {
     reason ??= "closed by kcore";
-    // Once the farewell has left, nobody waits for the server's: that would be a round trip, and its own tidying up.
+    // Once the farewell has left, the server's is not waited for: that would be a round trip, and its own tidying up.
     socket.once("finish", () => socket.destroy());
     client.end();
     const timer = setTimeout(() => socket.destroy(), closeLimit);

@@ -16,7 +16,7 @@ import { skipHostKeyProof } from "./skip-key-proof.ts";
 import { createSshHost } from "./ssh-host.ts";
 import { writeTogether } from "./write-together.ts";
 
-/** What an SSH connection is made of; `connect.ts` finds it. */
+/** The parts of an SSH connection; `connect.ts` finds them. */
 export interface SshParts {
   readonly endpoint: Endpoint;
   /** A connection to the endpoint's port: TCP, or a channel of a jump host. Owned by `openSsh` from here on. */
@@ -114,7 +114,7 @@ export async function openSsh({
   } catch (error) {
     client.destroy();
     socket.destroy();
-    // Called off by the caller: its reason, whatever it is, is for the caller to name.
+    // Called off by the caller: the caller names the reason.
     if (signal.aborted && error === signal.reason && !(error instanceof DeadlinePassed)) throw error;
     throw explain(error, { endpoint, phase, authentication, banner: banner.trim() });
   } finally {

@@ -1,7 +1,7 @@
 import { hostFailure } from "./unreachable.ts";
 import type { Host } from "./host.ts";
 
-/** Constant; Debian's initrd runs it whatever it is asked for (cryptsetup-initramfs, README.initramfs). */
+/** Constant; Debian's initrd runs it for any request (cryptsetup-initramfs, README.initramfs). */
 const command = "cryptroot-unlock";
 
 /** `lost`: the connection ended meanwhile, as it may when the machine goes on; `unasked`: the initrd wanted no key just then. */

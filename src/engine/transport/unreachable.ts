@@ -62,7 +62,7 @@ export class LoginRefused extends KcoreError {
   }
 }
 
-/** What was being waited for was called off by its caller. */
+/** The caller called off the wait for this. */
 export function interrupted(what: string, cause?: unknown): KcoreError {
   return new KcoreError(
     { code: "INTERRUPTED", message: `${what} was called off` },

@@ -16,7 +16,7 @@ import { oddBlankProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 import { unquotedProblem } from "./unquoted.ts";
 
-/** Aliases in all, those inside what an alias names counted again: a bomb needs many more. */
+/** Aliases in all; those inside an alias's value count again: a bomb needs many more. */
 const MAX_ALIASES = 50;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
@@ -26,7 +26,7 @@ interface Anchored {
   readonly aliases: number;
 }
 
-/** Turns the library's nodes into ours; what is wrong is added to `problems` and stands as null in the tree. */
+/** Turns the library's nodes into ours; a fault is added to `problems`, and null stands in its place. */
 export function buildTree(file: SourceFile, root: Node, problems: Problems): SourceNode {
   return new TreeBuilder(file, problems).node(root);
 }

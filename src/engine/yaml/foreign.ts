@@ -4,13 +4,14 @@ import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
 import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 
-/** Values that a file may have in all, what aliases stand for counted again: a bomb has many more. */
+/** Values that a file may have in all; the values of aliases count again: a bomb has many more. */
 const mostValues = 500_000;
 
 /**
  * Reads YAML as PyYAML does, by which Salt reads its own: YAML 1.1, so that `yes` is true, and with merge keys; tags are passed over. The last
  * of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
- * @throws KcoreError YAML_SYNTAX and what reading YAML of one's own throws for its encoding, size and depth
+ * @throws KcoreError YAML_SYNTAX; the errors of parseSource for encoding, size and depth
+ */
  */
 export function parseForeign(file: string, text: string | Uint8Array): SourceNode {
   // JSON may be indented by tabs, YAML may not: one space takes each one's place.
@@ -86,7 +87,7 @@ class ForeignBuilder {
       if (text === "<<") merged.push(...(built.kind === "list" ? built.items : [built]));
       else entries.set(text, new SourceEntry(this.#file, from, to, text, built));
     }
-    // Of merged maps the first one wins, and what stands in the map itself over all of them.
+    // Of merged maps the first one wins, and the map's own keys win over all of them.
     for (const one of merged)
       for (const [text, entry] of one.kind === "map" ? one.entries : [])
         if (!entries.has(text)) entries.set(text, entry);

@@ -7,7 +7,7 @@ import { keysAt } from "./schema-keys.ts";
 
 type Issue = z.core.$ZodIssue;
 
-/** What an issue is about: the node, the value made of it, and the schema. */
+/** The subject of an issue: the node, the value made of it, and the schema. */
 export interface Checked {
   readonly node: SourceNode;
   readonly value: unknown;
@@ -107,7 +107,7 @@ function isOtherValue(code: Issue["code"]): boolean {
   return code === "invalid_type" || code === "invalid_value";
 }
 
-/** What zod says where a schema has no words of its own (its English locale). */
+/** zod's message where a schema has none of its own (its English locale). */
 const zodsOwn = /^Invalid input/;
 
 function words(issue: Issue, given: unknown): string {
@@ -151,7 +151,7 @@ function expectedOf(issue: Issue): string {
     return issue.values.map((value) => (typeof value === "string" ? `“${value}”` : String(value))).join(" or ");
   if (issue.code !== "invalid_type") return issue.message.replace(/^must be /, "");
   const { expected } = issue;
-  // `Text` of the modules is a text or a Secret, and nobody writes a Secret in YAML.
+  // `Text` of the modules is a text or a Secret, and YAML holds no Secret.
   if (expected === "custom" || (issue as { class?: unknown }).class === "Secret") return "";
   return EXPECTED[expected] ?? expected;
 }
@@ -193,7 +193,7 @@ function subjectOf(path: readonly PropertyKey[]): string {
   return `“${path.map((part, index) => (typeof part === "number" ? `[${part}]` : `${index === 0 ? "" : "."}${String(part)}`)).join("")}”`;
 }
 
-/** The place of the nearest node that was written: an issue below a missing key is shown at what holds it. */
+/** The place of the nearest written node: an issue below a missing key is shown at the map that lacks it. */
 export function placeOf(node: SourceNode, path: readonly PropertyKey[]): SourcePosition {
   for (let length = path.length; length >= 0; length--) {
     const found = nodeAt(node, path.slice(0, length));

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { SourceFile } from "./file.ts";
 
-/** What the library says is wrong. */
+/** A fault in the library's words. */
 interface Found {
   readonly code: string;
   readonly message: string;
@@ -11,8 +11,8 @@ interface Found {
 const keyHere = /^(?:[^\s,:{}[\]"'#-][^\s,:{}[\]"'#]*|"[^"\n]*"|'[^'\n]*')(?=\s*:(?:\s|$))/;
 
 /**
- * What was most likely meant, where the library only says what it did not expect: a missing comma, an indentation that is that of
- * nothing above, a bracket that nobody closed. Told at the place to change, with the right form.
+ * The most likely mistake, where the library only names the unexpected character: a missing comma, an indentation that fits
+ * no line above, an open bracket. Reported at the place to change, with the right form.
  */
 export function likelyMistake(source: SourceFile, found: Found): Problem | undefined {
   const [start] = found.pos;
@@ -111,12 +111,12 @@ interface Lead {
   readonly offset: number;
   /** Blanks before it. */
   readonly indent: number;
-  /** Its key, or the dash of an item. */
+  /** The line's key, or the dash of an item. */
   readonly token: string;
   readonly text: string;
 }
 
-/** What a line begins with. */
+/** The beginning of a line. */
 function leadOf(source: SourceFile, offset: number): Lead | undefined {
   const { text, start } = source.lineAt(offset);
   const indent = (/^ */.exec(text)?.[0] ?? "").length;

@@ -4,12 +4,12 @@ import type { SourceFile } from "./file.ts";
 /** How a scalar was written; decides how a place inside its value maps to the file. */
 export type ScalarStyle = "plain" | "single" | "double" | "block";
 
-/** What every node knows: its file and the range of characters it was written in. */
+/** The parts of every node: its file and its range of characters. */
 abstract class Located {
   readonly file: SourceFile;
   /** Offset of the first character in the file. */
   readonly start: number;
-  /** Offset after the last character, without what follows (comments, line breaks). */
+  /** Offset after the last character, without comments and line breaks behind it. */
   readonly end: number;
 
   constructor(file: SourceFile, start: number, end: number) {
@@ -129,7 +129,7 @@ export function nodeAt(node: SourceNode, path: readonly PropertyKey[]): SourceNo
   return found;
 }
 
-/** What a plain value is, for messages; never the value itself. */
+/** The kind of a plain value, for messages; never the value itself. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";

@@ -11,7 +11,7 @@ import { unquotedExpression } from "./unquoted.ts";
 /**
  * Parses strict YAML 1.2 into a tree that knows its places. `file` is the name that problems show. An empty text is
  * a null scalar. Refused, each with its own words: more than 1 MiB (`maxBytes`), other encodings than UTF-8, NUL,
- * `%YAML 1.1`, unknown tags, several documents, more than 50 aliases, 64 levels, duplicate or prototype keys,
+ * `%YAML 1.1`, unknown tags, several documents, more than 50 aliases, 64 levels, duplicate or prototype keys;
  * numbers with a leading zero, unquoted `{{…}}`, and all that YAML itself only warns about.
  * @throws KcoreError with every problem found.
  */

@@ -76,7 +76,7 @@ function isDeep(text: string): boolean {
   return text.split("\n").some((line) => blockDepth(line) > deepest);
 }
 
-/** Levels that one line can open at most: its indentation, and “- ” or “? ” repeated on it. */
+/** Levels that a single line can open at most: its indentation, and “- ” or “? ” repeated on it. */
 function blockDepth(line: string): number {
   const indent = /^ */.exec(line)?.[0].length ?? 0;
   const markers = /^ *((?:[-?] +)*)/.exec(line)?.[1]?.match(/[-?]/g)?.length ?? 0;

@@ -2,12 +2,12 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 
 const SHOWN_AT_MOST = 100;
 
-/** Collects what is wrong, so that the user sees all of it at once. */
+/** Collects problems, so that the user sees all of them at once. */
 export class Problems {
   readonly #list: Problem[] = [];
   readonly #seen = new Set<string>();
 
-  /** Adds a problem; the same one at the same place counts once, an unknown key in whatever words. */
+  /** Adds a problem; the same one at the same place counts once, an unknown key even in other words. */
   add(...problems: readonly Problem[]): void {
     for (const problem of problems) {
       const { at, code, message } = problem;

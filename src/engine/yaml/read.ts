@@ -16,7 +16,7 @@ export interface ReadOptions {
 
 /**
  * The bytes of a regular file, at most `maxBytes`, of the very file that was checked.
- * @throws KcoreError FILE_UNREADABLE, FILE_TOO_LARGE, and what `check` throws.
+ * @throws KcoreError FILE_UNREADABLE, FILE_TOO_LARGE; errors of `check`.
  */
 export function readBytes(path: string, { name = path, maxBytes = MAX_SOURCE_BYTES, check }: ReadOptions = {}): Buffer {
   return withRegularFile(path, { name, check }, (file, { size }) => {

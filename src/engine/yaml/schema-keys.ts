@@ -7,7 +7,7 @@ export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[
   return [...new Set(found.flatMap(({ type, shape }) => (type === "object" ? Object.keys(shape ?? {}) : [])))];
 }
 
-/** What the nearest schema on the way to `path` that has a description says of itself. */
+/** The description of the nearest schema on the way to `path` that has one. */
 export function descriptionAt(schema: z.ZodType, path: readonly PropertyKey[]): string | undefined {
   let description = schema.description;
   let found: readonly Definition[] = unwrap(schema);

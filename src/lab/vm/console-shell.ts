@@ -5,7 +5,7 @@ import { dial } from "./qmp.ts";
 
 /**
  * Runs a command line in root's shell on a virtual machine's second serial line, without the network, as soon as there is
- * such a shell. Returns what it printed. Throws `LAB_NODE_FAILED` when it fails, or has not ended after `timeout` milliseconds.
+ * such a shell. Returns its output. Throws `LAB_NODE_FAILED` when it fails, or has not ended after `timeout` milliseconds.
  */
 export async function runOnConsole(
   path: string,

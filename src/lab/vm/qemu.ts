@@ -7,7 +7,7 @@ import { must } from "../run-command.ts";
 interface Disk {
   readonly file: string;
   readonly serial: string;
-  /** What QEMU calls it; default: its serial. */
+  /** QEMU's name of the disk; default: its serial. */
   readonly id?: string;
   /** Several machines may have it at once. */
   readonly isReadOnly?: boolean;
@@ -35,14 +35,14 @@ export interface Qemu {
 /** MiB; deploy_node wants 512 for a node. */
 const memory = 1024;
 
-/** Starts QEMU in a cgroup of its own; it outlives this process. Returns what tells whether it still runs. */
+/** Starts QEMU in a cgroup of its own, which outlives this process. Returns a function that tells whether it still runs. */
 export async function startQemu(group: string, qemu: Qemu): Promise<() => Promise<boolean>> {
   const command = ["qemu-system-x86_64", ...(await qemuArguments(qemu))];
   const lives = await startInGroup(group, command, join(qemu.folder, "qemu.log"));
   return () => Promise.resolve(lives());
 }
 
-/** What decides whether a saved state fits; part of that state's name. */
+/** The properties that a saved state must fit; part of that state's name. */
 export async function machineKind(): Promise<string[]> {
   return [...machineArguments(), await kernelLine()];
 }
@@ -52,7 +52,7 @@ function machineArguments(): string[] {
     machine: "pc,usb=off,vmport=off,hpet=off",
     accel: "tcg,thread=multi,tb-size=512",
     cpu: "qemu64,-svm,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt",
-    // A second one would cost a quarter more: what one does is told to the other.
+    // A second one would cost a quarter more, as each is told of the other's work.
     smp: "1",
     m: String(memory),
     display: "none",

@@ -6,7 +6,7 @@ import { nodeFailed } from "../processes.ts";
 
 /** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
 export interface Qmp {
-  /** Runs a command and returns what it returned. Throws `LAB_NODE_FAILED` with QEMU's words. */
+  /** Runs a command and returns its result. Throws `LAB_NODE_FAILED` with QEMU's words. */
   execute(command: string, args?: object): Promise<unknown>;
   /** Waits for an event of this name whose data `fits`; events since the connection was made count. */
   event(name: string, fits?: (data: Record<string, unknown>) => boolean): Promise<void>;
@@ -39,7 +39,7 @@ export async function openQmp(path: string, lives: () => Promise<boolean>): Prom
     tell();
   });
   const lines = createInterface({ input: socket });
-  lines.on("error", () => {}); // its own copy of the socket's
+  lines.on("error", () => {}); // The interface repeats the socket's errors.
   lines.on("line", (line) => {
     const message = JSON.parse(line) as Message;
     if (message.event !== undefined) seen.push(message);
@@ -73,13 +73,13 @@ export async function openQmp(path: string, lives: () => Promise<boolean>): Prom
   };
 }
 
-/** The file of a listening socket is there before anything listens on it, and neither at once. */
+/** Connects to a socket whose file may be there before a program listens on it. */
 export async function dial(path: string, lives: () => Promise<boolean>): Promise<Socket> {
   for (;;) {
     const socket = connect(path);
     try {
       await once(socket, "connect");
-      // Its end says enough.
+      // The socket's end says enough.
       return socket.on("error", () => {});
     } catch (error) {
       if (!(await lives())) throw nodeFailed({ message: `the machine ended: ${(error as Error).message}` });

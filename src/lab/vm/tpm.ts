@@ -5,12 +5,12 @@ import { poll } from "#base/wait.ts";
 import { startInGroup } from "../cgroup.ts";
 import { nodeFailed } from "../processes.ts";
 
-/** What a TPM may take to open its socket, in milliseconds. */
+/** The longest time for a TPM to open its socket, in milliseconds. */
 const longest = 30_000;
 
 /**
- * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket that QEMU finds it by. What it keeps is in `tpm` in the
- * machine's folder: without that it is another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
+ * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is in `tpm` in the
+ * machine's folder: without it the machine has another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
  */
 export async function startTpm(group: string, folder: string): Promise<string> {
   const state = join(folder, "tpm");

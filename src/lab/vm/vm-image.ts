@@ -10,10 +10,10 @@ import { runOnConsole } from "./console-shell.ts";
 import { machineKind, qemuArguments, qemuVersion, sockets } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 
-/** What the boot of the machine that is saved may take, in milliseconds. */
+/** The longest time for the boot of the saved machine, in milliseconds. */
 const longest = 1_200_000;
 
-/** Debian's kernel for virtual machines, and what the initrd is made of. */
+/** Debian's kernel for virtual machines, and the packages of the initrd. */
 const packages = ["linux-image-cloud-amd64", "busybox-static"];
 
 /** Changes with everything that a machine's image is made from but the Debian tree. */
@@ -38,7 +38,7 @@ export async function makeVmImage(folder: string, tree: string, apt: Apt): Promi
   await rm(archive, { recursive: true });
 }
 
-/** Changes with what a saved state fits: the machine, QEMU and this machine's clock. */
+/** Changes with the inputs of a saved state: the machine, QEMU and this machine's clock. */
 export async function hashGolden(image: string): Promise<string> {
   return hash(image, await qemuVersion(), ...(await machineKind()));
 }
@@ -79,7 +79,7 @@ export async function makeGolden(folder: string, image: string): Promise<void> {
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
 }
 
-/** A disk image that reads what is not its own from `base`. */
+/** A disk image over `base`, which it reads where it has no data of its own. */
 export async function makeRoot(folder: string, base: string, format: "raw" | "qcow2"): Promise<void> {
   await must("qemu-img", ["create", "-q", "-f", "qcow2", "-b", base, "-F", format, join(folder, "root.qcow2")]);
 }

@@ -36,7 +36,7 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const cable = cableOf(place, node.number);
   const disks = disksOf(node);
   const mac = macOf(place, node);
-  // The kernel of a state that goes on is in it; what that machine boots next is on its disk.
+  // The kernel of a resumed state is in it; the kernel of the next boot is on the disk.
   const goesOn = isNew && node.tpm !== true;
   const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: goesOn ? [] : disks };
   const group = groupOf(place, node);
@@ -75,7 +75,7 @@ async function tpmOf(place: Place, node: NodeRecord): Promise<string> {
   }
 }
 
-/** Unpacks an archive into a new machine's root, by way of a disk: what all machines begin with stays the same. */
+/** Unpacks an archive into a new machine's root, by way of a disk: the saved state of all machines stays the same. */
 async function unpack(monitor: Qmp, file: string, onConsole: (line: string) => Promise<string>): Promise<void> {
   const serial = "archive";
   const disk = `/dev/disk/by-id/virtio-${serial}`;
@@ -111,7 +111,7 @@ const bootCode = 440;
 export interface DiskMove {
   readonly index: number;
   readonly to: "in" | "out";
-  /** What it says to be, where that is not its own serial. */
+  /** The serial to show, where it is not its own. */
   readonly serial?: string | undefined;
 }
 

@@ -6,7 +6,7 @@ import { assetFolder } from "../assets.ts";
 import { hash } from "../layer.ts";
 import { bound, must } from "../run-command.ts";
 
-/** What ZFS's kernel modules are built from and with, besides the kernel's own packages; and its programs. */
+/** The packages to build ZFS's kernel modules, besides the kernel's own; and its programs. */
 const packages = ["zfs-dkms", "zfsutils-linux", "gcc", "make"] as const;
 
 /** The version of the kernel that a machine's image has. */

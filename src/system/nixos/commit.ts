@@ -7,8 +7,8 @@ const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 export type Fate = "committed" | "staged" | "none";
 
 /**
- * Commits files of a project alone, where nothing else in its repository was changed; else they are only staged, which is what Nix needs to see
- * them. Never asks anybody: what has to be signed is left to who signs.
+ * Commits these files of a project alone, where nothing else in its repository was changed. Otherwise they are only staged, which is enough
+ * for Nix to see them. Never asks a question: a commit that needs a signature is left to the operator.
  */
 export async function commitFiles(
   project: string,

@@ -1,7 +1,7 @@
 import { assignment, NixCode, type NixValue } from "./nix-text.ts";
 import type { Card, LiveMachine } from "./machine.ts";
 
-/** A line of a module: where, and what; a text before it is a comment. */
+/** A line of a module: path and value; a text before it is a comment. */
 type Line = string | readonly [path: string, value: NixValue, ...names: readonly string[]];
 
 /** A NixOS module: `head` names its arguments. */
@@ -33,7 +33,7 @@ export function flakeText(release: string): string {
 `;
 }
 
-/** hosts/NAME/configuration.nix: what a machine needs to be the same one to whoever knew its live system. */
+/** hosts/NAME/configuration.nix: the settings that make a machine the same one to clients of its live system. */
 export function configurationText(machine: LiveMachine): string {
   const [hostName = "", ...domain] = machine.name.split(".");
   const { partitions } = machine;

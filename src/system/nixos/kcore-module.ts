@@ -1,7 +1,7 @@
 import { moduleText } from "./configuration.ts";
 import { NixCode } from "./nix-text.ts";
 
-/** What deploy_node expects of a node, which NixOS has to say itself. */
+/** The needs of deploy_node on a node, which NixOS has to meet itself. */
 export interface KcoreNeeds {
   readonly isController: boolean;
   /** Units by name, as deploy_node would write them. */
@@ -10,7 +10,7 @@ export interface KcoreNeeds {
   readonly volumes: readonly { readonly path: string; readonly uuid: string }[];
 }
 
-/** hosts/NAME/kcore.nix: what deploy_node writes below /etc on other systems. It looks whether these stand there, and refuses where they do not. */
+/** hosts/NAME/kcore.nix: the files that deploy_node writes below /etc on other systems; it refuses a NixOS node that lacks them. */
 export function kcoreText({ isController, units, volumes }: KcoreNeeds): string {
   const group = "kcore";
   return moduleText("lib, pkgs, ...", [
@@ -45,7 +45,7 @@ export function kcoreText({ isController, units, volumes }: KcoreNeeds): string 
   ]);
 }
 
-/** NixOS enables what it is told to, and reads no [Install]. */
+/** NixOS enables a unit by its own option, and reads no [Install]. */
 function wantedBy(unit: string): { readonly wantedBy?: readonly string[] } {
   return unit.includes("\nWantedBy=multi-user.target\n") ? { wantedBy: ["multi-user.target"] } : {};
 }

@@ -1,4 +1,4 @@
-/** What a machine is, as far as its NixOS configuration has to say it. */
+/** The facts of a machine that its NixOS configuration needs. */
 export interface LiveMachine {
   /** The roster's name; `nixosConfigurations.NAME`. */
   readonly name: string;
@@ -18,11 +18,11 @@ export interface LiveMachine {
   readonly partitions: { readonly bios: string; readonly esp: string; readonly root: string };
   /** The release of NixOS: `25.05`. */
   readonly release: string;
-  /** What nixos-generate-config(8) found of the hardware. */
+  /** The hardware configuration by nixos-generate-config(8). */
   readonly hardware: string;
 }
 
-/** A network card and what systemd.network(5) has to say of it. */
+/** A network card and its settings for systemd.network(5). */
 export interface Card {
   readonly name: string;
   readonly match: Readonly<Record<string, string>>;

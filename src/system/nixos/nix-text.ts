@@ -1,4 +1,4 @@
-/** What is written as Nix: a text of the operator's or the node's can be nothing but a string there. */
+/** A value to be written as Nix: a text of the operator's or the node's can be nothing but a string there. */
 export type NixValue =
   string | number | boolean | NixCode | readonly NixValue[] | { readonly [name: string]: NixValue };
 
@@ -62,8 +62,8 @@ function quoted(text: string): string {
 }
 
 /**
- * Whether a text of whole lines is more readable in two single quotes, and means the same there: Nix takes away the blanks that all of
- * its lines begin with, so one of them must begin with none. What would have to be escaped stays in ordinary quotes.
+ * Whether a text of whole lines is more readable in two single quotes, and means the same there. Nix removes the blanks that all of
+ * its lines begin with, so one of them must begin with none. A text that would need escapes stays in ordinary quotes.
  */
 function isBlock(text: string): boolean {
   if (!/^.+\n.*\n$/s.test(text) || /[^\n\x20-\x7e]|''|\$\{|'\$/.test(text)) return false;

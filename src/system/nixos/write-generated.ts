@@ -4,18 +4,18 @@ import { dirname, join } from "node:path";
 import { ifThere, replaceFile } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 
-/** What becomes of a file that kcore made, or would make. */
+/** The fate of a file that kcore made, or would make. */
 export interface Generated {
   /** Below the folder. */
   readonly path: string;
-  /** `kept`: somebody changed it, and it says something else than kcore would. */
+  /** `kept`: an operator changed it, and it differs from kcore's text. */
   readonly fate: "same" | "written" | "kept";
-  /** What it holds then. */
+  /** The file's text then. */
   readonly text: string;
 }
 
 /**
- * Files that kcore makes, and makes again only as long as nobody has changed them: the first line of each has the hash of what follows
+ * Files that kcore makes, and makes again only while they are unchanged: the first line of each has the hash of the lines behind
  * it. `dryRun`: only tells.
  */
 export async function writeGenerated(
@@ -40,7 +40,7 @@ export async function writeGenerated(
   return files;
 }
 
-/** Whether it is what kcore wrote, letter by letter. */
+/** Whether the text is kcore's, letter by letter. */
 export function isOurs(text: string): boolean {
   const end = text.indexOf("\n") + 1;
   return end > 0 && text.slice(0, end) === stampOf(text.slice(end));

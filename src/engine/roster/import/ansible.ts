@@ -27,7 +27,7 @@ const become = /^ansible_(become|sudo|become_method|become_user|sudo_user)$/;
 const overSsh = ["ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh"];
 const byOtherMeans = /^ansible_(python|perl|ruby)?_?interpreter/;
 
-/** Puts an inventory's hosts, groups and variables into what will be a roster: `all` is its defaults. */
+/** Puts an inventory's hosts, groups and variables into the future roster: `all` is its defaults. */
 export function takeInventory(found: Found, inventory: Inventory): void {
   const all = inventory.groups.get("all");
   if (all) takeVariables(found, found.defaults, all.vars, "group");
@@ -66,7 +66,7 @@ function groupOf(found: Found, inventory: Inventory, name: string, names: Map<st
   return key;
 }
 
-/** What a host is reached by: its own word, else that of its groups, the last one first. */
+/** The connection variables of a host: its own, else those of its groups, the last one first. */
 function connectionOf(inventory: Inventory, host: string, groups: readonly string[]): Variable | undefined {
   const layers = [
     inventory.hosts.get(host),
@@ -146,7 +146,7 @@ function takeConnecting(
   else if (name !== "ansible_group_priority") found.leave(at, name, "it is for Ansible alone");
 }
 
-/** `become` by sudo to root is what kcore does; all else is told. */
+/** `become` by sudo to root is kcore's own way; other forms are reported as left out. */
 function takeBecome(found: Found, fields: Fields, vars: Variables): void {
   const [method, user] = [
     vars.get("ansible_become_method"),

@@ -4,7 +4,7 @@ import type { Fields, Found } from "./found.ts";
 import { isForbidden } from "./plain-values.ts";
 import { hopsOf } from "./ssh-options.ts";
 
-/** Columns, by what spreadsheets call them. */
+/** Columns, by their usual names in spreadsheets. */
 const columns = new Map(
   Object.entries({
     name: "name",

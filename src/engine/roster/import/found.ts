@@ -4,7 +4,7 @@ import { EntryName } from "../entry-fields.ts";
 import { isForbidden } from "./plain-values.ts";
 import type { Plain } from "../flow-yaml.ts";
 
-/** What an import could not carry over: where it stands, what it is, and why or what takes its place. */
+/** A thing that an import could not carry over: its place, its name, and the reason or its replacement. */
 export interface LeftOut {
   readonly at: SourcePosition;
   readonly what: string;
@@ -26,7 +26,7 @@ export interface Hop {
   readonly identityFile?: string;
 }
 
-/** The files of another program, as far as a roster can hold what they say. */
+/** The files of another program, as far as a roster can hold their contents. */
 export class Found {
   readonly defaults: Fields = {};
   readonly groups = new Map<string, FoundEntry>();
@@ -40,7 +40,7 @@ export class Found {
   readonly asCaller = new Set<Fields>();
   readonly #seen = new Set<string>();
 
-  /** Tells once what is not carried over. */
+  /** Reports once a thing that is not carried over. */
   leave(at: SourcePosition, what: string, why: string): void {
     const key = `${at.file}:${at.line}:${what}`;
     if (this.#seen.has(key)) return;
@@ -93,7 +93,7 @@ export class Found {
   }
 }
 
-/** What groups and defaults may say, too. */
+/** Keys that groups and defaults may have, too. */
 export function mayShare(key: string): boolean {
   return Object.hasOwn(SharedSchema.shape, key);
 }

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 export const formats = ["salt", "ansible", "ssh-config", "terraform", "csv"] as const;
 export type Format = (typeof formats)[number];
 
-/** What a file most likely is, by what stands in it. @throws KcoreError ROSTER_IMPORT where nothing tells */
+/** A file's most likely format, by its contents. @throws KcoreError ROSTER_IMPORT where they fit none */
 export function guessFormat(file: string, text: string): Format {
   const found = byLines(text) ?? byTree(file, text);
   if (found !== undefined) return found;
@@ -35,7 +35,7 @@ function isHostLine(line: string): boolean {
 }
 
 function byTree(file: string, text: string): Format | undefined {
-  // A template of Jinja is no YAML yet; of what is read here, only Salt's rosters are templates.
+  // A Jinja template is not YAML yet; of the formats read here, only Salt's rosters are templates.
   if (/\{%/.test(text)) return "salt";
   const root = parseForeign(file, text);
   if (root.kind !== "map") return undefined;

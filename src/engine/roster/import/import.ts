@@ -32,13 +32,13 @@ export interface Imported {
   readonly leftOut: readonly LeftOut[];
   /** The format of each file. */
   readonly formats: readonly Format[];
-  /** Files that kcore read itself, since the program is missing that decides what they mean. */
+  /** Files that kcore read itself, since the program that decides their meaning is missing. */
   readonly ownReader: readonly { readonly file: string; readonly missing: "ansible-inventory" | "ssh" }[];
 }
 
 /**
- * Other programs' files as the text of one roster file, beside the roster that is there.
- * @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX and what decoding a file throws
+ * Other programs' files as the text of one roster file, beside the present roster.
+ * @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX; errors of decoding a file
  */
 export function importRoster(
   files: readonly GivenFile[],

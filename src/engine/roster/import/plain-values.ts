@@ -31,7 +31,7 @@ export function isForbidden(key: string): boolean {
 
 const forbidden: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype", "<<"]);
 
-/** `yes`, `True`, 1: what Ansible and Salt take for true. */
+/** `yes`, `True`, 1: values that Ansible and Salt take for true. */
 export function isTrue(value: unknown): boolean {
   return value === true || value === 1 || /^(true|yes|on|y|t|1)$/i.test(typeof value === "string" ? value : "");
 }

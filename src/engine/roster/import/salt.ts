@@ -24,7 +24,7 @@ const without = new Map(
   }),
 );
 
-/** A flat roster of salt-ssh: a map of ids. Whatever is rendered first is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
+/** A flat roster of salt-ssh: a map of ids. A roster with a renderer is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
 export function readSalt(found: Found, file: string, text: string): void {
   refuseRenderers(file, text);
   const root = parseForeign(file, text);
@@ -83,7 +83,7 @@ function readKeyFile(
   if (plain !== "agent-forwarding") found.put(fields, "identityFile", plain, keyAt, "priv");
 }
 
-/** Grains are what states know a node by: they are its variables. */
+/** Grains, by which states know a node, become its variables. */
 function readMinionOptions(found: Found, fields: Fields, value: SourceEntry["value"]): void {
   for (const { key, keyAt, value: option } of value.kind === "map" ? (value as SourceMap).entries.values() : []) {
     const plain = key === "grains" ? plainValue(plainOf(option)) : undefined;

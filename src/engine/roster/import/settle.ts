@@ -4,7 +4,7 @@ import { JumpSchema } from "../entry-schema.ts";
 import type { Plain } from "../flow-yaml.ts";
 import type { Fields, Found, FoundEntry, Hop } from "./found.ts";
 
-/** What a new roster file will say. */
+/** The contents of a new roster file. */
 export interface Draft {
   readonly defaults: Fields;
   readonly groups: ReadonlyMap<string, Fields>;
@@ -13,8 +13,8 @@ export interface Draft {
 }
 
 /**
- * What was found as one file beside the roster that is there: ways become names of nodes and jump hosts, and what the roster
- * has already, or would have twice, is left out and told.
+ * The imported entries as one file beside the present roster. Ways become names of nodes and jump hosts; entries that the roster
+ * has already, or would have twice, are left out and reported.
  */
 export function settle(found: Found, there: Roster, groupsThere: ReadonlySet<string>): Draft {
   return new Settling(found, there, groupsThere).draft();
@@ -105,7 +105,7 @@ class Settling {
       .find((value) => value !== undefined);
   }
 
-  /** What a node says, what its groups say, the last one first, and what all say. */
+  /** A node's own keys, then its groups' (the last one first), then the defaults. */
   #layersOf(fields: Fields): readonly Fields[] {
     const groups = ((fields["groups"] ?? []) as readonly string[]).map(
       (name) => this.#found.groups.get(name)?.fields ?? {},
@@ -149,7 +149,7 @@ class Settling {
     return name;
   }
 
-  /** What all nodes of a file say may be the way to the jump host itself; nobody jumps over itself. */
+  /** A default of all nodes may be the way to the jump host itself; a host never jumps over itself. */
   #leaveOwnWays(): void {
     for (const [name, { fields }] of this.#found.nodes) {
       const jump = this.#valueOf(fields, "jump");

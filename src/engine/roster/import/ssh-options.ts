@@ -14,7 +14,7 @@ export function splitWords(text: string): string[] {
   return words;
 }
 
-/** The hops of a ProxyJump: `[user@]host[:port]` or `ssh://…`, by commas; undefined for what is none. */
+/** The hops of a ProxyJump: `[user@]host[:port]` or `ssh://…`, by commas; undefined for any other text. */
 export function hopsOf(text: string): Hop[] | undefined {
   const hops = text.split(",").map((part): Hop | undefined => {
     const pattern = /^(?:ssh:\/\/)?(?:([^@\s]+)@)?(?:\[([^\]]+)\]|([^:@\s/%]+))(?::(\d+))?\/?$/;

@@ -16,8 +16,8 @@ const others = new Map([
 ]);
 
 /**
- * What `terraform output -json` prints (or `-json NAME`): the output `kcore_nodes` or `nodes`, else every one that is a map of
- * names, each to an address or to an object with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
+ * The output of `terraform output -json` (or `-json NAME`): the output `kcore_nodes` or `nodes`, else every map
+ * of names. A name stands for an address, or for an object with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
  */
 export function readTerraform(found: Found, file: string, text: string): void {
   const root = parseForeign(file, text);

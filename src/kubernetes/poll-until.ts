@@ -1,27 +1,27 @@
 import { poll } from "#base/wait.ts";
 import { Refusal, Unreachable } from "./refusals.ts";
 
-/** Seconds between two looks, and until what is waited for is told again. */
+/** Seconds between two looks, and until the awaited thing is told again. */
 const PAUSE = 1;
 const REMINDER = 60;
 
-/** What one look found: it is so, or what is still waited for. */
+/** The result of one look: found, or still waiting for something. */
 export type Look<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
-export interface Patience {
+export interface Limits {
   readonly seconds: number;
   readonly signal: AbortSignal;
   readonly note: (text: string) => void;
 }
 
 /**
- * Looks until it is so. A server that does not answer meanwhile, or is too busy, is waited for like all else: API servers restart.
- * @throws what `tooLong` makes of the last answer, once the time is up; what `look` throws
+ * Looks until the thing is found. A server that does not answer, or is too busy, counts as a look that found nothing: API servers restart.
+ * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `look`
  */
-export async function until<Found>(
+export async function pollUntil<Found>(
   look: () => Promise<Look<Found>>,
-  tooLong: (waitingFor: string) => Error,
-  { seconds, signal, note }: Patience,
+  tooLate: (waitingFor: string) => Error,
+  { seconds, signal, note }: Limits,
 ): Promise<Found> {
   let [told, toldAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {
@@ -35,7 +35,7 @@ export async function until<Found>(
     return undefined;
   };
   const seen = await poll(once, { everyMs: PAUSE * 1000, limitMs: seconds * 1000, signal });
-  if (!seen) throw tooLong(told);
+  if (!seen) throw tooLate(told);
   return seen.found;
 }
 
@@ -44,7 +44,7 @@ async function tolerant<Found>(look: () => Promise<Look<Found>>): Promise<Look<F
     return await look();
   } catch (error) {
     if (error instanceof Unreachable) return { waitingFor: error.message };
-    // What stands before a server that restarts, or has too much to do, says so.
+    // A proxy before a server that restarts, or has too much to do, answers so.
     if (error instanceof Refusal && (error.status === 429 || error.status >= 500))
       return { waitingFor: `${error.message}: ${error.said.message}` };
     throw error;
