@@ -11,7 +11,6 @@ interface Segment {
  * An ELF program without the parts that only debuggers and linkers read: everything behind its last segment goes, and so does the
  * table of sections. Done here and not by strip(1), so that the bytes are the same on every machine. 64-bit, little endian.
  */
- */
 export function stripProgram(program: Buffer): Buffer {
   const end = Math.max(...segmentsOf(program).map(({ offset, size }) => offset + size));
   const stripped = Buffer.from(program.subarray(0, end));

@@ -44,7 +44,6 @@ const endMark = 8;
  * reader compares the hash.
  * @throws KcoreError NIX_EXPORT_FAILED
  */
- */
 export async function exportClosure({
   path,
   note,
@@ -75,7 +74,6 @@ export async function exportClosure({
 /**
  * Exports one path of this machine's store into the cache; an earlier export of it is replaced.
  * @throws KcoreError NIX_EXPORT_FAILED
- */
  */
 export async function exportPath(
   path: string,

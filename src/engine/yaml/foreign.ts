@@ -12,7 +12,6 @@ const mostValues = 500_000;
  * of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
  * @throws KcoreError YAML_SYNTAX; the errors of parseSource for encoding, size and depth
  */
- */
 export function parseForeign(file: string, text: string | Uint8Array): SourceNode {
   // JSON may be indented by tabs, YAML may not: one space takes each one's place.
   const decoded = decodeSource(file, text, MAX_ROSTER_BYTES);

@@ -40,6 +40,11 @@ export function nodeLabel(
   isLive = false,
   asks = false,
 ): Label {
+  if (outcome === undefined) {
+    if (!isLive) return labelOf("running", "not finished");
+    if (asks) return waitingForYou;
+    return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
+  }
   switch (outcome) {
     case "done":
       return labelOf("ok", "done");
@@ -51,9 +56,6 @@ export function nodeLabel(
     case "interrupted":
       return stepLabel(outcome);
   }
-  if (!isLive) return labelOf("running", "not finished");
-  if (asks) return waitingForYou;
-  return startedAt === undefined ? { ...labelOf("skipped", "waiting"), mark: "·" } : stepLabel(undefined);
 }
 
 /** Mark and word, coloured. */
