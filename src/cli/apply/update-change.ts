@@ -3,7 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
-import { nextSteps } from "../update/apply-command.ts";
+import { nextSteps } from "../update/draw-update.ts";
 import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
 import { submitUpdate } from "../update/submit-update.ts";

@@ -1,16 +1,13 @@
-import type { UpdatePlan, UpdateSummary } from "#api/update-schemas.ts";
+import type { UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
-import { attendantOf } from "#rollout/hooks.ts";
-import { hasEnded } from "#rollout/records.ts";
-import type { UpdateSpec } from "#rollout/spec.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags, ResultFormat } from "../options.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.ts";
 import { drawPlan, shortHash } from "./draw-plan.ts";
+import { nextSteps } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
 import { planOfPresent, prepareUpdate, requireViable } from "./prepare-update.ts";
 import { type AppliedUpdate, submitUpdate } from "./submit-update.ts";
@@ -92,28 +89,4 @@ function drawApplied(applied: AppliedUpdate, spec: UpdateManifest["spec"] | unde
     ...nextSteps({ ...applied, spec }),
     "",
   ].join("\n");
-}
-
-/** The operator's next steps with an applied update: approve it, run its hooks, or apply it again after its end. */
-export function nextSteps({
-  name,
-  phase,
-  approvalStatus,
-  spec,
-  attendance,
-}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus" | "attendance"> & {
-  readonly spec?: UpdateSpec | undefined;
-}): readonly string[] {
-  if (phase === "succeeded") return [];
-  if (hasEnded(phase))
-    return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply -f FILE --again`];
-  const hooks = spec ? bastionHooks(spec).map((hook) => hook.name) : [];
-  return [
-    ...(approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : []),
-    ...(hooks.length > 0
-      ? [
-          `it waits for the bastion (${hooks.join(", ")})${attendance ? `, attended by ${attendantOf(attendance)}` : `: kcore update cluster run-hooks ${name}`}`,
-        ]
-      : []),
-  ];
 }

@@ -1,7 +1,10 @@
 import { since } from "#base/units.ts";
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
+import { bastionHooks } from "#rollout/bastion-hooks.ts";
 import { attendantOf } from "#rollout/hooks.ts";
+import { hasEnded } from "#rollout/records.ts";
+import type { UpdateSpec } from "#rollout/spec.ts";
 import type { Column } from "../terminal/columns.ts";
 import { drawTable } from "../terminal/columns.ts";
 import { shortHash } from "./draw-plan.ts";
@@ -130,4 +133,28 @@ export function logOf({ failure }: Failed): readonly string[] {
 
 export function cut(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
+}
+
+/** The operator's next steps with an applied update: approve it, run its hooks, or apply it again after its end. */
+export function nextSteps({
+  name,
+  phase,
+  approvalStatus,
+  spec,
+  attendance,
+}: Pick<UpdateSummary, "name" | "phase" | "approvalStatus" | "attendance"> & {
+  readonly spec?: UpdateSpec | undefined;
+}): readonly string[] {
+  if (phase === "succeeded") return [];
+  if (hasEnded(phase))
+    return [`it is ${phase}, and stays so; to try it again: kcore update cluster apply -f FILE --again`];
+  const hooks = spec ? bastionHooks(spec).map((hook) => hook.name) : [];
+  return [
+    ...(approvalStatus === "awaiting_approval" ? [`next: kcore update cluster approve ${name}`] : []),
+    ...(hooks.length > 0
+      ? [
+          `it waits for the bastion (${hooks.join(", ")})${attendance ? `, attended by ${attendantOf(attendance)}` : `: kcore update cluster run-hooks ${name}`}`,
+        ]
+      : []),
+  ];
 }

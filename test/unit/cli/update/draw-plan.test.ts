@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
-import { nextSteps } from "#cli/update/apply-command.ts";
+import { nextSteps } from "#cli/update/draw-update.ts";
 import { aSpec } from "#support/stepped-rollout.ts";
 import { drawPlan, drawPlanBriefly } from "#cli/update/draw-plan.ts";
 
