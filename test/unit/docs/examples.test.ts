@@ -175,7 +175,8 @@ async function plan(files: Readonly<Record<string, string>>, request: Partial<Ru
 
 describe("the examples of README and docs", () => {
   it("say what they are, so that none goes by unseen", () => {
-    const known = /^(yaml( file=[\w.-]+)?|console( lab| blank)?|sh|text|ts|json|lua|handlebars|ini)$/;
+    // The picture of mermaid is compared with the code (updates.test.ts).
+    const known = /^(yaml( file=[\w.-]+)?|console( lab| blank)?|sh|text|ts|json|lua|handlebars|ini|mermaid)$/;
     expect(blocks.filter(({ info }) => !known.test(info)).map(({ at, info }) => `${at} ${info}`)).to.deep.equal([]);
   });
 
