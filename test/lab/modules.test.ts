@@ -125,10 +125,9 @@ describe("modules on real nodes", function () {
     const refused = await run(n1, packageInstalled, { names: "tree", lockTimeout: 0 });
     expect(refused.problem?.code, JSON.stringify(refused)).to.equal("PACKAGE_LOCKED");
     expect(refused.problem?.message).to.match(/held by process \d+ perl/);
-    // A step keeps this process from all else until it ends.
-    const freed = n1.exec("sleep 10; touch /run/free");
+    // The step blocks this process until it ends, so the node itself frees the lock.
+    await n1.exec("setsid sh -c 'sleep 10; touch /run/free' >/dev/null 2>&1 </dev/null &");
     const waited = await run(n1, packageInstalled, { names: "tree" });
-    await freed;
     expect([waited.outcome, waited.notes.length], JSON.stringify(waited)).to.deep.equal(["changed", 1]);
     await n1.exec("touch /var/lib/dpkg/updates/0001");
     const interrupted = await run(n1, packageInstalled, { names: "tree", state: "absent" }, { dryRun: true });
