@@ -13,6 +13,17 @@ describe("a program that is run", () => {
     expect((await run(["cat"])).stdout, "without input it finds an end").to.equal("");
   });
 
+  it("runs in the folder of this process at that moment, which is another one than when zx was loaded", async () => {
+    const before = process.cwd();
+    await run(["true"]);
+    process.chdir("/");
+    try {
+      expect((await run(["pwd"])).stdout).to.equal("/\n");
+    } finally {
+      process.chdir(before);
+    }
+  });
+
   it("is told by its code, its signal and both streams", async () => {
     const told = async (...words: string[]) => {
       const { code, signal, stdout, stderr } = await run(words);
