@@ -61,7 +61,7 @@ const fixed = {
  * A code that is not 0 is no error.
  */
 export async function run(words: readonly string[], options: RunOptions = {}): Promise<Ended> {
-  const { cwd = process.cwd(), env = process.env, input = "", limitMs, signal, graceMs = 0, ownGroup = false, read } = options;
+  const { cwd = ".", env = process.env, input = "", limitMs, signal, graceMs = 0, ownGroup = false, read } = options;
   // Loaded here: zx takes longer to load than most commands of kcore that run no program.
   const [{ $ }, { constants }] = await Promise.all([import("zx/core"), import("node:os")]);
   signal?.throwIfAborted();
@@ -71,7 +71,7 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
   const out = options.log ?? "pipe";
   const start = $({
     ...fixed,
-    // zx would take the folder in which it was loaded.
+    // Without it zx takes the folder in which it was loaded.
     cwd,
     env,
     input: Buffer.from(input),
