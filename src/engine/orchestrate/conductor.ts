@@ -8,7 +8,7 @@ import type { NodeEnd } from "./action.ts";
 import { conditionAgainst } from "./condition.ts";
 import { widthOf } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
-import { walkLane, type LaneEnd } from "./lane.ts";
+import { runNodeStages, type PipelineEnd } from "./node-pipeline.ts";
 import { LiveRun } from "./live-run.ts";
 import { compareManaged } from "./managed.ts";
 import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
@@ -116,7 +116,7 @@ export class Conductor {
     const visit = async (name: string): Promise<void> => {
       const node = this.#run.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this.#run, node, part.stages, {
+      const end = await runNodeStages(this.#run, node, part.stages, {
         mayGoOn: () => this.#mayGoOn(),
         isLast: behind(name) === "ends",
       });
@@ -153,7 +153,7 @@ export class Conductor {
     this.#halt = node.problem ? { problem: node.problem } : {};
   }
 
-  async #failNode(node: RunNode, { outcome, problem, stage }: LaneEnd): Promise<void> {
+  async #failNode(node: RunNode, { outcome, problem, stage }: PipelineEnd): Promise<void> {
     for (const one of this.#run.plan.stages) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
         this.#run.tracker.leave(
@@ -179,7 +179,7 @@ export class Conductor {
     if (stages.length === 0 || this.#run.deps.abort.aborted) return;
     for (const { id } of stages) this.#run.tracker.expect(id, [node.name]);
     const mayGoOn = () => !this.#run.deps.abort.aborted;
-    const end = await walkLane(this.#run, node, stages, { mayGoOn, isLast: false });
+    const end = await runNodeStages(this.#run, node, stages, { mayGoOn, isLast: false });
     if (end.outcome !== "ok") this.#warnOfCleanUp(end.problem, node.name);
   }
 

@@ -19,7 +19,7 @@ interface Ready {
 }
 
 /** How a node came out of its stages. */
-export interface LaneEnd {
+export interface PipelineEnd {
   readonly outcome: "ok" | "failed" | "unreachable" | "interrupted";
   readonly problem?: Problem;
   /** The stage that failed. */
@@ -33,12 +33,12 @@ type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { 
  * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
  * `isLast`: the run has nothing for this node behind these stages.
  */
-export async function walkLane(
+export async function runNodeStages(
   run: LiveRun,
   node: RunNode,
   stages: readonly PlannedStage[],
   { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
-): Promise<LaneEnd> {
+): Promise<PipelineEnd> {
   let rest = stages;
   while (rest[0] !== undefined) {
     if (!mayGoOn()) return { outcome: "interrupted" };
@@ -60,7 +60,7 @@ export async function walkLane(
   return { outcome: "ok" };
 }
 
-async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<LaneEnd> {
+async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
   const verdict = gateOf(run, stage, node);
   if (verdict !== true) return verdict === false ? { outcome: "ok" } : fail(run, node, stage, verdict);
   run.tracker.enter(stage.id);
@@ -74,7 +74,7 @@ async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<
   return { outcome: "ok" };
 }
 
-function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
+function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): PipelineEnd {
   run.tracker.leave(stage.id, node.name, isDenied(problem) ? "interrupted" : "failed");
   return { outcome: "failed", problem, stage };
 }
@@ -133,7 +133,7 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
   return false;
 }
 
-async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
+async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<PipelineEnd> {
   const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {
@@ -192,7 +192,7 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: La
   };
 }
 
-function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): LaneEnd {
+function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): PipelineEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
   for (const { stage, drafts } of group) {
