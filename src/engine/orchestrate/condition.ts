@@ -6,8 +6,8 @@ import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
 /**
- * Why a stage has no turn (on this node): a reason when it is left out, a problem when that cannot be told, undefined
- * when it has its turn.
+ * Why a stage does not run (on this node): a reason if it is left out, a problem if its condition cannot be evaluated,
+ * undefined if it runs.
  */
 export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNode): string | Problem | undefined {
   try {
@@ -23,7 +23,7 @@ export function conditionAgainst(run: LiveRun, stage: PlannedStage, node?: RunNo
   }
 }
 
-/** Whether the stage's condition is false on this node, whatever earlier stages have still to give. */
+/** Whether the stage's condition is false on this node, independent of outputs still to come. */
 export function isNeedless(run: LiveRun, { when }: PlannedStage, node: RunNode): boolean {
   try {
     return when?.(run.scopeOf(node)) === false;
@@ -36,7 +36,7 @@ function whenFalse({ condition }: PlannedStage): string {
   return condition === undefined ? "its “when” is false" : `not needed: ${condition} is false`;
 }
 
-/** Steps drafted over unknown values are for dry runs; here they would go to the node as steps that never come. */
+/** The problem of a stage whose states need an output that no stage gave. Only a dry run may have such steps. */
 function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem | undefined {
   if (run.request.dryRun || stage.task.kind !== "apply") return undefined;
   for (const name of stage.task.rests?.(run.scopeOf(node)) ?? stage.rests) {
@@ -49,7 +49,7 @@ function missingFor(run: LiveRun, stage: PlannedStage, node?: RunNode): Problem 
   return undefined;
 }
 
-/** A stage that rests on the outputs of one which gave none. */
+/** The problem of a stage that needs an output which no stage gave. */
 export function neverKnown(stage: PlannedStage, after: string, hint = ""): Problem {
   return {
     code: "STAGE_OUTPUT_UNKNOWN",

@@ -6,7 +6,7 @@ import type { Inclusion } from "./inclusion.ts";
 import { resolveTargets } from "./given-params.ts";
 
 /**
- * What stages see inside of these includes, the outermost first.
+ * The context of stages inside these includes, the outermost first.
  * @throws KcoreError with every problem of the arguments; TARGET_EMPTY
  */
 export async function contextWithin(within: readonly Inclusion[], context: BindContext): Promise<BindContext> {

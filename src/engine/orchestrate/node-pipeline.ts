@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
@@ -15,7 +15,7 @@ import { isBug, problemOf } from "./problem-of.ts";
 
 interface Ready {
   readonly stage: PlannedStage;
-  readonly drafts: readonly StepDraft[];
+  readonly steps: readonly UnresolvedStep[];
 }
 
 /** How a node came out of its stages. */
@@ -26,7 +26,7 @@ export interface PipelineEnd {
   readonly stage?: PlannedStage;
 }
 
-type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
+type Gate = { readonly go: readonly UnresolvedStep[] } | { readonly left: true } | { readonly problem: Problem };
 
 /**
  * Takes one node through stages, by itself: a barrier after each stage would let one dead node hold up all (F-13, F-14). Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
@@ -95,7 +95,7 @@ async function nextGroup(
       if (consumed === 0) return { group, consumed, problem: gate.problem };
       break;
     }
-    if ("go" in gate) group.push({ stage, drafts: gate.go });
+    if ("go" in gate) group.push({ stage, steps: gate.go });
     consumed++;
   }
   return { group, consumed };
@@ -116,7 +116,7 @@ async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<G
   if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
   if (stage.task.kind === "look") return { go: [] };
   try {
-    return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };
+    return { go: run.plan.keptSteps?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
@@ -171,7 +171,7 @@ async function within(
   };
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
-    const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
+    const work: readonly StageWork[] = group.map(({ stage: { id }, steps }) => ({ stage: id, drafts: steps }));
     const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
     if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };
@@ -195,9 +195,9 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: La
 function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): PipelineEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
-  for (const { stage, drafts } of group) {
-    keepOutputs(run, node, stage, drafts, result);
-    noteApplied(run, node, { stage, drafts }, result);
+  for (const { stage, steps } of group) {
+    keepOutputs(run, node, stage, steps, result);
+    noteApplied(run, node, { stage, steps }, result);
     if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
       run.tracker.leave(stage.id, node.name, "ok");
     } else if (broken === undefined) {
@@ -210,7 +210,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   return { outcome, ...(result.problem && { problem: result.problem }), ...(broken && { stage: broken }) };
 }
 
-function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { leaves }: WorkResult): void {
+function noteApplied(run: LiveRun, node: RunNode, { stage, steps }: Ready, { leaves }: WorkResult): void {
   if (stage.task.kind !== "apply" || !stage.task.plain) return;
   const { what, params, on } = run.request;
   node.applied.push({
@@ -219,8 +219,8 @@ function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { le
       .update(JSON.stringify([params, what.kind === "orchestration" && on]))
       .digest("hex")
       .slice(0, 16),
-    leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
-    doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
+    leaves: steps.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
+    doubts: steps.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
     ...omitUndefined({ plain: stage.task.plain.get(node.name) }),
   });
 }
@@ -234,11 +234,11 @@ function keepOutputs(
   run: LiveRun,
   node: RunNode,
   stage: PlannedStage,
-  drafts: readonly StepDraft[],
+  steps: readonly UnresolvedStep[],
   { registered }: WorkResult,
 ): void {
   const outputs = Object.create(null) as Record<string, unknown>;
-  for (const { register, title } of drafts) {
+  for (const { register, title } of steps) {
     if (register === undefined || !registered.has(register)) continue;
     outputs[register] = registered.get(register) ?? new Unknown(`${stage.id}/${title}`);
   }

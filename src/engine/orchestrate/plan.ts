@@ -1,8 +1,8 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StageOutline } from "#engine/events/event.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
-import type { KeptDrafts } from "./kept-drafts.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { KeptSteps } from "./kept-steps.ts";
 import type { Action } from "./action.ts";
 
 /** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */
@@ -32,7 +32,7 @@ export type StageTask =
   /** The steps of the scope's node. @throws KcoreError with every problem of the states for this node. */
   | {
       readonly kind: "apply";
-      readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]>;
+      readonly expand: (scope: StageScope) => Promise<readonly UnresolvedStep[]>;
       /** Of what the stage rests on, what the states of the scope's node take; absent: all of it. */
       readonly rests?: (scope: StageScope) => ReadonlySet<string>;
       /** By node, once it is drafted, the names of its states if they get no parameters. Absent: it has no states. */
@@ -87,7 +87,7 @@ export interface RunPlan {
   /** How many steps each stage has on each of its nodes, as far as that is known before the run. */
   readonly planned?: ReadonlyMap<PlannedStage, Pick<StageOutline, "planned" | "open">>;
   /** What was drafted already when the plan was checked. */
-  readonly drafts?: KeptDrafts;
+  readonly keptSteps?: KeptSteps;
 }
 
 /** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */

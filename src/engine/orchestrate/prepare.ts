@@ -5,14 +5,14 @@ import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-context.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
-import { KeptDrafts } from "./kept-drafts.ts";
+import { KeptSteps } from "./kept-steps.ts";
 import { UsedNames } from "./used-names.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
@@ -43,12 +43,12 @@ export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
   const plan =
     what.kind === "orchestration" ? await planOrchestration(what, prepared, problems) : await planAdHoc(what, prepared);
   refuseAliases(plan, problems);
-  const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
+  const keptSteps = new KeptSteps(prepared.request.concurrency ?? CONCURRENCY);
+  const planned = await renderAll(plan, keptSteps, problems, prepared.catalogue.readSecret);
   problems.throwIfAny();
   const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(prepared.deps);
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
-  return { ...plan, drafts, planned, warnings: [...plan.warnings, ...warnings] };
+  return { ...plan, keptSteps, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 async function planOrchestration(
@@ -114,7 +114,7 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
-  drafts: KeptDrafts,
+  keptSteps: KeptSteps,
   problems: Problems,
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
@@ -132,7 +132,7 @@ async function renderAll(
       const scope = outputs.seenBy(node);
       const made = await renderStage(stage, scope, problems, read);
       outputs.expect(stage.register, name, namesGiven(stage, made));
-      if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
+      if (made !== "left-out" && made.steps && name !== undefined) keptSteps.keep(stage, name, made.steps);
       counts.add(made);
       for (const inner of stage.onFailure)
         if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
@@ -146,7 +146,7 @@ async function renderAll(
 /** How a stage looks on one node before the run. `isOpen`: whether it has its turn there is not known yet. */
 interface Rendered {
   /** Absent: not known yet. */
-  readonly drafts?: readonly StepDraft[];
+  readonly steps?: readonly UnresolvedStep[];
   readonly isAction: boolean;
   readonly isOpen: boolean;
 }
@@ -161,9 +161,9 @@ class PlannedCounts {
       this.#counts.push(0);
       return;
     }
-    const { drafts, isAction, isOpen } = made;
-    const sure = drafts?.filter(({ maybe }) => maybe !== true) ?? [];
-    this.#isOpen ||= isOpen || (!isAction && (drafts === undefined || sure.length < drafts.length));
+    const { steps, isAction, isOpen } = made;
+    const sure = steps?.filter(({ maybe }) => maybe !== true) ?? [];
+    this.#isOpen ||= isOpen || (!isAction && (steps === undefined || sure.length < steps.length));
     this.#counts.push(isOpen ? 0 : isAction ? 1 : sure.length);
   }
 
@@ -178,7 +178,7 @@ class PlannedCounts {
 /** The names that a stage will give if it runs; undefined while unknown. */
 export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
-  return task.kind === "action" ? task.action.outputs : made.drafts?.flatMap(({ register }) => register ?? []);
+  return task.kind === "action" ? task.action.outputs : made.steps?.flatMap(({ register }) => register ?? []);
 }
 
 /** How a stage looks on the node of the scope; problems are kept. */
@@ -197,9 +197,9 @@ export async function renderStage(
     keep(error, problems);
   }
   try {
-    if (task.kind === "apply") return { drafts: await task.draft(scope), isAction, isOpen };
+    if (task.kind === "apply") return { steps: await task.expand(scope), isAction, isOpen };
     if (task.kind === "action") await whileOpening(secretOf(read), () => task.args(scope));
-    else return { drafts: [], isAction, isOpen };
+    else return { steps: [], isAction, isOpen };
   } catch (error) {
     keep(error, problems);
   }

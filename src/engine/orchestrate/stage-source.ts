@@ -114,7 +114,7 @@ export const RunShape = z.strictObject({
 export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, ...RunShape.shape });
 
 /** Keys of a stage that runs an action; every other key is an argument of the action. */
-const runKeys = Object.keys(RunShape.shape);
+export const RUN_KEYS: readonly string[] = Object.keys(RunShape.shape);
 /** What belongs to the other kind of stage only, and is no argument. */
 const strayKeys = ["on", "apply", "reconnect"];
 
@@ -189,7 +189,7 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
 }
 
 function runStage(node: SourceMap, problems: Problems, level: Level): StageSource {
-  const own = new Map([...node.entries].filter(([key]) => runKeys.includes(key)));
+  const own = new Map([...node.entries].filter(([key]) => RUN_KEYS.includes(key)));
   const shape = validateValue(plainOf(part(node, own)), node, RunShape);
   const each = node.get("each");
   for (const key of strayKeys)
@@ -239,7 +239,7 @@ function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems):
       code: "YAML_KEY_UNKNOWN",
       message: `no key “${key}” is known here`,
       at: keyAt,
-      hint: suggestHint(key, runKeys, "arguments stand under “with” in this stage") as string,
+      hint: suggestHint(key, RUN_KEYS, "arguments stand under “with” in this stage") as string,
     });
   return given;
 }

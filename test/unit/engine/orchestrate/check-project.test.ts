@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { checkProject, type Checked, type CheckOptions } from "#engine/orchestrate/check-project.ts";
+import { checkProject, type ProjectCheck, type CheckOptions } from "#engine/orchestrate/check-project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { makeProject } from "#support/project.ts";
 
@@ -12,7 +12,7 @@ const roster = `nodes:
   n2: { address: 192.0.2.2, roles: [worker], vars: { mode: "0999", site: a } }
 `;
 
-async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<Checked> {
+async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<ProjectCheck> {
   const project = await makeProject({ "roster/r.yaml": roster, ...files });
   const options = { shipped: shippedRoot(), actions: findAction, actionNames, modules: registry };
   try {

@@ -9,7 +9,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
-import { actionStage, applyStage, draft, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
+import { actionStage, applyStage, unresolvedStep, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
 
 type Given = {
   readonly lessons?: Readonly<Record<string, Lesson>>;
@@ -141,7 +141,7 @@ describe("conducting a run", () => {
     const seen: unknown[] = [];
     const { log } = await conduct(
       one,
-      [applyStage("key", one, [draft("s/a", { register: "spki" })]), seeing("use", "key", seen, one)],
+      [applyStage("key", one, [unresolvedStep("s/a", { register: "spki" })]), seeing("use", "key", seen, one)],
       { lessons: { "s/a": { registered: { stdout: "AAAA" } } } },
     );
     expect(log.filter((line) => line.includes("perform"))).to.deep.equal(["n1 perform [key]", "n1 perform [use]"]);
@@ -395,9 +395,9 @@ describe("conducting a run", () => {
       rests: new Set(["issue"]),
       task: {
         kind: "apply",
-        draft: ({ stages }) => {
+        expand: ({ stages }) => {
           const { after } = stages["issue"] as Unknown;
-          return Promise.resolve([draft("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) })]);
+          return Promise.resolve([unresolvedStep("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) })]);
         },
       },
     });
@@ -489,7 +489,7 @@ describe("conducting a run", () => {
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
     rests: new Set([on]),
-    task: { kind: "apply", draft: ({ stages }) => (seen.push(stages[on]), Promise.resolve([draft("s/b")])) },
+    task: { kind: "apply", expand: ({ stages }) => (seen.push(stages[on]), Promise.resolve([unresolvedStep("s/b")])) },
   });
 }
 
