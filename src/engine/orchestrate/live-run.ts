@@ -15,13 +15,14 @@ import { RunSecrets } from "./secrets.ts";
 import { Slots } from "./slots.ts";
 import { StageTracker } from "./stage-tracker.ts";
 
-/** Nodes at once, and connections being opened at once, when nobody says otherwise. */
+/** The default number of nodes at a time. */
 export const CONCURRENCY = 50;
+/** The most connections that are being opened at a time. */
 const CONNECTING = 32;
 /** Milliseconds (F-14). */
 const CONNECT_TIMEOUT = 10_000;
 
-/** What all parts of a run share while it is carried out: its plan, its nodes, what its stages gave. */
+/** A run in progress: its plan, its nodes, the outputs of its stages. */
 export class LiveRun {
   readonly plan: RunPlan;
   readonly request: RunRequest;
@@ -30,10 +31,10 @@ export class LiveRun {
   readonly outputs: StageOutputs;
   readonly tracker: StageTracker;
   readonly secrets: RunSecrets;
-  /** How many nodes may be connected at a time. */
+  /** The most nodes that may be connected at a time. */
   readonly mostConnected: number;
   readonly concurrency: number;
-  /** Present when the nodes feed one another. */
+  /** Present if nodes send contents to each other. */
   readonly feed: Feed | undefined;
   readonly #connecting: Slots;
   #wasShort = false;
@@ -56,7 +57,7 @@ export class LiveRun {
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
   }
 
-  /** Whether somebody asked the run to stop or abort. */
+  /** Whether an operator has stopped or aborted the run. */
   get isStopping(): boolean {
     return this.deps.stop.aborted || this.deps.abort.aborted;
   }
@@ -73,7 +74,7 @@ export class LiveRun {
     return this.outputs.seenBy(node?.entry);
   }
 
-  /** Says once that this machine has no file left to open. */
+  /** Warns once that the bastion may open no further file. */
   warnOfFiles(consequence: string): void {
     if (this.#wasShort) return;
     this.#wasShort = true;

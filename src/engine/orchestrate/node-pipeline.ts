@@ -13,12 +13,13 @@ import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-interface Ready {
+/** A stage that is about to run on the node, with its steps there. */
+interface ReadyStage {
   readonly stage: PlannedStage;
   readonly steps: readonly UnresolvedStep[];
 }
 
-/** How a node came out of its stages. */
+/** The outcome of some stages on a node. */
 export interface PipelineEnd {
   readonly outcome: "ok" | "failed" | "unreachable" | "interrupted";
   readonly problem?: Problem;
@@ -26,12 +27,14 @@ export interface PipelineEnd {
   readonly stage?: PlannedStage;
 }
 
-type Gate = { readonly go: readonly UnresolvedStep[] } | { readonly left: true } | { readonly problem: Problem };
+/** Whether a stage runs on a node: with these steps, left out, or not because of a problem. */
+type StageStart = { readonly steps: readonly UnresolvedStep[] } | { readonly isLeftOut: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself: a barrier after each stage would let one dead node hold up all (F-13, F-14). Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
- * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
- * `isLast`: the run has nothing for this node behind these stages.
+ * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
+ * Adjacent stages of states go to the node together. An action on the bastion, or a stage that needs an earlier stage's
+ * output, ends such a group, unless its condition is false already. Stops at the first failure; a failure on the node
+ * never rejects. `isLast`: the run has no further stage for this node.
  */
 export async function runNodeStages(
   run: LiveRun,
@@ -61,8 +64,8 @@ export async function runNodeStages(
 }
 
 async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
-  const verdict = gateOf(run, stage, node);
-  if (verdict !== true) return verdict === false ? { outcome: "ok" } : fail(run, node, stage, verdict);
+  const runs = mayRun(run, stage, node);
+  if (runs !== true) return runs === false ? { outcome: "ok" } : fail(run, node, stage, runs);
   run.tracker.enter(stage.id);
   const { outcome, problem } = await runAction(run, stage, node);
   if (outcome === "failed") return fail(run, node, stage, problem as Problem);
@@ -79,29 +82,29 @@ function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem
   return { outcome: "failed", problem, stage };
 }
 
-/** The stages from the first of `rest` on that go to the node in one piece. */
+/** The group at the beginning of `rest` that goes to the node together; `consumed` counts left-out stages, too. */
 async function nextGroup(
   run: LiveRun,
   node: RunNode,
   rest: readonly PlannedStage[],
-): Promise<{ readonly group: readonly Ready[]; readonly consumed: number; readonly problem?: Problem }> {
-  const group: Ready[] = [];
+): Promise<{ readonly group: readonly ReadyStage[]; readonly consumed: number; readonly problem?: Problem }> {
+  const group: ReadyStage[] = [];
   let consumed = 0;
   for (const stage of rest) {
     if (!isNeedless(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
-    const gate = await open(run, node, stage);
-    if ("problem" in gate) {
-      // What stands before it is done first, so that the problem shows at its turn.
-      if (consumed === 0) return { group, consumed, problem: gate.problem };
+    const start = await startOf(run, node, stage);
+    if ("problem" in start) {
+      // The stages before it run first, so that the problem is reported in its place.
+      if (consumed === 0) return { group, consumed, problem: start.problem };
       break;
     }
-    if ("go" in gate) group.push({ stage, steps: gate.go });
+    if ("steps" in start) group.push({ stage, steps: start.steps });
     consumed++;
   }
   return { group, consumed };
 }
 
-function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
+function isCutBefore(stage: PlannedStage, group: readonly ReadyStage[]): boolean {
   const last = group.at(-1);
   if (last === undefined) return false;
   const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
@@ -109,22 +112,22 @@ function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
   return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.rests.has(ready.stage.register));
 }
 
-async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<Gate> {
-  const verdict = gateOf(run, stage, node);
-  if (verdict === false) return { left: true };
-  if (verdict !== true) return { problem: verdict };
+async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<StageStart> {
+  const runs = mayRun(run, stage, node);
+  if (runs === false) return { isLeftOut: true };
+  if (runs !== true) return { problem: runs };
   if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
-  if (stage.task.kind === "look") return { go: [] };
+  if (stage.task.kind === "look") return { steps: [] };
   try {
-    return { go: run.plan.keptSteps?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
+    return { steps: run.plan.keptSteps?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
   }
 }
 
-/** Whether the stage has its turn on this node; when not, it is left with its reason. A problem: it cannot be told. */
-function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
+/** Whether the stage runs on this node; if not, it ends as skipped. A problem if its condition cannot be evaluated. */
+function mayRun(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
   const reason = stage.skip ?? conditionAgainst(run, stage, node);
   if (typeof reason === "object") return reason;
   if (reason === undefined) return true;
@@ -133,7 +136,7 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
   return false;
 }
 
-async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<PipelineEnd> {
+async function perform(run: LiveRun, node: RunNode, group: readonly ReadyStage[], isLast: boolean): Promise<PipelineEnd> {
   const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {
@@ -147,20 +150,20 @@ async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isL
     const result = await within(run, node, group, { isLast, last });
     return settle(run, node, group, result);
   } catch (error) {
-    // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
+    // A late value may make a step invalid: an error of its state. Other errors are bugs; they fail this node alone.
     if (isBug(error)) run.noteBug();
-    return fail(run, node, (group[0] as Ready).stage, problemOf(error));
+    return fail(run, node, (group[0] as ReadyStage).stage, problemOf(error));
   }
 }
 
-/** The session's work, ended by force when the stage has a limit and passes it. */
+/** Performs a group in the node's session; aborts it when the stage's time limit expires. */
 async function within(
   run: LiveRun,
   node: RunNode,
-  group: readonly Ready[],
+  group: readonly ReadyStage[],
   { isLast, last }: { readonly isLast: boolean; readonly last: LastOutput },
 ): Promise<WorkResult> {
-  const [{ stage }] = group as readonly [Ready, ...Ready[]];
+  const [{ stage }] = group as readonly [ReadyStage, ...ReadyStage[]];
   run.tracker.enter(stage.id);
   if (stage.reconnect && !run.request.dryRun) await node.rest();
   const session = node.session();
@@ -192,7 +195,7 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: La
   };
 }
 
-function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): PipelineEnd {
+function settle(run: LiveRun, node: RunNode, group: readonly ReadyStage[], result: WorkResult): PipelineEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
   for (const { stage, steps } of group) {
@@ -210,7 +213,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   return { outcome, ...(result.problem && { problem: result.problem }), ...(broken && { stage: broken }) };
 }
 
-function noteApplied(run: LiveRun, node: RunNode, { stage, steps }: Ready, { leaves }: WorkResult): void {
+function noteApplied(run: LiveRun, node: RunNode, { stage, steps }: ReadyStage, { leaves }: WorkResult): void {
   if (stage.task.kind !== "apply" || !stage.task.plain) return;
   const { what, params, on } = run.request;
   node.applied.push({
@@ -229,7 +232,7 @@ function isInterrupted({ outcome }: WorkResult): boolean {
   return outcome === "interrupted" || outcome === "not-started";
 }
 
-/** `stages.NAME.REGISTER` of this node; in a dry run what was not applied is unknown. */
+/** Keeps `stages.NAME.REGISTER` of this node; in a dry run the output of a step that would change is unknown. */
 function keepOutputs(
   run: LiveRun,
   node: RunNode,

@@ -3,12 +3,12 @@ import type { Problem } from "#errors/problem.ts";
 import { type ShellSource, skeletonsOf } from "#engine/expressions/shell-values.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 
-/** How many shells parse at a time. */
+/** The most shells that parse at a time. */
 const AT_ONCE = 4;
 
 /**
- * Problems of texts that this machine's shells cannot parse, in any choice of their blocks; `sh -n` runs nothing. A shell that is
- * not installed here checks nothing.
+ * The problems of texts that the bastion's shells cannot parse with any choice of their blocks; `sh -n` runs nothing. A shell
+ * that is not installed checks nothing.
  */
 export async function parseShell(sources: Iterable<ShellSource>): Promise<readonly Problem[]> {
   const known = new Map<string, Promise<string | undefined>>();
@@ -35,14 +35,14 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
   return [...problems.values()];
 }
 
-/** The shell's error for a text that it cannot parse. Text for sh may also be bash's: a node's sh may be another shell. */
+/** The shell's error for a text that it cannot parse. Text for sh may be bash's: a node's sh may be another shell than the bastion's. */
 async function saidOf(shell: string, text: string): Promise<string | undefined> {
   const said = await parsedBy(shell, text);
   const isTaken = said === undefined || (shell === "sh" && (await parsedBy("bash", text, said)) === undefined);
   return isTaken ? undefined : said;
 }
 
-/** @returns `absent` if the shell is not installed */
+/** The shell's error, if it cannot parse the text; `absent` if the shell is not installed. */
 async function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
   // The shell would run a file that these variables name.
   const { BASH_ENV: _, ENV: __, ...env } = process.env;

@@ -22,41 +22,41 @@ import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
 import { titleOf } from "./title.ts";
 import { StageMaker } from "./waves.ts";
 
-export interface Prepared {
+export interface PlanInput {
   readonly request: RunRequest;
   readonly deps: RunDependencies;
   readonly roster: Roster;
   readonly catalogue: Catalogue;
-  /** `id`, `time` and `revision` of expressions; the same when the run is resumed. */
+  /** `run` in expressions; the same when the run is resumed. */
   readonly run: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Turns a request into a plan, and renders every step of every node once: whatever can be wrong with the input is
- * found here, before anything is touched.
+ * Turns a request into a plan, and renders every step of every node once: finds all problems of the input before the
+ * first connection.
  * @throws KcoreError with every problem.
  */
-export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
-  const { what } = prepared.request;
+export async function preparePlan(input: PlanInput): Promise<RunPlan> {
+  const { what } = input.request;
   const problems = new Problems();
-  // Stages that cannot be bound are left out; what is wrong with the others' steps is told all the same.
+  // Problems of steps are reported together with stages that could not be bound.
   const plan =
-    what.kind === "orchestration" ? await planOrchestration(what, prepared, problems) : await planAdHoc(what, prepared);
+    what.kind === "orchestration" ? await planOrchestration(what, input, problems) : await planAdHoc(what, input);
   refuseAliases(plan, problems);
-  const keptSteps = new KeptSteps(prepared.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, keptSteps, problems, prepared.catalogue.readSecret);
+  const keptSteps = new KeptSteps(input.request.concurrency ?? CONCURRENCY);
+  const planned = await renderAll(plan, keptSteps, problems, input.catalogue.readSecret);
   problems.throwIfAny();
-  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(prepared.deps);
+  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(input.deps);
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
   return { ...plan, keptSteps, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 async function planOrchestration(
   what: Extract<RunRequest["what"], { kind: "orchestration" }>,
-  prepared: Prepared,
+  input: PlanInput,
   problems: Problems,
 ): Promise<RunPlan> {
-  const { request, deps, roster, catalogue, run } = prepared;
+  const { request, deps, roster, catalogue, run } = input;
   const { name } = what;
   const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
   const fixed: Scope = { nodes: roster.nodes, run };
@@ -89,7 +89,7 @@ async function planOrchestration(
   };
 }
 
-/** F-16: the same machine under two names must not be worked on twice at once. */
+/** Refuses one machine under two names, on which two sessions would work at once (F-16). */
 function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   const names = new Map<string, string>();
   for (const name of nodes) {
@@ -109,8 +109,8 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
 }
 
 /**
- * Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. Gives
- * how many steps there are.
+ * Expands every stage for each of its nodes, with the outputs of stages still unknown; keeps problems and some steps.
+ * @returns the number of steps of each stage
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
@@ -143,7 +143,7 @@ async function renderAll(
   return planned;
 }
 
-/** How a stage looks on one node before the run. `isOpen`: whether it has its turn there is not known yet. */
+/** A stage on one node, as far as known before the run. `isOpen`: its condition is not known yet. */
 interface Rendered {
   /** Absent: not known yet. */
   readonly steps?: readonly UnresolvedStep[];
@@ -151,7 +151,7 @@ interface Rendered {
   readonly isOpen: boolean;
 }
 
-/** How many steps a stage has on its nodes, one after the other. */
+/** Counts a stage's steps on its nodes, in the nodes' order. */
 class PlannedCounts {
   readonly #counts: number[] = [];
   #isOpen = false;
@@ -167,7 +167,7 @@ class PlannedCounts {
     this.#counts.push(isOpen ? 0 : isAction ? 1 : sure.length);
   }
 
-  /** One number where all are alike: a record of a thousand nodes is long enough. */
+  /** One number if all counts are the same, so that the record of a thousand nodes stays short. */
   of(): Pick<StageOutline, "planned" | "open"> {
     const [first = 0] = this.#counts;
     const areAlike = this.#counts.every((count) => count === first);
@@ -175,13 +175,13 @@ class PlannedCounts {
   }
 }
 
-/** The names that a stage will give if it runs; undefined while unknown. */
+/** The names of a stage's outputs if it runs; undefined while unknown. */
 export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
   return task.kind === "action" ? task.action.outputs : made.steps?.flatMap(({ register }) => register ?? []);
 }
 
-/** How a stage looks on the node of the scope; problems are kept. */
+/** Renders a stage on the node of the scope; keeps its problems. */
 export async function renderStage(
   { task, when }: PlannedStage,
   scope: Parameters<NonNullable<PlannedStage["when"]>>[0],

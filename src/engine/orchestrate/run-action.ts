@@ -15,7 +15,7 @@ import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-/** Seconds that an action may take when its stage says nothing. */
+/** Seconds: the time limit of an action whose stage has no timeout. */
 const LIMIT = 3600;
 
 export interface ActionEnd {
@@ -23,7 +23,7 @@ export interface ActionEnd {
   readonly problem?: Problem;
 }
 
-/** Carries out a stage's action, for one node or for none, with its events; keeps its outputs. Never rejects. */
+/** Carries out a stage's action, for one node or for the whole run, with its events; keeps its outputs. Never rejects. */
 export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
@@ -35,7 +35,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   run.deps.emit({
     type: "action.finished",
     ...named,
-    // The operator's answer ended the action: nothing is broken.
+    // An operator's no ends the action without a failure.
     outcome: isDenied(problem) ? "interrupted" : outcome,
     ...omitUndefined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
@@ -93,7 +93,7 @@ function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unkno
   return { outcome: run.request.dryRun ? "would-change" : "changed" };
 }
 
-/** In a dry run what rests on an unknown value is unknown itself; otherwise the stage that gives it did not run. */
+/** An action with an unknown argument: unknown in a dry run; otherwise failed, since the stage that gives the value did not run. */
 function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
@@ -145,7 +145,7 @@ function contextOf(
   };
 }
 
-/** An action that does not heed its signal must not hold up the run. */
+/** Rejects at the signal even if the action ignores it, so that such an action cannot hold up the run. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void =>

@@ -16,7 +16,7 @@ import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
 
-/** Some of the target's nodes on their way through the stages. */
+/** A group of the target's nodes that goes through all stages before the next group. */
 interface Wave {
   readonly nodes: readonly string[];
   readonly pace: Pace;
@@ -24,12 +24,13 @@ interface Wave {
   readonly label?: string;
 }
 
-interface Placed {
+/** A stage's context in a wave, and its nodes there. */
+interface StagePlace {
   readonly context: BindContext;
   readonly nodes?: readonly string[];
 }
 
-/** Makes the stages of a run from those of the file: once for each wave, with the parameters narrowed to its nodes. */
+/** Makes the stages of a run from those of the file: once for each wave, whose nodes alone the target parameter names. */
 export class StageMaker {
   readonly #orchestration: Orchestration;
   readonly #context: BindContext;
@@ -52,16 +53,16 @@ export class StageMaker {
     const [before, body, after] =
       first === -1 ? [stages, [], []] : [stages.slice(0, first), stages.slice(first, last + 1), stages.slice(last + 1)];
     this.#refuseMisplaced(body, after);
-    const everybody: Wave = { nodes: this.#targets, pace: {} };
-    for (const stage of before) await this.#add(stage, everybody);
+    const allNodes: Wave = { nodes: this.#targets, pace: {} };
+    for (const stage of before) await this.#add(stage, allNodes);
     const waves = await this.#waves();
     for (const wave of waves) {
       for (const stage of body) await this.#add(stage, wave);
       for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
     }
-    for (const stage of after) await this.#add(stage, everybody);
+    for (const stage of after) await this.#add(stage, allNodes);
     const made = this.#made.splice(0);
-    for (const stage of onFailure) if (stage.once) await this.#add(stage, everybody);
+    for (const stage of onFailure) if (stage.once) await this.#add(stage, allNodes);
     for (const wave of waves.toReversed()) for (const stage of onFailure) if (!stage.once) await this.#add(stage, wave);
     return { stages: made, onFailure: this.#made };
   }
@@ -115,7 +116,7 @@ export class StageMaker {
     });
   }
 
-  /** A wave that matches nobody in the roster is no mistake: a cluster may have no node of that role yet. */
+  /** The nodes of a wave; none is no mistake, since a cluster may have no node of a role yet. */
   #matched(match: () => readonly string[]): readonly string[] {
     try {
       return match();
@@ -142,14 +143,14 @@ export class StageMaker {
     }
   }
 
-  /** What a stage sees in a wave, and its nodes there; undefined: the wave has none for it, or there is a problem. */
-  async #place(source: StageSource, narrowed: BindContext): Promise<Placed | undefined> {
+  /** A stage's context and nodes in a wave; undefined if the wave has no node for it, or there is a problem. */
+  async #place(source: StageSource, narrowed: BindContext): Promise<StagePlace | undefined> {
     try {
       return await placeIn(source, narrowed);
     } catch (error) {
       if (error instanceof UnknownValue) return undefined;
       if (!(error instanceof KcoreError)) throw error;
-      // Empty in this wave, but not for the whole target: another wave has its nodes.
+      // Another wave has the stage's nodes if its target is empty in this wave alone.
       const isNarrow = narrowed !== this.#context;
       const isElsewhere =
         isEmptyTarget(error) && isNarrow && (await this.#keeping(() => placeIn(source, this.#context))) !== undefined;
@@ -194,7 +195,7 @@ export class StageMaker {
 }
 
 /** @throws KcoreError with every problem; TARGET_EMPTY */
-async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<Placed> {
+async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<StagePlace> {
   const context = await contextWithin(within, outer);
   return { context, ...(on && { nodes: inOrder(nodesOf(on, context), order) }) };
 }
