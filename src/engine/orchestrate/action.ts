@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { z } from "zod";
 import type { Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Question } from "#engine/events/event.ts";
@@ -84,4 +85,12 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
 /** Declares an action. */
 export function defineAction<Schema extends z.ZodType>(action: Action<Schema>): Action<Schema> {
   return action;
+}
+
+/**
+ * The text that nodes sign in a run to prove that they hold a key (S-14): unknown before the run. A hash of the run's nonce,
+ * which frames nodes' lines and stays secret.
+ */
+export function challengeOf(nonce: string): string {
+  return createHash("sha256").update(`kcore challenge ${nonce}`).digest("base64url");
 }

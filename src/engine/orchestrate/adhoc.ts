@@ -7,11 +7,10 @@ import { sh } from "#engine/step/sh.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";
 import type { Catalogue } from "./bind-context.ts";
-import type { RunRequest } from "./execute.ts";
+import { titleOf, type RunRequest } from "./execute.ts";
 import { UsedNames } from "./used-names.ts";
 import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
-import { titleOf } from "./title.ts";
 
 type AdHocWork = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 

@@ -24,8 +24,8 @@ export interface OrchestrationCheckInput {
 }
 
 /**
- * Checks an orchestration with every node of its stages. Parameters without a default stay unknown. If a target has no default,
- * only problems that a stage has on all nodes are reported, since the file may be meant for some of them.
+ * Checks an orchestration with every node of its stages. Parameters without a default stay unknown. For a target without a
+ * default, reports only problems that a stage has on all nodes: the file may be meant for some of them.
  */
 export async function checkOrchestration(name: string, input: OrchestrationCheckInput): Promise<readonly Problem[]> {
   const problems = new Problems();

@@ -2,11 +2,11 @@ import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
+import { challengeOf } from "./action.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { preparePlan } from "./prepare.ts";
-import { challengeOf } from "./challenge.ts";
 
 /**
  * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,

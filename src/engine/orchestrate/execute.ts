@@ -45,6 +45,22 @@ export interface RunRequest {
   readonly command: string;
 }
 
+/** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */
+export function titleOf(what: RunRequest["what"]): string {
+  switch (what.kind) {
+    case "orchestration":
+      return what.title ?? what.name;
+    case "state":
+      return `state apply ${what.names.join(" ")}`;
+    case "exec":
+      return `exec ${what.argv.join(" ")}`;
+    case "ping":
+    case "facts":
+    case "unlock":
+      return what.kind;
+  }
+}
+
 /** All access of a run to disk, network, time and operators: the run's process gives it to `executeRun`. */
 export interface RunDependencies {
   readonly runId: string;

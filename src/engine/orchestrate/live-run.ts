@@ -1,4 +1,4 @@
-import type { Outcome } from "#engine/events/event.ts";
+import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { Feed } from "#engine/feed/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
@@ -9,7 +9,6 @@ import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
-import { recordedSteps } from "./recorded-steps.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
 import { Slots } from "./slots.ts";
@@ -127,4 +126,18 @@ export class LiveRun {
       });
     });
   }
+}
+
+/** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */
+function recordedSteps(
+  earlier: readonly RunEvent[],
+): ReadonlyMap<string, ReadonlyMap<string, readonly Outcome[]>> {
+  const recorded = new Map<string, Map<string, Outcome[]>>();
+  for (const event of earlier) {
+    if (event.type !== "step.finished") continue;
+    const steps = recorded.get(event.node) ?? new Map<string, Outcome[]>();
+    steps.set(event.step, [...(steps.get(event.step) ?? []), event.outcome]);
+    recorded.set(event.node, steps);
+  }
+  return recorded;
 }

@@ -11,7 +11,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { BindContext, Catalogue } from "./bind-context.ts";
-import type { RunDependencies, RunRequest } from "./execute.ts";
+import { titleOf, type RunDependencies, type RunRequest } from "./execute.ts";
 import { KeptSteps } from "./kept-steps.ts";
 import { UsedNames } from "./used-names.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
@@ -19,7 +19,6 @@ import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration, resolveTargets } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
 import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
-import { titleOf } from "./title.ts";
 import { StageMaker } from "./waves.ts";
 
 export interface PlanInput {

@@ -1,13 +1,11 @@
-import type { Problem } from "#errors/problem.ts";
-import { challengeOf } from "./challenge.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
-import type { Action, ActionContext, ActionResult } from "./action.ts";
+import { challengeOf, type Action, type ActionContext, type ActionResult } from "./action.ts";
 import { neverKnown } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
