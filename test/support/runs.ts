@@ -118,5 +118,5 @@ export function actionStage(id: string, action: Action, fields: Partial<PlannedS
 }
 
 function stage(id: string, fields: Partial<PlannedStage> & Pick<PlannedStage, "task">): PlannedStage {
-  return { id, register: id, title: id, pace: {}, rests: new Set(), onFailure: [], ...fields };
+  return { id, register: id, title: id, pace: {}, dependencies: new Set(), onFailure: [], ...fields };
 }

@@ -116,5 +116,5 @@ function refuseUnknown(
 }
 
 function stage(id: string, nodes: readonly string[], task: StageTask): PlannedStage {
-  return { id, register: id, title: id, nodes, pace: {}, rests: new Set(), task, onFailure: [] };
+  return { id, register: id, title: id, nodes, pace: {}, dependencies: new Set(), task, onFailure: [] };
 }

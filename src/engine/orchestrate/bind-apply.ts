@@ -42,7 +42,7 @@ export function bindApply(
     taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
   );
   if (!isOpen || task.kind !== "apply") return task;
-  return { ...task, rests: (late) => restsOf(given, taken(late)) };
+  return { ...task, dependencies: (late) => usedStages(given, taken(late)) };
 }
 
 function nameFor({ name, each }: AppliedState, scope: Scope): string {
@@ -65,7 +65,7 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { ca
 }
 
 /** The stages whose outputs are in the values that the states take from `with`. */
-function restsOf(given: SourceNode | undefined, states: readonly { readonly takes: ReadonlySet<string> }[]): ReadonlySet<string> {
+function usedStages(given: SourceNode | undefined, states: readonly { readonly takes: ReadonlySet<string> }[]): ReadonlySet<string> {
   if (given?.kind !== "map") return new Set(given && referencesOf(given).stages);
   const taken = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
   return new Set(taken.flatMap(({ value }) => [...referencesOf(value).stages]));
@@ -105,7 +105,7 @@ export function applyTask(
     kind: "apply",
     plain,
     expand: (late) =>
-      usedNames.record(id, late.node as NodeEntry, async ({ taken, registered }) => {
+      usedNames.expand(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
         if (states.every(({ given }) => given === undefined || given.size === 0))
           plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));

@@ -26,7 +26,7 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Action } from "./action.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";
-import { othersOf, restsOf } from "./check-references.ts";
+import { dependenciesOf, othersOf } from "./check-references.ts";
 import { bindApply } from "./bind-apply.ts";
 import type { BindContext } from "./bind-context.ts";
 import { RUN_KEYS, type RunSource, type StageSource } from "./stage-source.ts";
@@ -126,7 +126,7 @@ export async function bindStage(
 ): Promise<PlannedStage | undefined> {
   const { problems, scope } = context;
   const { work, when, at } = source;
-  const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
+  const dependencies = problems.attempt(() => dependenciesOf(source)) ?? new Set<string>();
   const others =
     (instance.nodes && problems.attempt(() => othersOf(source, context.roster.nodes))) ?? new Map<string, never>();
   const see = (late: StageScope): StageScope => withOthers(late, others);
@@ -145,7 +145,7 @@ export async function bindStage(
     at,
     ...omitUndefined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
-    rests,
+    dependencies,
     ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>

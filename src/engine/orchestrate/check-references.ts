@@ -13,7 +13,7 @@ function lateNodes({ when, work }: StageSource): readonly SourceNode[] {
 }
 
 /** Registered names of other stages that the stage's `when` and arguments use. */
-export function restsOf(stage: StageSource): ReadonlySet<string> {
+export function dependenciesOf(stage: StageSource): ReadonlySet<string> {
   const around = stage.within.flatMap(({ when }) => when ?? []);
   return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }

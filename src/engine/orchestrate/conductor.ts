@@ -1,11 +1,11 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import { hostPort } from "#engine/step/host-port.ts";
-import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
+import type { RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
-import { conditionAgainst } from "./condition.ts";
+import { reasonNotToRun } from "./condition.ts";
 import { mostAtOnce } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { runNodeStages, type PipelineEnd } from "./node-pipeline.ts";
@@ -22,19 +22,24 @@ import {
 } from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
-import { forEachLimited } from "./slots.ts";
+import { forEachLimited } from "./semaphore.ts";
 
 type RunOutcome = Extract<RunEventBody, { type: "run.finished" }>["outcome"];
 
 /** Carries out one plan: its sections in order, and the stages that follow failures. */
 export class Conductor {
   readonly #run: LiveRun;
+  /** Set when no further stage may start, with the problem that is the cause. */
   #halt: { readonly problem?: Problem } | undefined;
-  /** A stop or abort left stages undone. */
-  #wasCut = false;
+  /** Whether a stop or abort left stages undone. */
+  #isIncomplete = false;
 
   constructor(plan: RunPlan, request: RunRequest, deps: RunDependencies) {
     this.#run = new LiveRun(plan, request, deps);
+  }
+
+  get #nodes(): readonly RunNode[] {
+    return [...this.#run.nodes.values()];
   }
 
   /** Runs all sections; every node and stage gets its last event, even if the run fails. */
@@ -52,9 +57,9 @@ export class Conductor {
     deps.abort.addEventListener("abort", onAbort);
     try {
       const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
-      if (this.#wasFollowed()) this.#refuseForward();
+      if (this.#hasBegunOnFailure()) this.#refuseForward();
       else await this.#runSections(sections, later);
-      await this.#followFailure(later);
+      await this.#runOnFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
@@ -74,7 +79,7 @@ export class Conductor {
     const last = lastSections(sections);
     const lastBlock = areClosing ? -1 : sections.findLastIndex(({ kind }) => kind === "block");
     for (const [index, section] of sections.entries()) {
-      this.#wasCut ||= this.#run.isStopping;
+      this.#isIncomplete ||= this.#run.isStopping;
       if (!this.#mayGoOn()) return;
       if (section.kind === "barrier") await this.#runBarrier(section.stage, { isClosing: index > lastBlock });
       else await this.#runBlock(section, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
@@ -82,7 +87,7 @@ export class Conductor {
   }
 
   /** Whether this run, before its resumption, had begun with `onFailure`: then only those stages continue. */
-  #wasFollowed(): boolean {
+  #hasBegunOnFailure(): boolean {
     const { deps, plan } = this.#run;
     const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
     return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
@@ -97,12 +102,12 @@ export class Conductor {
   }
 
   /** If the run failed, runs the plan's `onFailure` stages on the nodes that are left. */
-  async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
+  async #runOnFailure(nodes: ReadonlySet<string>): Promise<void> {
     const { plan, request } = this.#run;
     const hasFailed =
       this.#halt !== undefined ||
       !this.#hasNodeLeft() ||
-      [...this.#run.nodes.values()].some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
+      this.#nodes.some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
@@ -141,7 +146,7 @@ export class Conductor {
 
   /** The number of nodes that may be down: failed and unreachable ones. */
   #countDown(): number {
-    const ends = [...this.#run.nodes.values()].map(({ outcome }) => outcome);
+    const ends = this.#nodes.map(({ outcome }) => outcome);
     return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
   }
 
@@ -200,17 +205,17 @@ export class Conductor {
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;
-    // Without nodes, a stage that needs their values never gets them.
-    const isVain = isLost && (!isClosing || [...stage.rests].some((name) => outputs.scope()[name] instanceof Unknown));
-    const against = stage.skip ?? (isVain ? "no node is left" : conditionAgainst(this.#run, stage));
-    if (typeof against === "string") {
+    // A closing stage cannot run if it needs values of lost nodes.
+    const isPointless = isLost && (!isClosing || [...stage.dependencies].some((name) => outputs.scope()[name] instanceof Unknown));
+    const reason = stage.skip ?? (isPointless ? "no node is left" : reasonNotToRun(this.#run, stage));
+    if (typeof reason === "string") {
       const leftOut = stage.skip !== undefined && stage.task.kind === "action" ? stage.task.action.leftOut : undefined;
       outputs.set(stage.register, undefined, leftOut ?? new Unknown(`stage ${stage.id} (skipped)`));
-      return this.#run.tracker.leave(stage.id, "", "skipped", against);
+      return this.#run.tracker.leave(stage.id, "", "skipped", reason);
     }
     this.#run.tracker.enter(stage.id);
-    const { outcome, problem } = against
-      ? ({ outcome: "failed", problem: against } as const)
+    const { outcome, problem } = reason
+      ? ({ outcome: "failed", problem: reason } as const)
       : await runAction(this.#run, stage);
     if (outcome === "failed") {
       this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
@@ -220,13 +225,12 @@ export class Conductor {
       this.#halt = problem ? { problem } : {};
       return;
     }
-    this.#wasCut ||= outcome === "interrupted";
+    this.#isIncomplete ||= outcome === "interrupted";
     this.#run.tracker.leave(stage.id, "", outcome === "interrupted" ? "interrupted" : "ok");
   }
 
   #hasNodeLeft(): boolean {
-    const nodes = [...this.#run.nodes.values()];
-    return nodes.length === 0 || nodes.some(({ isAlive, outcome }) => isAlive || outcome === "done");
+    return this.#nodes.length === 0 || this.#nodes.some(({ isAlive, outcome }) => isAlive || outcome === "done");
   }
 
   async #cleanUp(stage: PlannedStage): Promise<void> {
@@ -236,10 +240,10 @@ export class Conductor {
   }
 
   async #endNodes(): Promise<void> {
-    const wasCut = !this.#mayGoOn();
+    const isDone = this.#mayGoOn();
     await Promise.all(
-      [...this.#run.nodes.values()].map((node) => {
-        if (!wasCut) return this.#endNode(node, { outcome: "done" });
+      this.#nodes.map((node) => {
+        if (isDone) return this.#endNode(node, { outcome: "done" });
         // A node that a halted run has only probed counts as not started: a gate may have kept it out.
         const wasBegun = node.wasTouched || (this.#run.isStopping && node.wasStarted);
         return this.#endNode(node, { outcome: wasBegun ? "interrupted" : "not-started" });
@@ -274,8 +278,8 @@ export class Conductor {
       title: plan.title,
       command: request.command,
       nodes: plan.nodes,
-      places: plan.nodes.map((name) => wayTo(plan.roster.nodes.get(name))),
-      ...kindsOf(plan),
+      places: plan.nodes.map((name) => addressOf(plan.roster.nodes.get(name))),
+      ...placesByKind(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
       ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
@@ -286,46 +290,42 @@ export class Conductor {
 
   #finish(): RunResult {
     const { outcome, exitCode } = this.#verdict();
-    const failed = [...this.#run.nodes.values()].find((node) => node.problem !== undefined);
+    const failed = this.#nodes.find((node) => node.problem !== undefined);
     const problem = failed?.problem ?? this.#halt?.problem;
     this.#run.deps.emit({ type: "run.finished", outcome, exitCode, ...(problem && outcome !== "done" && { problem }) });
     return { exitCode };
   }
 
   #verdict(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
-    const ends = new Set([...this.#run.nodes.values()].map((node) => node.outcome));
-    const wasCut = this.#wasCut || ends.has("interrupted") || ends.has("not-started");
+    const ends = new Set(this.#nodes.map((node) => node.outcome));
+    const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
     const wasDenied =
-      isDenied(this.#halt?.problem) || [...this.#run.nodes.values()].some((node) => isDenied(node.problem));
+      isDenied(this.#halt?.problem) || this.#nodes.some((node) => isDenied(node.problem));
     if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (this.#run.isStopping && wasCut) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (ends.has("failed") || this.#haltIsFailure(ends)) return { outcome: "failed", exitCode: exitCodes.failed };
+    if (this.#run.isStopping && isIncomplete) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
+    if (ends.has("failed") || this.#isHaltFailure()) return { outcome: "failed", exitCode: exitCodes.failed };
     if (ends.has("unreachable")) return { outcome: "unreachable", exitCode: exitCodes.unreachable };
     if (ends.has("interrupted")) return { outcome: "failed", exitCode: exitCodes.failed };
     return { outcome: "done", exitCode: exitCodes.done };
   }
 
   /** A run that halted only because too many nodes were unreachable is “unreachable”, not “failed”. */
-  #haltIsFailure(ends: ReadonlySet<NodeOutcome | undefined>): boolean {
-    return this.#halt !== undefined && !(ends.has("unreachable") && this.#isUnreachableHalt());
-  }
-
-  #isUnreachableHalt(): boolean {
-    const problem = this.#halt?.problem;
-    return [...this.#run.nodes.values()].some((node) => node.outcome === "unreachable" && node.problem === problem);
+  #isHaltFailure(): boolean {
+    const halt = this.#halt;
+    return halt !== undefined && !this.#nodes.some((node) => node.outcome === "unreachable" && node.problem === halt.problem);
   }
 }
 
 /** A node's address in views: `root@192.0.2.1:22`, behind its jump hosts. */
-function wayTo(node: NodeEntry | undefined): string {
+function addressOf(node: NodeEntry | undefined): string {
   if (node === undefined) return "";
   if (node.transport === "local") return "this machine";
   return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
 }
 
 /** By role and by datacenter, the places in `nodes` of its nodes: names would repeat in the record. */
-function kindsOf({ nodes, roster }: RunPlan): Pick<Extract<RunEventBody, { type: "run.started" }>, "roles" | "dcs"> {
+function placesByKind({ nodes, roster }: RunPlan): Pick<Extract<RunEventBody, { type: "run.started" }>, "roles" | "dcs"> {
   const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
   const add = (places: Map<string, number[]>, kind: string, place: number) => {
     const known = places.get(kind);

@@ -2,7 +2,7 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 
 interface ExpandedStage {
   /** Names of earlier stages whose outputs the stage uses. */
-  readonly rests: ReadonlySet<string>;
+  readonly dependencies: ReadonlySet<string>;
 }
 
 /**
@@ -21,7 +21,7 @@ export class KeptSteps {
 
   /** Keeps a node's steps, unless outputs of other stages may still change them. */
   keep(stage: ExpandedStage, node: string, steps: readonly UnresolvedStep[]): void {
-    if (stage.rests.size > 0 || (this.#nodes.size >= this.#most && !this.#nodes.has(node))) return;
+    if (stage.dependencies.size > 0 || (this.#nodes.size >= this.#most && !this.#nodes.has(node))) return;
     this.#nodes.add(node);
     const nodes = this.#kept.get(stage) ?? new Map<string, readonly UnresolvedStep[]>();
     this.#kept.set(stage, nodes.set(node, steps));

@@ -11,7 +11,7 @@ import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
-import { Slots } from "./slots.ts";
+import { Semaphore } from "./semaphore.ts";
 import { StageTracker } from "./stage-tracker.ts";
 
 /** The default number of nodes at a time. */
@@ -35,7 +35,7 @@ export class LiveRun {
   readonly concurrency: number;
   /** Present if nodes send contents to each other. */
   readonly feed: Feed | undefined;
-  readonly #connecting: Slots;
+  readonly #connecting: Semaphore;
   #wasShort = false;
   #hasBug = false;
 
@@ -47,7 +47,7 @@ export class LiveRun {
     this.tracker = new StageTracker(deps.emit);
     this.mostConnected = connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
-    this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
+    this.#connecting = new Semaphore(Math.min(CONNECTING, this.concurrency, this.mostConnected));
     this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
       ...plan.roster.nodes.keys(),
     ]);
@@ -122,7 +122,7 @@ export class LiveRun {
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,
-        connectSlot: () => this.#connecting.take(),
+        connectSlot: () => this.#connecting.acquire(),
       });
     });
   }

@@ -6,7 +6,7 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
-import { conditionAgainst, isNeedless } from "./condition.ts";
+import { reasonNotToRun, isConditionFalse } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
@@ -91,7 +91,7 @@ async function nextGroup(
   const group: ReadyStage[] = [];
   let consumed = 0;
   for (const stage of rest) {
-    if (!isNeedless(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
+    if (!isConditionFalse(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
     const start = await startOf(run, node, stage);
     if ("problem" in start) {
       // The stages before it run first, so that the problem is reported in its place.
@@ -109,7 +109,7 @@ function isCutBefore(stage: PlannedStage, group: readonly ReadyStage[]): boolean
   if (last === undefined) return false;
   const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
   const isLook = stage.task.kind === "look" || last.stage.task.kind === "look";
-  return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.rests.has(ready.stage.register));
+  return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.dependencies.has(ready.stage.register));
 }
 
 async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<StageStart> {
@@ -128,7 +128,7 @@ async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promis
 
 /** Whether the stage runs on this node; if not, it ends as skipped. A problem if its condition cannot be evaluated. */
 function mayRun(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
-  const reason = stage.skip ?? conditionAgainst(run, stage, node);
+  const reason = stage.skip ?? reasonNotToRun(run, stage, node);
   if (typeof reason === "object") return reason;
   if (reason === undefined) return true;
   run.outputs.set(stage.register, node.name, new Unknown(`stage ${stage.id} (skipped)`));

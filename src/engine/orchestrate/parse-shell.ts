@@ -2,6 +2,7 @@ import { run } from "#base/process.ts";
 import type { Problem } from "#errors/problem.ts";
 import { type ShellSource, skeletonsOf } from "#engine/expressions/shell-values.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
+import { forEachLimited } from "./semaphore.ts";
 
 /** The most shells that parse at a time. */
 const AT_ONCE = 4;
@@ -19,19 +20,15 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
     return said;
   };
   const problems = new Map<SourceScalar, Problem>();
-  const waiting = [...sources].values();
-  const work = async (): Promise<void> => {
-    for (const { shell, scalar } of waiting) {
-      let first: string | undefined;
-      for (const text of skeletonsOf(scalar)) {
-        const said = await ask(shell, text);
-        first = said === undefined ? said : (first ?? said);
-        if (said === undefined) break;
-      }
-      if (first !== undefined) problems.set(scalar, problemOf(shell, first, scalar));
+  await forEachLimited([...sources], AT_ONCE, async ({ shell, scalar }) => {
+    let first: string | undefined;
+    for (const text of skeletonsOf(scalar)) {
+      const said = await ask(shell, text);
+      if (said === undefined) return;
+      first ??= said;
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (first !== undefined) problems.set(scalar, problemOf(shell, first, scalar));
+  });
   return [...problems.values()];
 }
 

@@ -33,8 +33,8 @@ export type StageTask =
   | {
       readonly kind: "apply";
       readonly expand: (scope: StageScope) => Promise<readonly UnresolvedStep[]>;
-      /** The part of the stage's `rests` that the states of the scope's node use; absent: all of it. */
-      readonly rests?: (scope: StageScope) => ReadonlySet<string>;
+      /** The part of the stage's `dependencies` that the states of the scope's node use; absent: all of it. */
+      readonly dependencies?: (scope: StageScope) => ReadonlySet<string>;
       /** By expanded node, the names of its states if they get no parameters. Absent: the task is a command. */
       readonly plain?: ReadonlyMap<string, string>;
     }
@@ -61,8 +61,8 @@ export interface PlannedStage {
   /** The reason for which the stage is left out. */
   readonly skip?: string;
   /** Registered names of earlier stages that `when` and `with` use. */
-  readonly rests: ReadonlySet<string>;
-  /** By name of `rests`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node. */
+  readonly dependencies: ReadonlySet<string>;
+  /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
   /** @throws UnknownValue if it depends on a value that is not known yet; KcoreError if it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;

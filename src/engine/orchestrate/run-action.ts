@@ -6,7 +6,7 @@ import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { challengeOf, type Action, type ActionContext, type ActionResult } from "./action.ts";
-import { neverKnown } from "./condition.ts";
+import { outputMissing } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
@@ -95,7 +95,7 @@ function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unkno
 function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
-  return { outcome: "failed", problem: neverKnown(stage, after) } as const;
+  return { outcome: "failed", problem: outputMissing(stage, after) } as const;
 }
 
 function tooLong(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {

@@ -22,7 +22,7 @@ export class UsedNames {
   readonly #marks = new Map<string, { readonly taken: number; readonly registers: number }>();
 
   /** Expands a stage's steps for a node, with the names of the stages before it. */
-  async record(
+  async expand(
     stage: string,
     { name }: NodeEntry,
     expand: (earlier: EarlierNames) => Promise<readonly UnresolvedStep[]>,

@@ -251,7 +251,7 @@ describe("conducting a run", () => {
 
   it("leaves actions between stages, and those that take what nodes give, out once no node is left", async () => {
     const never = (id: string, fields = {}) => acts(id, () => expect.fail("called"), fields);
-    const all = [a(one), never("health"), b(one), never("last", { rests: new Set(["b"]) })];
+    const all = [a(one), never("health"), b(one), never("last", { dependencies: new Set(["b"]) })];
     const { stages } = await conduct(one, all, { lessons: { "s/a": failed } });
     expect(stages).to.deep.equal(["a failed", "b skipped", "health skipped", "last skipped"]);
   });
@@ -386,13 +386,13 @@ describe("conducting a run", () => {
 
   it("a stage that rests on a skipped stage's output says so instead of running", async () => {
     const issue = acts("issue", () => nothing, { nodes: one, when: () => false });
-    const { problem, log } = await conduct(one, [issue, a(one, { rests: new Set(["issue"]) })]);
+    const { problem, log } = await conduct(one, [issue, a(one, { dependencies: new Set(["issue"]) })]);
     expect([problem?.code, log]).to.deep.equal(["STAGE_OUTPUT_UNKNOWN", []]);
   });
 
   it("a dry run plans actions and calls what rests on an unknown value unknown", async () => {
     const certs = applyStage("certs", one, [], {
-      rests: new Set(["issue"]),
+      dependencies: new Set(["issue"]),
       task: {
         kind: "apply",
         expand: ({ stages }) => {
@@ -488,7 +488,7 @@ describe("conducting a run", () => {
 /** A stage with the step s/b that rests on the stage `on`, and notes in `seen` what that gave. */
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
-    rests: new Set([on]),
+    dependencies: new Set([on]),
     task: { kind: "apply", expand: ({ stages }) => (seen.push(stages[on]), Promise.resolve([unresolvedStep("s/b")])) },
   });
 }

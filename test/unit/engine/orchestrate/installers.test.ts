@@ -42,7 +42,7 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
     const own = plan.stages.filter(({ id }) => ["clear", "image", "live", "flake", "system"].includes(id));
     const turns = own.filter(({ when }) => when?.(scope) !== false);
     const system = turns.find(({ id }) => id === "system");
-    const rests = system?.task.kind === "apply" ? [...(system.task.rests?.(scope) ?? [])] : [];
+    const rests = system?.task.kind === "apply" ? [...(system.task.dependencies?.(scope) ?? [])] : [];
     const planned = system && plan.planned?.get(system)?.planned;
     return { turns: turns.map(({ id }) => id), rests, planned };
   } catch (error) {

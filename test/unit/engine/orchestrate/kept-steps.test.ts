@@ -14,7 +14,7 @@ import { applyStage, unresolvedStep, runDependencies, runRequest } from "#suppor
 describe("kept steps", () => {
   it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
     const kept = new KeptSteps(2);
-    const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { rests: new Set(["web"]) })];
+    const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { dependencies: new Set(["web"]) })];
     for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [unresolvedStep(`web/${node}`)]);
     kept.keep(late, "n1", [unresolvedStep("late/n1")]);
     const taken = ["n1", "n1", "n2", "n3"].map((node) => kept.take(web, node)?.[0]?.id);
