@@ -111,12 +111,12 @@ async function openStages(
 /** The problems that all nodes have, and those at a place in the roster. */
 function common(found: readonly (readonly Problem[])[]): readonly Problem[] {
   const counts = new Map<string, number>();
-  for (const list of found) for (const key of new Set(list.map(keyOf))) counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const list of found) for (const key of new Set(list.map(placeKey))) counts.set(key, (counts.get(key) ?? 0) + 1);
   return found
     .flat()
-    .filter((problem) => counts.get(keyOf(problem)) === found.length || problem.at?.file.startsWith("roster/"));
+    .filter((problem) => counts.get(placeKey(problem)) === found.length || problem.at?.file.startsWith("roster/"));
 }
 
-function keyOf({ code, at }: Problem): string {
+function placeKey({ code, at }: Problem): string {
   return JSON.stringify([code, at?.file, at?.line, at?.column]);
 }

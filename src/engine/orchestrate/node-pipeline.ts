@@ -148,7 +148,7 @@ async function perform(run: LiveRun, node: RunNode, group: readonly ReadyStage[]
   };
   try {
     const result = await within(run, node, group, { isLast, last });
-    return settle(run, node, group, result);
+    return keepResult(run, node, group, result);
   } catch (error) {
     // A late value may make a step invalid: an error of its state. Other errors are bugs; they fail this node alone.
     if (isBug(error)) run.noteBug();
@@ -179,13 +179,13 @@ async function within(
     if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };
     if (!isLate || result.outcome === "done") return result;
-    return { ...result, outcome: "failed", problem: stageTooLong(stage, node, last) };
+    return { ...result, outcome: "failed", problem: stageTimeout(stage, node, last) };
   } finally {
     clearTimeout(timer);
   }
 }
 
-function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: LastOutput): Problem {
+function stageTimeout({ id, at, timeout }: PlannedStage, node: RunNode, last: LastOutput): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
@@ -195,7 +195,7 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: La
   };
 }
 
-function settle(run: LiveRun, node: RunNode, group: readonly ReadyStage[], result: WorkResult): PipelineEnd {
+function keepResult(run: LiveRun, node: RunNode, group: readonly ReadyStage[], result: WorkResult): PipelineEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
   for (const { stage, steps } of group) {

@@ -28,7 +28,7 @@ export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNod
   const named = { stage: stage.id, action: action.name, ...omitUndefined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
-  const { outcome, reason, problem } = await attempt(run, stage, action, node);
+  const { outcome, reason, problem } = await performAction(run, stage, action, node);
   node?.touch(outcome);
   run.deps.emit({
     type: "action.finished",
@@ -46,7 +46,7 @@ export function isDenied(problem: Problem | undefined): boolean {
   return problem?.code === "CONFIRM_DENIED";
 }
 
-async function attempt(
+async function performAction(
   run: LiveRun,
   stage: PlannedStage,
   action: Action,
@@ -64,10 +64,10 @@ async function attempt(
     );
     const context = contextOf(run, stage, { signal, last }, node);
     const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
-    return settle(run, stage, result, node);
+    return keepResult(run, stage, result, node);
   } catch (error) {
-    if (error instanceof UnknownValue) return unknown(run, stage, error.unknown, node);
-    if (limit.signal.aborted) return { outcome: "failed", problem: tooLong(stage, seconds, last, node) };
+    if (error instanceof UnknownValue) return unknownResult(run, stage, error.unknown, node);
+    if (limit.signal.aborted) return { outcome: "failed", problem: actionTimeout(stage, seconds, last, node) };
     if (run.isStopping) return { outcome: "interrupted" };
     if (isBug(error)) run.noteBug();
     return { outcome: "failed", problem: problemOf(error) };
@@ -81,7 +81,7 @@ function argsOf(run: LiveRun, stage: PlannedStage, node?: RunNode): unknown {
   return stage.task.args(run.scopeOf(node));
 }
 
-function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
+function keepResult(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
   if (result === "unknown") {
     run.outputs.set(stage.register, node?.name, new Unknown(`stage ${stage.id}`));
     return { outcome: "unknown" };
@@ -92,13 +92,13 @@ function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unkno
 }
 
 /** An action with an unknown argument: unknown in a dry run; otherwise failed, since the stage that gives the value did not run. */
-function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
+function unknownResult(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
   return { outcome: "failed", problem: outputMissing(stage, after) } as const;
 }
 
-function tooLong(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {
+function actionTimeout(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s${node ? ` for “${node.name}”` : ""}`,

@@ -84,14 +84,14 @@ function namesIn(args: Readonly<Record<string, unknown>>, naming: string): Reado
     const given = keys.split(" ").filter((key) => args[key] !== undefined);
     if (naming.includes("|") && !keys.endsWith(given.at(-1) ?? " ")) return [];
     for (const key of given) {
-      const texts = [args[key]].flat().flatMap((value) => textOf(value) ?? []);
+      const texts = [args[key]].flat().flatMap((value) => nameIn(value) ?? []);
       found = found.flatMap((named) => texts.map((text) => ({ ...named, [key]: text })));
     }
     return given.length > 0 ? [found] : [];
   });
 }
 
-function textOf(value: unknown): string | undefined {
+function nameIn(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   const { type, base64 } = (value ?? {}) as Partial<PublicKey>;
   return base64 === undefined ? undefined : `${type} ${base64}`;

@@ -94,12 +94,12 @@ function readModuleStep(node: SourceMap, problems: Problems): ModuleStepSource |
     return undefined;
   }
   checkShape(node, problems);
-  const id = textOf(node.get("id"));
+  const id = stringIn(node.get("id"));
   if (id === undefined) {
     problems.add(invalid(`this ${entry.key} step has no id`, entry.keyAt, "id: a few words that tell what it does"));
     return undefined;
   }
-  const register = textOf(node.get("register"));
+  const register = stringIn(node.get("register"));
   return {
     kind: "module",
     id,
@@ -116,13 +116,13 @@ function readInclude(node: SourceMap, problems: Problems): IncludeSource | undef
     if (!INCLUDE_KEYS.includes(key)) problems.add(unknownKey(key, keyAt, INCLUDE_KEYS));
   checkShape(node, problems);
   const name = node.get("include");
-  const include = textOf(name);
+  const include = stringIn(name);
   if (name === undefined || include === undefined || !/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/.test(include)) {
     problems.add(invalid("include names one state, written out, such as kcore/runtime", name?.at ?? node.at));
     return undefined;
   }
   const given = node.get("with");
-  const id = textOf(node.get("id"));
+  const id = stringIn(node.get("id"));
   return {
     kind: "include",
     include,
@@ -151,7 +151,7 @@ function namesOf(node: SourceNode | undefined): Requisite[] {
   if (node === undefined) return [];
   const items = node.kind === "list" ? node.items : [node];
   return items.flatMap((item) => {
-    const name = textOf(item);
+    const name = stringIn(item);
     return name === undefined ? [] : [{ name, at: item.at }];
   });
 }
@@ -197,7 +197,7 @@ function plainScalars(node: SourceNode): unknown {
   return node.kind === "list" ? node.items.map(plainScalars) : {};
 }
 
-function textOf(node: SourceNode | undefined): string | undefined {
+function stringIn(node: SourceNode | undefined): string | undefined {
   return node?.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
 }
 

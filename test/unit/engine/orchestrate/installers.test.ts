@@ -18,7 +18,7 @@ steps:
   - { include: os-boot, with: { disk: "{{params.disk}}" } }
 `;
 
-/** Of the real deploy_node over one node with these variables: the ids of stages that have a turn, those of the stage `system`, and what it rests on. */
+/** For deploy_node over one node with these variables: the stages that run, and the dependencies and steps of the stage `system`. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
   const project = await makeProject({
