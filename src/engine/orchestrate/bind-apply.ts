@@ -16,6 +16,8 @@ import type { BindContext } from "./bind-context.ts";
 import type { StageScope, StageTask } from "./plan.ts";
 import type { AppliedState, ApplySource } from "./stage-source.ts";
 
+type ParamNames = ReadonlySet<string>;
+
 /** The task that applies a stage's states. A name that is an expression may give another state for each node. */
 export function bindApply(
   { states, with: given }: ApplySource,
@@ -27,7 +29,7 @@ export function bindApply(
   const declared = new Map(
     states
       .filter(({ each }) => each === undefined)
-      .map(({ name, at }) => [name, problems.attempt((): ReadonlySet<string> => new Set(catalogue.stateParams(name, at)))]),
+      .map(({ name, at }) => [name, problems.attempt((): ParamNames => new Set(catalogue.stateParams(name, at)))]),
   );
   if ([...declared.values()].includes(undefined)) return undefined;
   const isOpen = states.some(({ each }) => each !== undefined);
@@ -50,7 +52,8 @@ function nameFor({ name, each }: AppliedState, scope: Scope): string {
 }
 
 /** @throws KcoreError STATE_NOT_FOUND at the node's place in the roster, whose values made the name */
-function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { catalogue, roster }: BindContext): ReadonlySet<string> {
+function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, context: BindContext): ParamNames {
+  const { catalogue, roster } = context;
   try {
     return new Set(catalogue.stateParams(name, at));
   } catch (error) {
@@ -65,14 +68,14 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { ca
 }
 
 /** The stages whose outputs are in the values that the states take from `with`. */
-function usedStages(given: SourceNode | undefined, states: readonly { readonly takes: ReadonlySet<string> }[]): ReadonlySet<string> {
+function usedStages(given: SourceNode | undefined, states: readonly { readonly takes: ParamNames }[]): Set<string> {
   if (given?.kind !== "map") return new Set(given && referencesOf(given).stages);
   const taken = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
   return new Set(taken.flatMap(({ value }) => [...referencesOf(value).stages]));
 }
 
 /** The parameters of `with` that a state takes; a value that no stage has given yet is an Unknown. */
-function givenIn(map: SourceNode | undefined, takes: ReadonlySet<string>, scope: Scope): ReadonlyMap<string, GivenParam> {
+function givenIn(map: SourceNode | undefined, takes: ParamNames, scope: Scope): Map<string, GivenParam> {
   const given = new Map<string, GivenParam>();
   if (map && map.kind !== "map") return givenWhole(map, scope);
   for (const { key, value } of map?.entries.values() ?? []) {
@@ -89,7 +92,7 @@ function givenIn(map: SourceNode | undefined, takes: ReadonlySet<string>, scope:
 }
 
 /** The parameters where `with` is one expression: binding refuses a name that the state does not declare. */
-function givenWhole(node: SourceNode, scope: Scope): ReadonlyMap<string, GivenParam> {
+function givenWhole(node: SourceNode, scope: Scope): Map<string, GivenParam> {
   const values = validateValue(evaluate(node, scope), node, z.record(z.string(), z.unknown()));
   return new Map(Object.entries(values).map(([key, value]) => [key, { value, at: node.at }]));
 }

@@ -14,7 +14,9 @@ export interface Catalogue {
   /** @throws KcoreError STATE_NOT_FOUND, and with every problem of the state's file */
   stateParams(name: string, at?: SourcePosition): Iterable<string>;
   /** The steps of some states for one node. @throws KcoreError with every problem */
-  expand(use: Required<Pick<ExpandOptions, "apply" | "node" | "taken" | "registered">>): Promise<readonly UnresolvedStep[]>;
+  expand(
+    use: Required<Pick<ExpandOptions, "apply" | "node" | "taken" | "registered">>,
+  ): Promise<readonly UnresolvedStep[]>;
   action(name: string): Promise<Action | undefined>;
   readonly actionNames: readonly string[];
   /** Reads each secret once a run. */

@@ -79,7 +79,11 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   const orchestrations = [...listOrchestrations(folders)]
     .filter(([name, origin]) => origin === "project" && (only?.orchestrations.has(name) ?? true))
     .map(([name]) => name);
-  const catalogue = openCatalogue({ ...options, readSecret: leaveUnknown }, { roster: roster ?? EMPTY_ROSTER, run }, modules);
+  const catalogue = openCatalogue(
+    { ...options, readSecret: leaveUnknown },
+    { roster: roster ?? EMPTY_ROSTER, run },
+    modules,
+  );
   for (const name of orchestrations) {
     const { on } = options;
     const input = { folders, catalogue, run, ...(roster && { roster }), ...(on !== undefined && { on }) };

@@ -206,7 +206,8 @@ export class Conductor {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;
     // A closing stage cannot run if it needs values of lost nodes.
-    const isPointless = isLost && (!isClosing || [...stage.dependencies].some((name) => outputs.scope()[name] instanceof Unknown));
+    const isPointless =
+      isLost && (!isClosing || [...stage.dependencies].some((name) => outputs.scope()[name] instanceof Unknown));
     const reason = stage.skip ?? (isPointless ? "no node is left" : reasonNotToRun(this.#run, stage));
     if (typeof reason === "string") {
       const leftOut = stage.skip !== undefined && stage.task.kind === "action" ? stage.task.action.leftOut : undefined;
@@ -300,8 +301,7 @@ export class Conductor {
     const ends = new Set(this.#nodes.map((node) => node.outcome));
     const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
-    const wasDenied =
-      isDenied(this.#halt?.problem) || this.#nodes.some((node) => isDenied(node.problem));
+    const wasDenied = isDenied(this.#halt?.problem) || this.#nodes.some((node) => isDenied(node.problem));
     if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (this.#run.isStopping && isIncomplete) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
     if (ends.has("failed") || this.#isHaltFailure()) return { outcome: "failed", exitCode: exitCodes.failed };
@@ -313,7 +313,8 @@ export class Conductor {
   /** A run that halted only because too many nodes were unreachable is “unreachable”, not “failed”. */
   #isHaltFailure(): boolean {
     const halt = this.#halt;
-    return halt !== undefined && !this.#nodes.some((node) => node.outcome === "unreachable" && node.problem === halt.problem);
+    const isCause = ({ outcome, problem }: RunNode) => outcome === "unreachable" && problem === halt?.problem;
+    return halt !== undefined && !this.#nodes.some(isCause);
   }
 }
 
@@ -325,7 +326,7 @@ function addressOf(node: NodeEntry | undefined): string {
 }
 
 /** By role and by datacenter, the places in `nodes` of its nodes: names would repeat in the record. */
-function placesByKind({ nodes, roster }: RunPlan): Pick<Extract<RunEventBody, { type: "run.started" }>, "roles" | "dcs"> {
+function placesByKind({ nodes, roster }: RunPlan) {
   const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
   const add = (places: Map<string, number[]>, kind: string, place: number) => {
     const known = places.get(kind);

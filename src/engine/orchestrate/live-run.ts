@@ -129,9 +129,7 @@ export class LiveRun {
 }
 
 /** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */
-function recordedSteps(
-  earlier: readonly RunEvent[],
-): ReadonlyMap<string, ReadonlyMap<string, readonly Outcome[]>> {
+function recordedSteps(earlier: readonly RunEvent[]): ReadonlyMap<string, ReadonlyMap<string, readonly Outcome[]>> {
   const recorded = new Map<string, Map<string, Outcome[]>>();
   for (const event of earlier) {
     if (event.type !== "step.finished") continue;

@@ -62,7 +62,8 @@ export function compareManaged(
   const now = applied.flatMap(({ leaves }) => leaves);
   const isKept = keptBy([...now, ...elsewhere.flatMap(({ things }) => things)]);
   const gone = now.flatMap(({ isGone, places }) => (isGone ? places : []));
-  const isTaken = ({ places: [place], within = place }: ManagedThing) => gone.some((at) => `${within}/`.startsWith(`${at}/`));
+  const isTaken = ({ places: [place], within = place }: ManagedThing) =>
+    gone.some((at) => `${within}/`.startsWith(`${at}/`));
   const isDoubtful = ({ doubts }: Applied, { step }: ManagedThing) =>
     !isWhole || doubts.some((id) => step === id || step.startsWith(`${id}[`));
   const left = again.flatMap(({ things }) => things.filter((thing) => !isKept(thing) && !isTaken(thing)));

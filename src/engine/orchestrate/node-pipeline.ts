@@ -28,7 +28,8 @@ export interface PipelineEnd {
 }
 
 /** Whether a stage runs on a node: with these steps, left out, or not because of a problem. */
-type StageStart = { readonly steps: readonly UnresolvedStep[] } | { readonly isLeftOut: true } | { readonly problem: Problem };
+type StageStart =
+  { readonly steps: readonly UnresolvedStep[] } | { readonly isLeftOut: true } | { readonly problem: Problem };
 
 /**
  * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
@@ -109,7 +110,8 @@ function isCutBefore(stage: PlannedStage, group: readonly ReadyStage[]): boolean
   if (last === undefined) return false;
   const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
   const isLook = stage.task.kind === "look" || last.stage.task.kind === "look";
-  return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.dependencies.has(ready.stage.register));
+  const isDependent = group.some((ready) => stage.dependencies.has(ready.stage.register));
+  return isTimed || isLook || isDependent || stage.reconnect === true;
 }
 
 async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<StageStart> {
@@ -136,7 +138,12 @@ function mayRun(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
   return false;
 }
 
-async function perform(run: LiveRun, node: RunNode, group: readonly ReadyStage[], isLast: boolean): Promise<PipelineEnd> {
+async function perform(
+  run: LiveRun,
+  node: RunNode,
+  group: readonly ReadyStage[],
+  isLast: boolean,
+): Promise<PipelineEnd> {
   const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {

@@ -54,7 +54,11 @@ export class NodeScope {
   }
 
   /** The scope inside a state; the items around its include are not visible there. */
-  forState(params: Readonly<Record<string, unknown>>, late: LateParams | undefined, told: ToldPaths = new Map()): NodeScope {
+  forState(
+    params: Readonly<Record<string, unknown>>,
+    late: LateParams | undefined,
+    told: ToldPaths = new Map(),
+  ): NodeScope {
     return new NodeScope(this.#shared, this.#registers, params, late, undefined, told);
   }
 

@@ -397,7 +397,9 @@ describe("conducting a run", () => {
         kind: "apply",
         expand: ({ stages }) => {
           const { after } = stages["issue"] as Unknown;
-          return Promise.resolve([unresolvedStep("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) })]);
+          return Promise.resolve([
+            unresolvedStep("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) }),
+          ]);
         },
       },
     });

@@ -35,7 +35,9 @@ describe("the order of a run", () => {
         const all = shapes.map(([hasNodes, count], index) =>
           hasNodes ? applyStage(`s${index}`, ["n1", "n2"].slice(0, count), []) : actionStage(`s${index}`, noAction),
         );
-        const back = runSections(all).flatMap((section) => (section.kind === "barrier" ? [section.stage] : section.stages));
+        const back = runSections(all).flatMap((section) =>
+          section.kind === "barrier" ? [section.stage] : section.stages,
+        );
         expect(back).to.deep.equal(all);
       }),
     );
@@ -66,7 +68,11 @@ describe("the order of a run", () => {
   });
 
   it("knows the last section of each node", () => {
-    const sections = runSections([applyStage("a", ["n1", "n2"], []), actionStage("x", noAction), applyStage("b", ["n2"], [])]);
+    const sections = runSections([
+      applyStage("a", ["n1", "n2"], []),
+      actionStage("x", noAction),
+      applyStage("b", ["n2"], []),
+    ]);
     expect([...lastSections(sections)]).to.deep.equal([
       ["n1", 0],
       ["n2", 2],

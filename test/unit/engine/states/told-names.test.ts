@@ -27,7 +27,11 @@ function make(step: string, told: string): Promise<unknown> {
   };
   const text = `${params}\nsteps:\n${find}  - id: a\n    ${step}\n`;
   const render = (drafts: readonly UnresolvedStep[]) => drafts.at(-1)?.render(late as never);
-  return withExpandedSteps({ ...files, "states/s.yaml": text }, modules as ReadonlyMap<string, ModuleDefinition>, render);
+  return withExpandedSteps(
+    { ...files, "states/s.yaml": text },
+    modules as ReadonlyMap<string, ModuleDefinition>,
+    render,
+  );
 }
 
 describe("a name of a file of the bastion", () => {
