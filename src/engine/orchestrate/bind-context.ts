@@ -1,12 +1,14 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Roster } from "#engine/roster/roster.ts";
-import type { SecretReader } from "#engine/params/bind-params.ts";
+import { bindParams, givenFromNode, type SecretReader } from "#engine/params/bind-params.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ExpandOptions } from "#engine/states/expand-steps.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Action } from "./action.ts";
+import { resolveTargets } from "./given-params.ts";
+import type { Inclusion } from "./inclusion.ts";
 import type { UsedNames } from "./used-names.ts";
 
 /** The states and actions that stages may name. */
@@ -34,4 +36,33 @@ export interface BindContext {
   readonly skipHealth: boolean;
   readonly problems: Problems;
   readonly usedNames: UsedNames;
+}
+
+/**
+ * The context of stages inside these includes, the outermost first.
+ * @throws KcoreError with every problem of the arguments; TARGET_EMPTY
+ */
+export async function contextWithin(within: readonly Inclusion[], context: BindContext): Promise<BindContext> {
+  let inner = context;
+  for (const inclusion of within) inner = await contextIn(inclusion, inner);
+  return inner;
+}
+
+async function contextIn(inclusion: Inclusion, context: BindContext): Promise<BindContext> {
+  const { include, params, at, with: given, when } = inclusion;
+  const { scope, roster, catalogue } = context;
+  const fixed: Scope = { nodes: scope["nodes"], run: scope["run"] };
+  const bound = await bindParams(params, givenFromNode(given, scope), {
+    owner: `the orchestration “${include}”`,
+    at: given?.at ?? at,
+    scope: fixed,
+    readSecret: catalogue.readSecret,
+  });
+  const placeOf = (name: string): SourcePosition | undefined =>
+    given?.kind === "map" ? given.get(name)?.at : undefined;
+  return {
+    ...context,
+    scope: { ...fixed, params: resolveTargets(params, bound, roster, placeOf) },
+    conditions: [...context.conditions, ...(when ? [{ node: when, scope }] : [])],
+  };
 }

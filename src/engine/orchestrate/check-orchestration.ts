@@ -1,17 +1,14 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Folder } from "#engine/project/folders.ts";
-import { bindParams } from "#engine/params/bind-params.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { openParams } from "#engine/states/check-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import type { BindContext, Catalogue } from "./bind-context.ts";
-import { resolveTargets } from "./given-params.ts";
-import { UsedNames } from "./used-names.ts";
+import type { Catalogue } from "./bind-context.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
 import { namesGiven, renderStage } from "./prepare.ts";
-import { StageMaker } from "./waves.ts";
+import { makeStages } from "./waves.ts";
 
 export interface OrchestrationCheckInput {
   readonly folders: readonly Folder[];
@@ -71,28 +68,12 @@ async function stagesFor(
   on: string,
   problems: Problems,
 ): Promise<readonly PlannedStage[]> {
-  const { name, params: declared, target } = orchestration;
-  const fixed = { nodes: roster.nodes, run };
+  const { params: declared } = orchestration;
   const given = openParams(declared);
   for (const param of given.keys()) if (declared.get(param)?.type === "target") given.set(param, { text: on });
-  const { readSecret } = catalogue;
-  const bound = await bindParams(declared, given, { owner: `the orchestration “${name}”`, scope: fixed, readSecret });
-  const params = resolveTargets(declared, bound, roster, (param) => declared.get(param)?.default?.at);
-  const mine = target && params[target.name];
-  const context: BindContext = {
-    roster,
-    scope: { ...fixed, params },
-    conditions: [],
-    catalogue,
-    skipHealth: false,
-    problems,
-    usedNames: new UsedNames(),
-  };
-  const { stages, onFailure } = await new StageMaker(
-    orchestration,
-    context,
-    typeof mine === "string" ? mine.split(",") : [],
-  ).make();
+  const placeOf = (param: string) => declared.get(param)?.default?.at;
+  const input = { given, roster, catalogue, run, skipHealth: false, problems, placeOf };
+  const { stages, onFailure } = await makeStages(orchestration, input);
   return [...stages, ...onFailure];
 }
 

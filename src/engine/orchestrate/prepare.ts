@@ -3,23 +3,21 @@ import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
-import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
+import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
-import type { BindContext, Catalogue } from "./bind-context.ts";
+import type { Catalogue } from "./bind-context.ts";
 import { titleOf, type RunDependencies, type RunRequest } from "./execute.ts";
 import { KeptSteps } from "./kept-steps.ts";
-import { UsedNames } from "./used-names.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
-import { givenToOrchestration, resolveTargets } from "./given-params.ts";
+import { givenToOrchestration } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
 import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
-import { StageMaker } from "./waves.ts";
+import { makeStages } from "./waves.ts";
 
 export interface PlanInput {
   readonly request: RunRequest;
@@ -56,27 +54,11 @@ async function planOrchestration(
   problems: Problems,
 ): Promise<RunPlan> {
   const { request, deps, roster, catalogue, run } = input;
-  const { name } = what;
-  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
-  const fixed: Scope = { nodes: roster.nodes, run };
-  const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
-    owner: `the orchestration “${name}”`,
-    scope: fixed,
-    readSecret: catalogue.readSecret,
-  });
-  const params = resolveTargets(orchestration.params, bound, roster);
-  const target = orchestration.target && params[orchestration.target.name];
-  const targets = typeof target === "string" ? target.split(",") : [];
-  const context: BindContext = {
-    roster,
-    scope: { ...fixed, params },
-    conditions: [],
-    catalogue,
-    skipHealth: request.skipHealth,
-    problems,
-    usedNames: new UsedNames(),
-  };
-  const { stages, onFailure } = await new StageMaker(orchestration, context, targets).make();
+  const { skipHealth } = request;
+  const orchestration = loadOrchestration(what.name, foldersOf("orchestrate", deps));
+  const given = givenToOrchestration(orchestration, request, roster);
+  const stageInput = { given, roster, catalogue, run, skipHealth, problems };
+  const { stages, onFailure } = await makeStages(orchestration, stageInput);
   const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));
   return {
     title: titleOf(what),
@@ -84,7 +66,7 @@ async function planOrchestration(
     nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
     stages,
     ...(onFailure.length > 0 && { onFailure }),
-    warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
+    warnings: skipHealth ? ["health checks are left out (--skip-health)"] : [],
   };
 }
 

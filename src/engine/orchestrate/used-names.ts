@@ -7,7 +7,7 @@ export interface EarlierNames {
   readonly registered: ReadonlySet<string>;
 }
 
-interface NodeNames {
+interface NamesInUse {
   /** In the order of use. */
   taken: readonly string[];
   registers: readonly string[];
@@ -18,7 +18,7 @@ interface NodeNames {
  * expanded again gets the same names, also in a resumed run, so that a node's journal keeps its meaning.
  */
 export class UsedNames {
-  readonly #names = new Map<string, NodeNames>();
+  readonly #names = new Map<string, NamesInUse>();
   readonly #marks = new Map<string, { readonly taken: number; readonly registers: number }>();
 
   /** Expands a stage's steps for a node, with the names of the stages before it. */

@@ -1,6 +1,8 @@
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import type { BindContext } from "./bind-context.ts";
+import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
+import { contextWithin, type BindContext } from "./bind-context.ts";
 import {
   attemptKnown,
   bindStage,
@@ -11,10 +13,11 @@ import {
   paceOf,
   type StageInstance,
 } from "./bind-stage.ts";
-import { contextWithin } from "./include-scope.ts";
+import { resolveTargets } from "./given-params.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
+import { UsedNames } from "./used-names.ts";
 
 /** A group of the target's nodes that goes through all stages before the next group. */
 interface Wave {
@@ -30,8 +33,32 @@ interface StagePlace {
   readonly nodes?: readonly string[];
 }
 
+/** The inputs from which the stages of a run are made. */
+interface StageInput extends Pick<BindContext, "roster" | "catalogue" | "skipHealth" | "problems"> {
+  readonly given: ReadonlyMap<string, GivenParam>;
+  readonly run: Readonly<Record<string, unknown>>;
+  /** The place of a target parameter's value, for problems. */
+  readonly placeOf?: (param: string) => SourcePosition | undefined;
+}
+
+/** Binds an orchestration's parameters and makes the stages of a run. @throws KcoreError with every problem of the parameters */
+export async function makeStages(
+  orchestration: Orchestration,
+  { given, run, placeOf, ...shared }: StageInput,
+): Promise<Required<Pick<RunPlan, "stages" | "onFailure">>> {
+  const { name, params: declared, target } = orchestration;
+  const { roster, catalogue } = shared;
+  const scope: Scope = { nodes: roster.nodes, run };
+  const owner = `the orchestration “${name}”`;
+  const bound = await bindParams(declared, given, { owner, scope, readSecret: catalogue.readSecret });
+  const params = resolveTargets(declared, bound, roster, placeOf);
+  const nodes = target && params[target.name];
+  const context = { ...shared, scope: { ...scope, params }, conditions: [], usedNames: new UsedNames() };
+  return new StageMaker(orchestration, context, typeof nodes === "string" ? nodes.split(",") : []).make();
+}
+
 /** Makes the stages of a run from those of the file: once for each wave, whose nodes alone the target parameter names. */
-export class StageMaker {
+class StageMaker {
   readonly #orchestration: Orchestration;
   readonly #context: BindContext;
   readonly #targets: readonly string[];

@@ -19,7 +19,7 @@ export type ToldPaths = ReadonlyMap<
 >;
 
 /** The names that are the same for all steps of a node. */
-interface NodeNames {
+interface FixedNames {
   /** Unknown where a check holds for every possible node; the nodes are Unknown where there is no roster. */
   readonly node: NodeEntry | Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
@@ -29,7 +29,7 @@ interface NodeNames {
 
 /** The names of expressions at one place: inside one use of a state, for one item. */
 export class NodeScope {
-  readonly #shared: NodeNames;
+  readonly #shared: FixedNames;
   /** Register name → id of the step that registers; grows as steps are expanded, and all places share it. */
   readonly #registers: Map<string, string>;
   readonly #params: Readonly<Record<string, unknown>> | undefined;
@@ -38,7 +38,7 @@ export class NodeScope {
   readonly #told: ToldPaths;
 
   constructor(
-    shared: NodeNames,
+    shared: FixedNames,
     registers?: Map<string, string>,
     params?: Readonly<Record<string, unknown>>,
     late?: LateParams,
