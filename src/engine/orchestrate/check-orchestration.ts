@@ -7,7 +7,7 @@ import type { Catalogue } from "./bind-context.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
-import { namesGiven, renderStage } from "./prepare.ts";
+import { renderFor } from "./prepare.ts";
 import { makeStages } from "./waves.ts";
 
 export interface OrchestrationCheckInput {
@@ -40,21 +40,15 @@ export async function checkOrchestration(name: string, input: OrchestrationCheck
 type InputWithRoster = OrchestrationCheckInput & { readonly roster: Roster };
 
 async function checkStages(orchestration: Orchestration, input: InputWithRoster, problems: Problems): Promise<void> {
+  const { roster, catalogue } = input;
   const stages = await stagesFor(orchestration, input, input.on ?? "*", problems);
   const isOpen = input.on === undefined ? await openStages(orchestration, input, stages) : () => false;
   const outputs = new StageOutputs(registeredNames(stages), []);
   for (const stage of stages) {
     const found: (readonly Problem[])[] = [];
     for (const name of stage.nodes ?? [undefined]) {
-      const node = name === undefined ? undefined : input.roster.nodes.get(name);
-      const scope = outputs.seenBy(node);
       const own = new Problems();
-      const made = await renderStage(stage, scope, own, input.catalogue.readSecret);
-      outputs.expect(stage.register, name, namesGiven(stage, made));
-      // Stages of `onFailure` have nodes of their own, or all nodes of the failed stage.
-      for (const inner of stage.onFailure)
-        if (inner.nodes === undefined || node === undefined || inner.nodes.includes(node.name))
-          await renderStage(inner, scope, own, input.catalogue.readSecret);
+      const made = await renderFor(name, stage, { roster, outputs, problems: own, read: catalogue.readSecret });
       if (made !== "left-out" || own.list.length > 0) found.push(own.list);
     }
     problems.add(...(isOpen(stage) ? common(found) : found.flat()));

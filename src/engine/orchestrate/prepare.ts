@@ -16,7 +16,7 @@ import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
-import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
+import { registeredNames, type PlannedStage, type RunPlan, type StageScope } from "./plan.ts";
 import { makeStages } from "./waves.ts";
 
 export interface PlanInput {
@@ -109,15 +109,9 @@ async function renderAll(
       continue;
     }
     for (const name of stage.nodes ?? [undefined]) {
-      const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const scope = outputs.seenBy(node);
-      const made = await renderStage(stage, scope, problems, read);
-      outputs.expect(stage.register, name, namesGiven(stage, made));
+      const made = await renderFor(name, stage, { roster, outputs, problems, read });
       if (made !== "left-out" && made.steps && name !== undefined) keptSteps.keep(stage, name, made.steps);
       counts.add(made);
-      for (const inner of stage.onFailure)
-        if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await renderStage(inner, scope, problems, read);
     }
     planned.set(stage, counts.of());
   }
@@ -157,17 +151,38 @@ class PlannedCounts {
 }
 
 /** The names of a stage's outputs if it runs; undefined while unknown. */
-export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
+function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
   return task.kind === "action" ? task.action.outputs : made.steps?.flatMap(({ register }) => register ?? []);
 }
 
-/** Renders a stage on the node of the scope; keeps its problems. */
-export async function renderStage(
+interface RenderInput {
+  readonly roster: Roster;
+  readonly outputs: StageOutputs;
+  readonly problems: Problems;
+  readonly read: SecretReader;
+}
+
+/** Renders a stage and its `onFailure` stages for a node, or for none; keeps their problems, and declares the stage's outputs. */
+export async function renderFor(
+  name: string | undefined,
+  stage: PlannedStage,
+  input: RenderInput,
+): Promise<Rendered | "left-out"> {
+  const { roster, outputs } = input;
+  const scopeFor = (node?: string): StageScope => outputs.seenBy(node === undefined ? undefined : roster.nodes.get(node));
+  const made = await renderStage(stage, scopeFor(name), input);
+  outputs.expect(stage.register, name, namesGiven(stage, made));
+  for (const inner of stage.onFailure)
+    for (const node of name === undefined ? (inner.nodes ?? [undefined]) : [name])
+      await renderStage(inner, scopeFor(node), input);
+  return made;
+}
+
+async function renderStage(
   { task, when }: PlannedStage,
-  scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
-  problems: Problems,
-  read: SecretReader,
+  scope: StageScope,
+  { problems, read }: RenderInput,
 ): Promise<Rendered | "left-out"> {
   const isAction = task.kind === "action";
   let isOpen = false;

@@ -62,6 +62,16 @@ describe("kcore check", () => {
     ]);
   });
 
+  it("reads the states that follow an action's failure for each of their nodes", async () => {
+    const found = await placesIn({
+      "states/s.yaml": steps('{ id: x, file.managed: { path: /x, content: "", mode: "{{node.vars.mode}}" } }'),
+      "orchestrate/o.yaml": `stages:
+  - { id: a, run: local.command, command: ["true"], onFailure: [{ id: undo, on: "*", apply: [s] }] }
+`,
+    });
+    expect(found).to.deep.equal(["states/s.yaml:2 YAML_TYPE"]);
+  });
+
   it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {
     const params = "params: { x: { type: string, required: true } }\n";
     const found = await check({
