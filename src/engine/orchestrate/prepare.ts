@@ -170,7 +170,8 @@ export async function renderFor(
   input: RenderInput,
 ): Promise<Rendered | "left-out"> {
   const { roster, outputs } = input;
-  const scopeFor = (node?: string): StageScope => outputs.seenBy(node === undefined ? undefined : roster.nodes.get(node));
+  const scopeFor = (node?: string): StageScope =>
+    outputs.seenBy(node === undefined ? undefined : roster.nodes.get(node));
   const made = await renderStage(stage, scopeFor(name), input);
   outputs.expect(stage.register, name, namesGiven(stage, made));
   for (const inner of stage.onFailure)
