@@ -1,4 +1,4 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
 import type { Folder } from "#engine/project/folders.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { openParams } from "#engine/states/check-states.ts";
@@ -26,14 +26,11 @@ export interface OrchestrationCheckInput {
  */
 export async function checkOrchestration(name: string, input: OrchestrationCheckInput): Promise<readonly Problem[]> {
   const problems = new Problems();
-  try {
+  const { roster } = input;
+  await problems.attemptAsync(async () => {
     const orchestration = loadOrchestration(name, input.folders);
-    if (input.roster && input.roster.nodes.size > 0)
-      await checkStages(orchestration, { ...input, roster: input.roster }, problems);
-  } catch (error) {
-    if (!(error instanceof KcoreError)) throw error;
-    problems.add(...error.problems);
-  }
+    if (roster && roster.nodes.size > 0) await checkStages(orchestration, { ...input, roster }, problems);
+  });
   return problems.list;
 }
 

@@ -114,7 +114,7 @@ class StageMaker {
     if (waves.length === 0) return [{ nodes: this.#targets, pace: {} }];
     const found: { readonly nodes: readonly string[]; readonly pace: Pace }[] = [];
     for (const { on, node, forEach, within } of waves) {
-      const outer = await this.#keeping(() => contextWithin(within, this.#context));
+      const outer = await problems.attemptAsync(() => contextWithin(within, this.#context));
       if (outer === undefined) return [];
       const items = forEach ? (problems.attempt(() => itemsIn(forEach, outer.scope)) ?? []) : [undefined];
       for (const item of items) {
@@ -172,6 +172,7 @@ class StageMaker {
 
   /** A stage's context and nodes in a wave; undefined if the wave has no node for it, or there is a problem. */
   async #place(source: StageSource, narrowed: BindContext): Promise<StagePlace | undefined> {
+    const { problems } = this.#context;
     try {
       return await placeIn(source, narrowed);
     } catch (error) {
@@ -180,18 +181,10 @@ class StageMaker {
       // Another wave has the stage's nodes if its target is empty in this wave alone.
       const isNarrow = narrowed !== this.#context;
       const isElsewhere =
-        isEmptyTarget(error) && isNarrow && (await this.#keeping(() => placeIn(source, this.#context))) !== undefined;
-      if (!isElsewhere) this.#context.problems.add(...error.problems);
-      return undefined;
-    }
-  }
-
-  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      this.#context.problems.add(...error.problems);
+        isEmptyTarget(error) &&
+        isNarrow &&
+        (await problems.attemptAsync(() => placeIn(source, this.#context))) !== undefined;
+      if (!isElsewhere) problems.add(...error.problems);
       return undefined;
     }
   }

@@ -1,4 +1,4 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
 import type { ParamDeclarations } from "#engine/params/declare-params.ts";
@@ -38,8 +38,8 @@ export class StateChecker {
     const others = this.#all.filter((other) => other.name !== name).flatMap(({ steps }) => steps);
     const registered = others.flatMap((step) => (step.kind === "module" ? (step.register ?? []) : []));
     const found = new Problems();
-    await keeping(found, () => this.#checkDefaults(state));
-    await keeping(found, () =>
+    await found.attemptAsync(() => this.#checkDefaults(state));
+    await found.attemptAsync(() =>
       expandSteps(this.#states, {
         ...this.#input,
         apply: [{ state: name, given: unknownParams(state.params.keys()) }],
@@ -80,13 +80,4 @@ function unknownParams(names: Iterable<string>): Map<string, GivenParam> {
 /** Reads no secret, and runs no command that prints one. */
 export function leaveUnknown(): Promise<Unknown> {
   return Promise.resolve(new Unknown("a secret"));
-}
-
-async function keeping(problems: Problems, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof KcoreError)) throw error;
-    problems.add(...error.problems);
-  }
 }

@@ -91,7 +91,7 @@ class Expander {
   }
 
   async apply({ state: name, given = new Map(), at }: StateUse): Promise<void> {
-    await this.#keeping(async () => {
+    await this.#problems.attemptAsync(async () => {
       const state = this.#open(name, at);
       if (state) await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
     });
@@ -124,7 +124,7 @@ class Expander {
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {
-      const ids = await this.#keeping(() =>
+      const ids = await this.#problems.attemptAsync(() =>
         step.kind === "include"
           ? this.#include(step, around, inner, local)
           : this.#moduleStep(step, { state, prefix, around, scope: inner, local }),
@@ -328,16 +328,6 @@ class Expander {
   #ofEarlierStages(name: string): readonly string[] | undefined {
     const ids = [...this.#taken].filter((id) => id === name || id.startsWith(`${name}[`));
     return ids.length === 0 ? undefined : ids;
-  }
-
-  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      this.#problems.add(...error.problems);
-      return undefined;
-    }
   }
 }
 
