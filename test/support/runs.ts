@@ -55,7 +55,7 @@ export function runRequest(fields: Partial<RunRequest> = {}): RunRequest {
   };
 }
 
-/** Dependencies of a run on fake nodes; a question without a prepared answer fails the test. */
+/** Dependencies of a run over the fake nodes; a question without a prepared answer fails the test. */
 export function runDependencies(
   nodes: FakeNodes,
   events: RunEventBody[],

@@ -487,7 +487,7 @@ describe("conducting a run", () => {
   });
 });
 
-/** A stage with the step s/b that depends on the stage `on`, and notes that stage's outputs in `seen`. */
+/** A stage with the step s/b that rests on the stage `on`, and records in `seen` the facts it got. */
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
     dependencies: new Set([on]),

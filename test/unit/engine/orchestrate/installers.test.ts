@@ -18,7 +18,7 @@ steps:
   - { include: os-boot, with: { disk: "{{params.disk}}" } }
 `;
 
-/** For deploy_node over one node with these variables: the stages that run, and the dependencies and steps of the stage `system`. */
+/** The real deploy_node over one node with these variables: ids of stages with a turn, those of the stage `system`, and its requirements. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
   const project = await makeProject({
