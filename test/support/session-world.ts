@@ -4,7 +4,7 @@ import { atFirst, machinesAfter } from "#engine/session/machines.ts";
 import type { Effect, Message, QueueEvent, Timer } from "#engine/session/messages.ts";
 import { messageOf } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 
 const due: Readonly<Record<Timer, Message>> = {
@@ -24,7 +24,7 @@ interface ModelLink {
 
 interface WorldOptions {
   readonly node: ModelNode;
-  readonly drafts: readonly StepDraft[];
+  readonly drafts: readonly UnresolvedStep[];
   readonly retryDelays: readonly number[];
   readonly waitForLock: boolean;
   readonly recorded?: ReadonlyMap<string, readonly Outcome[]>;
@@ -57,7 +57,7 @@ export class SessionWorld {
   readonly #sent = new Map<string, number>();
   readonly #begunSegments = new Set<number>();
   readonly #writtenKeys = new Set<string>();
-  #performing: readonly StepDraft[] = [];
+  #performing: readonly UnresolvedStep[] = [];
   drops = 0;
   #lastNeed = 0;
   #isStopped = false;
@@ -93,7 +93,7 @@ export class SessionWorld {
     return recorded;
   }
 
-  perform(drafts: readonly StepDraft[], isLast: boolean): void {
+  perform(drafts: readonly UnresolvedStep[], isLast: boolean): void {
     this.#performing = drafts;
     this.ask({ type: "perform", steps: drafts.map((draft) => ({ draft, key: stepKey(draft.id) })), isLast });
   }
@@ -284,8 +284,8 @@ export class SessionWorld {
   #write({ number, batch, launch }: Extract<Effect, { do: "write" }>): void {
     const keys = batch.steps.map(({ key }) => key);
     holds(!this.#isStopped || keys.every((key) => this.#writtenKeys.has(key)), "after a stop nothing new is sent");
-    const hasFailed = ({ id }: StepDraft) => this.#report.outcomeOf(stepKey(id)) === "failed";
-    const isTried = ({ id }: StepDraft) => keys.includes(stepKey(id));
+    const hasFailed = ({ id }: UnresolvedStep) => this.#report.outcomeOf(stepKey(id)) === "failed";
+    const isTried = ({ id }: UnresolvedStep) => keys.includes(stepKey(id));
     const mayTryAgain = this.#options.recorded !== undefined;
     holds(
       mayTryAgain || keys.length === 0 || this.#performing.filter(hasFailed).every(isTried),

@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
-import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
 import type { BlobFeed } from "./blob-feed.ts";
@@ -10,7 +10,7 @@ import type { BlobFeed } from "./blob-feed.ts";
 /** Some drafts of one stage; adjacent stages over the same node go to the node together. */
 export interface StageWork {
   readonly stage: string;
-  readonly drafts: readonly StepDraft[];
+  readonly drafts: readonly UnresolvedStep[];
 }
 
 export interface WorkResult {

@@ -6,7 +6,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
-import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { InOrder } from "./in-order.ts";
@@ -68,7 +68,7 @@ export class StepReport {
     if (options.isHeard === false) this.#order.close();
   }
 
-  add(key: string, draft: StepDraft, stage: string): StepRecord {
+  add(key: string, draft: UnresolvedStep, stage: string): StepRecord {
     const known = this.records.get(key);
     if (known) return known;
     const record = newRecord(draft, stage);
@@ -232,7 +232,7 @@ export class StepReport {
   }
 
   /** What an earlier process of this run has sent, as it is planned with what is heard of the steps before it. */
-  #planOf(draft: StepDraft): PlannedStep | undefined {
+  #planOf(draft: UnresolvedStep): PlannedStep | undefined {
     const { needs } = draft;
     const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
     try {

@@ -1,11 +1,11 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
+import type { LateScope, Registered, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Effect, Heard, QueuedStep, ReadyStep } from "./messages.ts";
 
 /** What the steps of a node rest on. */
 export interface Known {
   /** Every step of the node's work so far, by key. */
-  readonly drafts: ReadonlyMap<string, StepDraft>;
+  readonly drafts: ReadonlyMap<string, UnresolvedStep>;
   /** By register name. */
   readonly registered: ReadonlyMap<string, Registered | undefined>;
   readonly facts: Readonly<Record<string, unknown>> | undefined;
@@ -78,7 +78,7 @@ export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, i
 
 /** What cannot be rendered now that its late values are known has failed, like a step that was tried. */
 function render(
-  draft: StepDraft,
+  draft: UnresolvedStep,
   { registered, facts }: Known,
 ): RenderedStep | { readonly kind: "problem"; readonly problem: Problem } {
   const value = (name: string): Registered | undefined => (registered.has(name) ? registered.get(name) : nothing);
@@ -95,6 +95,6 @@ function render(
 }
 
 /** Keys of all steps, of this segment or a later one, that watch this one. */
-function watchersOf({ id }: StepDraft, { drafts }: Known): string[] {
+function watchersOf({ id }: UnresolvedStep, { drafts }: Known): string[] {
   return [...drafts].filter(([, { watches }]) => watches.includes(id)).map(([key]) => key);
 }

@@ -1,7 +1,7 @@
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { Heard, Trouble } from "./messages.ts";
 
@@ -19,7 +19,7 @@ interface EndedWork {
 /** What came of the work. */
 export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
   const { heard, failed, isStopped, registered } = end;
-  const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
+  const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
     outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
   const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Heard } from "#engine/session/messages.ts";
 import { take } from "#engine/session/take.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -16,7 +16,7 @@ const silent: Heard = {
 };
 
 describe("what goes to a node at a time", () => {
-  const taken = (drafts: readonly StepDraft[], facts?: Readonly<Record<string, unknown>>) => {
+  const taken = (drafts: readonly UnresolvedStep[], facts?: Readonly<Record<string, unknown>>) => {
     const queue = drafts.map((draft) => ({ key: draft.id, draft }));
     const known = { drafts: new Map(drafts.map((draft) => [draft.id, draft])), registered: new Map(), facts };
     const { steps, rest, facts: wants } = take(queue, known, silent, false);
