@@ -1,13 +1,14 @@
-# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): consecutive steps that are pure data, kept in order by one shell for
-# all of them. It follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
+# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data. It
+# follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
 #
-# Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or wildcards.
-# Steps of one wave are of one type, and none lies beneath another, so they may share what is asked of the node.
+# Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
+# wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
 #
-# All are looked at first. Then, wave by wave: parents are checked once a folder; files are made aside, flushed by one sync and
-# put in place by one rename each. In the end the folders are flushed, one stat and one sha256sum prove the whole batch, and only
-# then its steps are told as changed. The first step that fails ends it: those before it are finished and proved, those behind it
-# are not touched. $K_RUN/batch tells the runner how each fared: `KEY begun`, later `KEY OUTCOME STATUS`.
+# First the shell looks at all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
+# places, flushes them by one sync, and renames each into place. In the end it flushes the folders; one stat and one
+# sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the batch:
+# earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
+# begun`, later `KEY OUTCOME STATUS`.
 
 # b_load N: the words of step N: b_t (type) and so on.
 b_load() {
@@ -29,8 +30,8 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_look N...: looks at all these steps at once; facts_N = what was found, have_N = `KIND MODE SIZE UID GID …`, good_N = 1 when
-# it is as wanted.
+# b_look N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
+# = 1 for a step in order.
 b_look() {
   b_paths= b_sums= b_links=
   for b_n in "$@"; do
@@ -42,7 +43,7 @@ b_look() {
     eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
   done
   b_x=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
-  # It fails when a path is not there; a stat that could not run would look as if none were.
+  # stat ends with 1 when a path is absent. A stat that could not run at all would look as if every path were absent.
   [ $? -le 1 ] || exit 98
   b_keep seen "$b_x" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
@@ -85,7 +86,7 @@ b_keep() {
   set +f
 }
 
-# b_judge: what b_have (a line of stat) and b_hash say of the loaded step.
+# b_judge: compares the loaded step with b_have (a line of stat) and b_hash.
 b_judge() {
   b_good=
   case $b_have in
@@ -133,7 +134,7 @@ b_tell() {
   done
 }
 
-# b_show: adds what the file holds to b_out, for the diff; at most 64 KiB.
+# b_show: adds the file's content to b_out, for the diff; at most 64 KiB.
 b_show() {
   b_x=
   case $b_kind:$b_size in
@@ -151,7 +152,7 @@ b_begin() {
   b_load "$1"
   eval "set -- $1 \$have_$1"
   b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
-  # Over what stands there: who reads it takes the first line, and to empty the file first is dear (ext4 writes it down then).
+  # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
   echo "$$ $k_born $b_secs $k_i" 1<>"$K_RUN/current"
   b_hear || return 1
   echo "$k_i begun" >>"$K_RUN/batch" || return 1
@@ -172,12 +173,12 @@ b_begin() {
   printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
 }
 
-# b_hear: what is printed from now on is the loaded step's.
+# b_hear: attributes output from now on to the loaded step.
 b_hear() {
   b_heard && b_speaker=$k_i
 }
 
-# b_heard: gives a step what it printed. Most print nothing, so all of them share one file until one does.
+# b_heard: moves the shared output file to the step that wrote it. Most steps print nothing, so all share one file.
 b_heard() {
   [ -n "$b_speaker" ] && [ ! -s "$K_RUN/out/batch" ] && return
   [ -z "$b_speaker" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_speaker.e.0"
@@ -210,7 +211,7 @@ b_guard() {
   esac
 }
 
-# b_try FUNCTION ARG...: calls what may refuse, in a shell of its own.
+# b_try FUNCTION ARG...: calls a function that may refuse, in a shell of its own.
 b_try() {
   ("$@") 3>|"$k_found" </dev/null
   k_status=$?
@@ -233,7 +234,7 @@ b_above() {
     b_load "$b_a"
     b_x=$b_dir
     while [ -n "$b_x" ]; do
-      # Its own parents are in the list as well.
+      # The folders above this one are in the list already.
       case $b_dirs in *" $b_x "*) break ;; esac
       b_dirs="$b_dirs$b_x "
       b_x=${b_x%/*}
@@ -242,12 +243,13 @@ b_above() {
   b_folders=$K_NL$(stat -c '%u %g %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
 }
 
-# b_parents: the folder of the loaded step is there. b_plain = 1: nobody but root can make or swap a name in it, or above it. What is
-# not plainly so is left to files.sh, which works in other users' folders as if they attacked, and refuses where it cannot.
+# b_parents: makes sure that the folder of the loaded step exists. b_plain = 1: only root can make or swap a name in it,
+# or above it. For other folders files.sh takes over, which is safe in a hostile user's folder, and refuses where it
+# cannot be.
 b_parents() {
   if [ ! -d "${b_dir:-/}" ]; then
     b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
-    # It is one of those that were looked at for the others too.
+    # The new folder belongs to the folders that the other steps' looks cover, too.
     b_above $b_mates
     b_load "$b_n"
   fi
@@ -277,7 +279,7 @@ b_is_plain() {
   b_safe="$b_safe ${b_dir:-/}" b_plain=1
 }
 
-# b_is_ours USER:GROUP: what we make in the folder of the loaded step, a plain one, belongs to these by itself.
+# b_is_ours USER:GROUP: true if a file that root makes in the loaded step's plain folder gets this owner without chown.
 b_is_ours() {
   case $1 in root:root | 0:0) ;; *) return 1 ;; esac
   case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
@@ -323,7 +325,7 @@ b_waits() {
   [ "$(cd -P "${b_x:-/}" && pwd -P)" != "${b_x:-/}" ]
 }
 
-# b_may_go: nobody stopped the run, and somebody watches it; else no further step begins.
+# b_may_go: true while the run is not stopped and a bastion watches; else no further step begins.
 b_may_go() {
   [ ! -e "$K_RUN/stop" ] && { read -r b_x <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_x" 2>/dev/null
 }
@@ -342,7 +344,7 @@ b_apply() {
   esac && b_done="$b_done $b_n"
 }
 
-# b_wish MODE: b_m b_u b_g = what the loaded step shall have; MODE, root and root where nothing is said.
+# b_wish MODE: sets b_m, b_u and b_g to the loaded step's mode, owner and group. Defaults: MODE, root and root.
 b_wish() {
   b_m=$1 b_u=$b_user b_g=$b_group
   case $b_mode in ?) ;; *) b_octal "$b_mode" && b_m=$b_o ;; esac
@@ -350,14 +352,14 @@ b_wish() {
   [ "$b_g" != - ] || b_g=root
 }
 
-# b_flush_later PATH...: what the sync at the end has to write down.
+# b_flush_later PATH...: adds the paths to those that the sync at the end flushes.
 b_flush_later() {
   for b_x in "$@"; do
     case "$b_flush " in *" $b_x "*) ;; *) b_flush="$b_flush $b_x" ;; esac
   done
 }
 
-# b_plan: what a folder needs: mode_N = the mode with which it is made among others, or - when it is a matter of its own.
+# b_plan: decides how a folder is made. mode_N = its mode if one mkdir makes it with others, or - if it is made alone.
 b_plan() {
   b_parents || return
   b_wish 0755
@@ -389,8 +391,8 @@ b_make() {
       b_done="$b_done $b_n"
       continue
     fi
-    # What stands behind the one that failed is left as it was. Among others only folders are made that were not there, in
-    # folders that nobody but root can write to.
+    # Folders behind the failed one are undone: the common mkdir made only absent folders, below folders that root alone
+    # can write to.
     [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
     b_give_up
   done
@@ -406,7 +408,7 @@ b_folder() {
   b_try keep_folder "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
-# b_aside: b_tmp = a name in the folder of the loaded step; what a killed shell left there goes.
+# b_aside: b_tmp = a new name in the folder of the loaded step. Remains of a killed shell there are removed.
 b_aside() {
   for b_x in "$b_dir/.kcore-$k_i-"*; do [ ! -e "$b_x" ] && [ ! -L "$b_x" ] || rm -rf "$b_x"; done
   b_tmp=$b_dir/.kcore-$k_i-$k_unique
@@ -419,7 +421,7 @@ b_write() {
     [23])
       command . "$K_RUN/blobs/$b_sum" || return
       printf %s "$b_text" 2>/dev/null && return
-      # What a shell says of a full disk tells nobody much.
+      # The shell's own message about a full disk is useless; cat's is clear.
       { b_said=$({ printf %s "$b_text" | cat >&3; } 2>&1); } 3>&1
       return 1
       ;;
@@ -431,7 +433,7 @@ b_write() {
 b_stage() {
   b_wish 0644
   if [ "$b_kind" = file ]; then
-    # What is not managed stays as it is.
+    # An attribute that the step does not manage stays as it is.
     b_octal "$b_found"
     case $b_mode in ?) b_m=$b_o ;; esac
     [ "$b_user" != - ] || b_u=$b_found_user
@@ -439,7 +441,7 @@ b_stage() {
   fi
   b_parents || return
   if [ -z "$b_plain" ]; then
-    # In somebody else's folder nothing waits by a name for the others.
+    # In another user's folder no temporary file may wait for the common flush.
     eval "mode_$b_n=- tmp_$b_n="
     return
   fi
@@ -466,8 +468,8 @@ b_give_up() {
   [ $# = 0 ] || rm -f "$1"
 }
 
-# b_put: gives the files made aside their modes, flushes them, and puts one after the other in place. What fails for all of
-# them is tried one by one, to know whose fault it is.
+# b_put: gives the files made aside their modes, flushes them, and renames them into place one after the other. If a
+# common command fails, b_put tries the files one by one, to find the step at fault.
 b_put() {
   b_tmps=
   for b_mo in $b_modes; do
@@ -505,7 +507,7 @@ b_put_alone() {
   put_file "$b_from" "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
-# b_one_by_one chmod|sync: only what stands before the first that fails stays among the staged.
+# b_one_by_one chmod|sync: only the files before the first failure stay among the staged.
 b_one_by_one() {
   b_good= b_rest=
   for b_n in $b_staged; do
@@ -521,7 +523,7 @@ b_one_by_one() {
   b_staged=$b_good
 }
 
-# b_take_time: what is done for all steps together may take as long as all of them.
+# b_take_time: a common command may take as long as all its steps together.
 b_take_time() {
   echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
 }
@@ -559,7 +561,7 @@ b_remove() {
   esac
 }
 
-# b_prove: what was applied is flushed and looked at again, all of it at once.
+# b_prove: flushes all applied steps, and looks at all of them again at once.
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null

@@ -13,20 +13,21 @@ unset CDPATH ENV IFS TZ
 if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
 k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
-# As a run's folder, with a mark: what a killed one leaves is cleared by the next run (follower.sh).
+# A run's folder with a mark: the next run clears the remains of a killed feed (follower.sh).
 k_dir=$K_STATE/runs/feed-$k_id
-# Where sshd looks at a second file, as it does unless it is told otherwise, the first one, which states may manage, stays as it is.
+# sshd reads authorized_keys2, too, unless it is configured otherwise. Then the first file, which states may manage,
+# stays untouched.
 k_keys=.ssh/authorized_keys
 case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
 # The run is not over (follower.sh).
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-# ---- what others log in with: lines in the login's file of keys, which changes as a whole, also in a power cut -----------
+# ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# Takes our lines out; fails where it cannot. A line tells behind its id what was there before the first of ours: d: no folder,
-# f: no file, n: no line feed at its end. A text, because the next run does it for a process that was killed (follower.sh). What
-# somebody else writes meanwhile is not overwritten: then it looks again.
+# k_undo takes our lines out; it fails where it cannot. A line tells behind its id what our first line made: d: no
+# folder was there, f: no file, n: no line feed at its end. It is a text, because the next run evaluates it for a killed
+# process (follower.sh). It never overwrites a concurrent change: it looks again instead.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
 rm -f "$n" "$n.n"
@@ -63,10 +64,10 @@ k_write() { # NAME TYPE KEY
   k_new=.ssh/kcore-feed-$k_id
   for k_x in 1 2 3; do
     k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
-    # What lines of others found counts: they may be taken back before ours.
+    # Marks on lines of other feeds count: those lines may be removed before ours.
     k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
     [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-    # A file that was not there comes into being with our line in it: an empty one would tell nobody whose it is.
+    # A new file appears with our line in it: an empty one would not show who made it.
     if [ -e "$k_keys" ]; then cp -p "$k_keys" "$k_new"; else true >"$k_new"; fi && {
       [ -z "$k_gap" ] || echo
       k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
@@ -78,9 +79,10 @@ k_write() { # NAME TYPE KEY
   return 1
 }
 
-# ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
+# ---- the contents: has.NAME is whole and has its hash
+# ------------------------------------------------------------------------
 
-# k_is FILE SHA256: it is what its hash says.
+# k_is FILE SHA256: true if the file has this hash.
 k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
 
 k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower, when all of it is there
@@ -120,7 +122,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
   wait "$k_ssh"
   k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
   rm -f "$k_key" "$k_key".*
-  # What another node says must not stand behind what our frames begin with.
+  # Words of another node must not follow our nonce, which begins frames.
   case $k_why in *"$k_nonce"*) k_why= ;; esac
   [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then
@@ -128,7 +130,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
   elif ! k_is "$k_part" "$4"; then
     k_why='its hash is wrong'
   else
-    # Its place, at once: the runner waits for it.
+    # Linked into the run's blobs at once: the runner waits for it.
     mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
     k_why='it cannot be put in its place'
     ! mv -f "$k_part" "$k_dir/has.$2" || ! k_on || ! ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2" || k_why=
@@ -151,7 +153,8 @@ k_leave() {
     set -- ${k_s##*) }
     [ "$2" != $$ ] || kill "$k_x"
   done
-  # What is large goes first: a full disk has no room for another file of keys. Where that cannot be written the next run does it.
+  # Large contents go first: on a full disk there is no room for a new file of keys. If that file cannot be written, the
+  # next run undoes it.
   rm -rf "$k_dir"/[!mu]*
   k_take_back && rm -rf "$k_dir"
 }
@@ -165,7 +168,7 @@ set -- ${k_s##*) }
   k_print "($k_undo) && rm -rf '$k_dir'"
 } >"$k_dir/undo"
 k_print "$$ ${20} $k_boot" >"$k_dir/mark"
-# A power cut must not lose how it is undone, and keep what is to be undone.
+# The undo text and its target must survive a power cut.
 sync "$k_dir/undo" "$k_dir/mark" "$k_dir" "${k_dir%/*}" 2>/dev/null || sync
 : >"$k_dir/beat"
 (while rm "$k_dir/beat"; do sleep "$k_silence"; done; kill $$) </dev/null >/dev/null 2>&1 &

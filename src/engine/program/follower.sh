@@ -1,10 +1,10 @@
-# The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's folder,
-# starts the runner or finds it alive, streams the journal and the output to the bastion, and takes what it sends.
-# Each process that it starts counts (docs/performance.md): what a builtin can tell, a builtin tells.
+# The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's
+# folder, starts the runner or finds it alive, streams journal and output to the bastion, and receives the bastion's
+# commands. Each process costs time (docs/performance.md): where a builtin can do it, use a builtin.
 #
-# Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_login (user of the login), k_offset (bytes of the journal
-# the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).
-# Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
+# Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login), k_offset (bytes of the
+# journal that the bastion has). Also k_seen: the output that it has, as `KEY.STREAM.CHUNK:BYTES ...`. The bastion
+# ignores everything outside frames that begin with the nonce: it is noise of login shells.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
@@ -13,7 +13,8 @@ ulimit -Sc 0
 unset CDPATH ENV IFS
 K_NL='
 '
-# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+# k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
+# arguments.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
   k_put() { print -rn -- "$2" >"$k_me/in/$1" || k_full=1; }
@@ -53,8 +54,8 @@ k_machine=
 [ -d "$K_STATE" ] || mkdir -p "$K_STATE" 2>/dev/null
 K_RUN=$K_STATE/runs/$K_RUNID
 
-# One look at all of them: at this process (whose we are, and what time it is), at what is there of the state folder, and
-# at the folders above it: who may write to one of those could swap it (the sticky bit prevents that).
+# One stat for all: this process (uid and time), the state folder and its contents, and the folders above it. A user who
+# can write to a folder above could swap the state folder, unless the sticky bit prevents that.
 set -- "/proc/$$" "$K_STATE"
 for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
   if [ -e "$k_x" ] || [ -L "$k_x" ]; then set -- "$@" "$k_x"; fi
@@ -84,7 +85,7 @@ for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
       [ ! -L "$k_dir" ] || k_unsafe "is a symbolic link"
       [ -d "$k_dir" ] || k_unsafe "is not a folder"
       [ "$k_owner" = "$k_uid" ] || k_unsafe "$k_who"
-      # The state folder itself may be looked at, what is in it is ours alone.
+      # Other users may read the state folder itself; its contents are ours alone.
       case ${k_dir#"$K_STATE"}:$k_mode in
         :*[0145][0145] | *00) ;;
         *) k_unsafe "has mode $k_mode" ;;
@@ -158,13 +159,14 @@ IFS= read -r k_s <"/proc/$$/stat"
 set -- ${k_s##*) }
 { echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 
-# What dead runs left goes: their secrets and blobs at once. A run that ended as it should has left its journal alone.
+# Clear the remains of dead runs: their secrets and blobs at once. A run that ended regularly has left its journal
+# alone.
 for k_x in "$K_STATE"/runs/*/mark; do
   k_x=${k_x%/mark}
   if [ "$k_x" = "$K_RUN" ] || [ ! -d "$k_x" ] || ! k_over "${k_x##*/}"; then continue; fi
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_x"
-  # What it changed outside of its folder (feed.sh).
+  # Changes outside of the run's folder are undone (feed.sh).
   [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
@@ -211,8 +213,8 @@ trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE
 
 if [ -z "$k_alive" ]; then
-  # A power cut tears the journal: bytes that were never written read as NUL, or it is shorter than what the bastion has of
-  # it. Line feeds take their places, so that offsets stay what they are and every line has an end.
+  # A power cut tears the journal: bytes that were never written read as NUL, or the file is shorter than the bastion's
+  # copy. Line feeds take their places, so that offsets stay and every line has an end.
   if [ -s "$K_RUN/journal" ]; then
     [ "$(tr -d '\000' <"$K_RUN/journal" | wc -c)" -eq "$(stat -c %s "$K_RUN/journal")" ] ||
       { tr '\000' '\n' <"$K_RUN/journal" >"$K_RUN/journal.new" && mv -f "$K_RUN/journal.new" "$K_RUN/journal"; } || k_fatal "STATE_UNUSABLE cannot mend $K_RUN/journal"
@@ -223,7 +225,7 @@ if [ -z "$k_alive" ]; then
     dd if=/dev/zero bs=$((k_offset - k_start)) count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
     k_start=$(stat -c %s "$K_RUN/journal")
   fi
-  # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
+  # The offset at which this runner's part of the journal begins, behind the history of earlier runners.
   if [ "$k_start" != 0 ] || [ -e "$K_RUN/start" ]; then echo "$k_start" >"$K_RUN/start"; fi
   k_say "runner new $k_start"
 else
@@ -251,8 +253,8 @@ k_launch() {
 
 # ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
 
-# k_send KEY: what the bastion has not got yet of this step's output: first what is complete, in its order (runner.sh, k_reader; of
-# a piece the bastion has all or nothing), then of each stream what stands in chunks.
+# k_send KEY: sends the new output of this step. Complete pieces come first, in their order (runner.sh, k_reader); the
+# bastion has all or nothing of a piece. Then come the chunks of each stream.
 k_send() {
   k_o=$K_RUN/out/$1
   {
@@ -265,7 +267,7 @@ k_send() {
   done
 }
 
-# k_piece FILE: what is new of a piece, as a frame with its length.
+# k_piece FILE: sends the new bytes of a piece, as a frame with its length.
 k_piece() {
   [ -s "$1" ] || return 0
   k_id=${1##*/}
@@ -295,8 +297,8 @@ k_forward() {
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
       [ "$k_at" -le "$k_start" ] || {
-        # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-        # What our other half receives from now on it throws away.
+        # Everything is told, so only the journal of the run stays. Clear up before the last word, because the bastion
+        # hangs up after it. The receiving half discards further commands.
         { true >"$K_RUN/over"; } 2>/dev/null
         rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
         k_print "$1"
@@ -319,8 +321,8 @@ k_stream() {
       k_line=$k_part$k_line k_part=
       k_at=$((k_at + ${#k_line} + 1))
       k_forward "$k_line" || return 0
-      # A shell reads byte by byte. When much has been written at once, a block is taken instead; not of what stands before this
-      # runner's part, where a mended journal has empty lines. Splitting it takes a shell the least time by far.
+      # A shell reads byte by byte, so after many lines a block is read at once, and split, which costs a shell least.
+      # Earlier parts of the journal may have empty lines from mending, so there it reads lines.
       if [ $((k_many += 1)) -gt 20 ] && [ "$k_at" -ge "$k_start" ]; then
         k_many=0
         set -f
@@ -333,7 +335,7 @@ k_stream() {
           k_forward "$1" || return 0
           shift
         done
-        # What stands before the mark is the beginning of a line.
+        # The text before the mark is the beginning of a line.
         k_part=${1-} k_line=
         k_part=${k_part%.}
       fi
@@ -344,7 +346,7 @@ k_stream() {
     [ -n "$k_told" ] || { k_told=1 && k_say told; }
     [ -z "$k_last" ] || return 0
     read -r k_x <&6
-    # Nobody is left to stream for; or another follower has cleared up, and the last word is still to be told.
+    # The receiving half has ended; or another follower has cleared up, and the last word is still to be told.
     [ -d "$k_me" ] && kill -0 $$ 2>/dev/null || k_last=1
   done
 }
@@ -359,18 +361,19 @@ k_on() {
 # k_tell FILE TEXT: something for the runner to look at.
 k_tell() {
   k_on || return 0
-  # Over what stands there, which needs no room on a full disk. There is room for a name still: that the run is over must arrive.
+  # Written over existing bytes, which needs no room on a full disk. A link needs no room either, and the end of the run
+  # must arrive.
   { echo "$2" 1<>"$K_RUN/$1"; } 2>/dev/null || [ "$1" != fin ] || ln -sfn "$2" "$K_RUN/fin"
   k_on || rm -f "$K_RUN/$1"
 }
 
-# k_whole: behind each piece of LENGTH bytes stands a line with the nonce. When something of the piece is missing, because the
-# line broke or because something else reads our stdin, that line is not where it has to be: nothing of the piece may run.
+# k_whole: checks the line with the nonce behind a piece of LENGTH bytes. If the line broke or another program reads our
+# stdin, it is not in its place: nothing of the piece may run.
 k_whole() {
   IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
 }
 
-# k_room: where blobs come in, and what steps that have some will need.
+# k_room: makes the folders for incoming blobs and for the output of steps that use them.
 k_room() {
   [ ! -d "$k_me/in" ] && k_on || return 0
   mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
@@ -408,7 +411,7 @@ k_kill() { # k_sig to the group of the running step, if that is still the same p
 k_gone() {
   { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
-  # Its last word may have come while we looked.
+  # The runner's last word may have come in the meantime.
   k_on || return 0
   [ "$(stat -c %s "$K_RUN/journal")" -le "${k_start:-0}" ] ||
     case $(tail -n 1 "$K_RUN/journal") in "$k_nonce bye "* | "$k_nonce lock held "*) return 0 ;; esac
@@ -478,7 +481,7 @@ k_listen() {
         if [ -n "$k_alive" ]; then
           k_tell fin "$2"
         else
-          # It has ended, and its last word was lost: what is left of the run is its journal.
+          # The runner has ended and its last word was lost: only the journal of the run stays.
           [ -e "$K_RUN/launched" ] || [ -s "$K_RUN/current" ] || rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
           k_say gone
         fi

@@ -1,5 +1,5 @@
-# What `kcore ping`, `facts` and `exec` give to the node's shell (POSIX sh; dash, bash, BusyBox, mksh): it leaves nothing there, and
-# needs no room. Given: k_nonce.
+# The functions that `kcore ping`, `facts` and `exec` give to the node's shell (POSIX sh; dash, bash, BusyBox, mksh).
+# They leave nothing there and need no room. Given: k_nonce.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
 unset CDPATH ENV IFS
@@ -20,7 +20,7 @@ k_exec() {
     exit 1
   }
   exec 3<&0
-  # Not as arguments, which everybody on the node may read.
+  # Passed in the environment, because every user of the node can read arguments.
   k_n=$k_nonce k_t=$1 setsid /bin/sh -c 'exec 3<&-; n=$k_n t=$k_t; unset k_n k_t LC_ALL; export LANG=C.UTF-8; echo "$n" raw $$; echo "$n" >&2; eval "$t"' <&3 &
   exec </dev/null 3<&-
   wait $!

@@ -1,11 +1,13 @@
-# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the connection.
-# It is a process of its own; the follower (follower.sh) streams its journal to the bastion and brings what the bastion
-# sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
+# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the
+# connection. It is a process of its own. The follower (follower.sh) streams its journal to the bastion, and stores the
+# bastion's commands as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes the runner up
+# to look again.
 #
-# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
-# k_changed k_failed K_LIB (text of step.sh), and k_given, a function: the segment with the number k_seg.
-# Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
-# and group kills go only through the shell's builtin, after pid and start time were compared.
+# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed k_failed K_LIB (text of step.sh).
+# Also k_granted, the assignment of K_GRANTED for the shells of steps, and k_given, a function: the segment with the
+# number k_seg.
+# Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). The runner never kills by a pid from a file
+# name. Groups are killed by the shell's builtin alone, after a comparison of pid and start time.
 
 umask 077
 # shellcheck disable=SC3045
@@ -13,12 +15,13 @@ ulimit -Sc 0
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/current-system/sw/bin
 unset CDPATH ENV IFS
 trap '' HUP
-# Somebody cleaned up behind a follower that died before we came: without its FIFO there is nobody to wait for.
+# If the follower died before this runner began, another one may have cleared its FIFO: there is no bastion to wait for.
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
 K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_short= k_given=$k_seg
-# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+# k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
+# arguments.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
 else
@@ -60,7 +63,7 @@ k_lock() {
   while [ $((k_tries += 1)) -le 50 ]; do
     k_highest
     k_found=$k_top k_old=
-    # A plain file: whoever had it let go.
+    # A plain file means that the holder released the lock.
     if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
@@ -78,10 +81,11 @@ k_lock() {
     k_mine=$((k_found + 1))
     # Another runner was faster, or there is no room: ext4 keeps so long a link in a block of its own.
     ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
-    # Somebody who looked before our generation was made may have made a higher one since.
+    # A runner that looked before our generation existed may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      # What the same run held before a reboot is still its own. Another run that was between two steps then, as behind one that reboots, did not die.
+      # A lock of the same run from before a reboot is still its own. Another run that stood between two steps then, for
+      # example at a reboot, did not die.
       case $k_old in
         *:"$K_BOOT_ID":*) ;;
         *:"$K_RUNID":*) k_old= ;;
@@ -115,7 +119,7 @@ k_unlock() {
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
 
-# k_tick: once a second looks at the lease and at the running step's time limit, and wakes whoever waits.
+# k_tick: once a second checks the lease and the running step's time limit, and wakes the waiting runner.
 k_tick() {
   [ -z "$k_ticker" ] || return 0
   (
@@ -133,7 +137,7 @@ k_tick() {
         # A batch is one process; each of its steps has its own time.
         [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
-        # LIMIT/STALL: such a step brings what watches it (segment-functions.sh).
+        # LIMIT/STALL: such a step's segment brings its watch (segment-functions.sh).
         case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           echo "${k_over:-timeout}" >>"$K_RUN/late"
@@ -142,7 +146,7 @@ k_tick() {
         fi
         k_poke
       fi
-      # Not by its name: when somebody takes the whole run away, the runner has to hear it.
+      # By the open descriptor, not by name: the runner must wake up also if its folder was deleted.
       echo . >&8
     done
   ) </dev/null >/dev/null 2>&1 &
@@ -159,7 +163,7 @@ k_attached() {
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
-  # Somebody took the whole run away (a reinstalled state folder): there is nothing to come back to.
+  # The run's folder was deleted, for example with a reinstalled state folder: there is nothing to come back to.
   [ -d "$K_RUN" ] || { kill "$k_ticker" && exit 1; }
   if k_attached; then
     k_alone=
@@ -180,7 +184,7 @@ k_leaves() {
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
 }
 
-# No new step starts while nobody watches.
+# k_lease: no new step starts without a bastion that watches.
 k_lease() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
@@ -216,7 +220,7 @@ k_end() {
 
 # ---- status file and milestones --------------------------------------------------------------------------------------
 
-# k_json TEXT: k_e = TEXT for a JSON string. What stands here is ours (ids, times), so this is a safety net.
+# k_json TEXT: k_e = TEXT for a JSON string. Such texts are ours (ids, times), so this is a safety net.
 k_json() {
   k_e=
   k_rest=$1
@@ -232,7 +236,8 @@ k_earlier() {
   [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
 }
 
-# k_status STATE: what the next operator finds on the node itself; the agent's part of it stays, and milestones of former runs do.
+# k_status STATE: writes status.json, for an operator who logs in to the node. The agent's part and milestones of former
+# runs stay.
 k_status() {
   k_earlier && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_x k_y </proc/uptime
@@ -248,9 +253,9 @@ k_status() {
 
 # ---- batched evidence ------------------------------------------------------------------------------------------------
 
-# k_sight KEY...: one stat and one sha256sum over everything that these steps' evidence speaks of, unless what was seen is
-# still true: after a change it is not. k_seen: the steps that were looked at since. What is there comes out word for word as it
-# was foreseen when all is in order; that is compared as a whole (k_proved). k_names, k_links: some step speaks of them.
+# k_sight KEY...: one stat and one sha256sum over all evidence of these steps, unless the last look still holds: a
+# change invalidates it. k_seen: the steps of the last look. If all is in order, the output equals the expected text,
+# and is compared as a whole (k_proved). k_names, k_links: at least one step has evidence of this kind.
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
   k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes=
@@ -340,9 +345,9 @@ k_flush() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came; what follows stands in chunks
-# of at most 1 MiB, the first and the last $live. out/KEY.order tells in which order both streams' were complete. Numbers of a step's
-# turns differ, and have all seven digits, so that their order is that of their names.
+# k_reader STREAM FD: keeps a step's output. The first twenty pieces stay separate, in their order. Later output goes
+# into chunks of at most 1 MiB, of which the first and the last $live stay. out/KEY.order has the order of both streams.
+# Each attempt has its own numbers of seven digits, so that names sort in order.
 k_reader() {
   (
     exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
@@ -364,7 +369,7 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
-# k_out: there is a place for what steps say.
+# k_out: makes the folder for output.
 k_out() {
   [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
 }
@@ -372,13 +377,14 @@ k_out() {
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   [ ! -e "$K_RUN/late" ] || rm -f "$K_RUN/late"
-  # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
+  # If blobs had to be sent first, the step starts a second time: remains of the first readers are removed.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
     k_out
     k_turn=$((k_turn + 1))
-    # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
-    # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
+    # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
+    # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
+    # SIGPIPE.
     k_o=$K_RUN/out/$i
     mkfifo "$k_o.o.fifo" "$k_o.e.fifo"
     exec 6<>"$k_o.o.fifo" 7<>"$k_o.e.fifo"
@@ -430,11 +436,13 @@ k_child() {
   done
 }
 
-# k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
-# shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (words of the evidence),
-# early (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another
-# user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live (how many of the last
-# chunks of its output stay; none: it is quiet), look (it may well be in order), rg (register its stdout), ms (milestone).
+# k_add: declares a step of the segment, described by variables (segment.ts).
+# i: key; title; tx: its shell's text; sk: the shared text kx_$sk comes before it.
+# Optional: q: words of the evidence; early: blobs of its probe; late: blobs of its apply; big: blobs of late that wait
+# for its turn.
+# as: runs as another user; rs, ch: keys it restarts on, changes on; fo: keys whose failure it answers; to: seconds.
+# live: last chunks of output that stay (empty: quiet); look: may well be in order; rg: registers its stdout; ms:
+# milestone.
 k_add() {
   k_order="$k_order $i"
   eval "title_$i=\$title tx_$i=\$tx sk_$i=\$sk q_$i=\$q early_$i=\$early late_$i=\$late big_$i=\$big as_$i=\$as rs_$i=\$rs"
@@ -464,7 +472,7 @@ k_load() {
   eval "fo=\$fo_$i to=\$to_$i live=\$live_$i look=\$look_$i rg=\$rg_$i"
 }
 
-# k_go: runs what was declared.
+# k_go: runs the declared steps.
 k_go() {
   k_seen=
   k_ask $k_order
@@ -514,7 +522,7 @@ k_ask() {
   [ -z "$k_wanted" ] || k_need $k_wanted
 }
 
-# k_want LIBRARY DATA...: what the batch lane needs for this step; in a dry run its library alone.
+# k_want LIBRARY DATA...: collects the blobs that the batch lane needs for this step; in a dry run its library alone.
 k_want() {
   case $k_wanted in *"$1"*) ;; *) k_wanted="$k_wanted $1" ;; esac
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
@@ -538,9 +546,9 @@ k_ok() {
   [ -z "$ms" ] || k_milestone
 }
 
-# k_batch: the steps k_keys, by the batch lane. What was in order stays so only if nothing is applied before it: after each
-# change those behind it are looked at again, all at once. Behind a failure nothing goes on. What applies them comes with the
-# lane's library, when it is needed (k_apply in apply.sh).
+# k_batch: the steps k_keys, by the batch lane. A step stays in order only if nothing is applied before it, so after
+# each change all later steps are looked at again, at once. A failure ends the batch. The lane's library comes when it
+# is needed (k_apply in apply.sh).
 k_batch() {
   [ -z "$k_failed" ] || return 0
   while [ -n "$k_keys" ] && [ -z "$k_stop" ]; do
@@ -561,7 +569,7 @@ k_batch() {
     k_need $K_BATCH || return 0
     b_data= k_whole=
     command . "$K_RUN/blobs/$K_BATCH"
-    # Whatever happened to it: without it nothing can be applied, nor told; a new runner gets it anew.
+    # Without the library nothing can be applied or reported, so this runner ends; a new one asks for it again.
     [ -n "$k_whole" ] || exit 1
     k_apply || return 0
   done
@@ -580,7 +588,7 @@ k_end_step() {
   k_event "end $i $k_o2 $2"
   k_title=$title
   case $k_o2 in
-    # What would change, or is not known, has reached nothing.
+    # A milestone is not reached by a step that would change or is unknown.
     ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
   esac
 }
@@ -634,7 +642,7 @@ k_step() {
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do
-    # It may have said itself what it wants (offered-blobs.sh).
+    # The step may have named the blobs it wants (offered-blobs.sh).
     { read -r late <"$K_RUN/blobs/$i"; } 2>/dev/null
     k_need $late || return 0
     k_child
@@ -667,6 +675,6 @@ while :; do
   [ -z "$k_short" ] || k_end full
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
-  # The bastion has said before what becomes of a run that is in order: nobody waits for its goodbye.
+  # If the run is in order, the bastion has named its outcome in advance: the runner does not wait for its goodbye.
   [ -z "$k_fin" ] || [ -n "$k_failed$k_stop" ] || k_end "$k_fin"
 done

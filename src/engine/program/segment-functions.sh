@@ -134,8 +134,9 @@ k_facts() {
   k_event "facts-end"
 }
 
-# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial: rk_KEY = the seconds in which a new connection has to confirm it
-# and the steps on trial right before it, - while more such steps follow. The node itself takes unconfirmed changes back.
+# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial. rk_KEY = the seconds in which a new connection
+# has to confirm it and the steps on trial before it; - while more follow. Without a confirmation the node reverts the
+# changes by itself.
 k_trial() {
   eval "k_y=\${rk_$i:-}"
   k_t=$K_STATE/trial
