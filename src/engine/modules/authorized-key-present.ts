@@ -44,10 +44,11 @@ type Args = z.output<typeof args>;
  *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
  *   options: [no-agent-forwarding]
  * ```
- * Keys that let a user in. The file's other keys and comments stay; a key that is there gets these options in its place, and the comment where
- * one is given. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made as the user's, and closed where others could
- * write (sshd's StrictModes). With `exclusive`, who comes in by another key is locked out: give the step `risk: connectivity`. Where sshd says
- * by which key this session came (ExposeAuthInfo, and no sudo), a list without it is refused.
+ * Keys that let a user in. The file's other keys and comments stay. A present key gets these options, and the comment
+ * where one is given, in its place. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made
+ * as the user's. They are closed where others could write (sshd's StrictModes). `exclusive` locks out every other key:
+ * give the step `risk: connectivity`. Where sshd says by which key this session came (ExposeAuthInfo, and no sudo), a
+ * list without it is refused.
  */
 export const authorizedKeyPresent = defineModule({
   name: "authorized_key.present",
@@ -188,7 +189,7 @@ case $(stat -c %a -- "$file" 2>/dev/null) in '' | *[2367]? | *[2367]) ;; *) mode
 put_file "$K_TMP/edited" "$file" "$mode" ${user} "$gid"`;
 }
 
-/** What sshd told this session's own user of how it came in stays in the list. */
+/** Refuses a list without the key by which this session came in, as sshd told the session's own user. */
 function refuseOwnKey({ user, keys }: Args): Sh {
   return sh`if [ "$(id -un)" = ${user} ] && [ -r "\${SSH_USER_AUTH-}" ]; then
   while read -r way type key _; do

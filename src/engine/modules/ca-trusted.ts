@@ -42,9 +42,10 @@ type Args = z.output<typeof args>;
  *     7d3ikA==
  *     -----END CERTIFICATE-----
  * ```
- * Beside the CAs that the distribution brings: by update-ca-certificates(8) on Debian and Alpine, by update-ca-trust(8) on Fedora. What counts is that the
- * bundle that programs read holds it. What is no CA's certificate is refused before a run begins, one that is not valid now by the node's clock
- * there. Services that read the bundle at their start go on without it: restart them with `restartOn`.
+ * Added to the distribution's CAs: by update-ca-certificates(8) on Debian and Alpine, by update-ca-trust(8) on Fedora.
+ * The step is in order when the bundle that programs read holds the CA. A certificate that is not a CA's is refused
+ * before the run, one that the node's clock finds invalid on the node. Services that read the bundle at their start
+ * keep the old one: restart them with `restartOn`.
  */
 export const caTrusted = defineModule({
   name: "ca.trusted",
@@ -86,13 +87,14 @@ not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
       timeout: 300,
     } as const;
-    // Fedora's bundle is a link: with -H what it leads to counts.
+    // Fedora's bundle is a link: -H compares its target.
     const newer = sh`find -H "\${file%/*}" -prune -newer "$bundle" 2>/dev/null`;
     if (state === "absent")
       return {
         ...common,
         want: { certificate: "absent", trusted: "no" },
-        // Debian's link goes with the bundle: one that is left tells that nobody made that anew. On Fedora the folder is newer than the bundle then.
+        // Debian's link goes with the bundle: a dangling link means that the bundle was not made anew. On Fedora the
+        // folder is newer than the bundle then.
         probe: sh`${probe}
 if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
 elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still

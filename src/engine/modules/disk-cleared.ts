@@ -12,9 +12,9 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  * disk.cleared:
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  * ```
- * Judges all disks of a deployment before the first one is touched: each is blank, has a table of kcore's, or holds what was granted by name
- * (requirement F-18), which is wiped now. On a live system that is in time: the installed one may put to use what it finds, and no grant
- * overrides use. Tables of kcore's are left to `disk.partitioned`.
+ * Judges all disks of a deployment before the first one is touched. Each must be blank, have a table of kcore's, or
+ * hold data that was granted by name (requirement F-18), which is wiped now. On a live system that is in time: the
+ * installed system may put disks to use, and no grant overrides use. Tables of kcore's are left to `disk.partitioned`.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -33,7 +33,7 @@ export const diskCleared = defineModule({
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
-    // Behind the checks that the disk is in no use, and that what it holds was granted by its name.
+    // Behind the checks that the disk is in no use, and that its contents were granted by name.
     const granted = (body: Sh) =>
       foreign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0

@@ -118,7 +118,7 @@ interface Wanted {
   readonly name: string;
   readonly guid: string;
   readonly type: string;
-  /** Bytes; absent: all that is left, whatever that is. */
+  /** Bytes; absent: all the rest of the disk. */
   readonly bytes?: number;
   /** The fact as a plan shows it: PARTUUID, type and size. */
   readonly fact: string;
@@ -138,7 +138,7 @@ function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"],
   });
 }
 
-/** `found_N`: the fact of each wanted partition as the disk has it; also what `decide` judges by. */
+/** `found_N`: the fact of each wanted partition as the disk has it; `decide` judges by these, too. */
 function readPartitions(wanted: readonly Wanted[]): Sh {
   return sh`table=$(read_table "$disk")
 # The size of one that takes all that is left is not compared: the disk below a virtual machine may have grown.
@@ -168,7 +168,9 @@ ${readPartitions(wanted)}
 ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${found_${number}:-absent}"`))}`;
 }
 
-/** Sets `todo` to what is to be done (add, create, wipe), or refuses; `open` sets `users` to what an exclusive open says. */
+/**
+ * Sets `todo` to the action (add, create, wipe), or refuses; `open` sets `users` to the result of an exclusive open.
+ */
 function decide(
   disk: DiskId,
   wanted: readonly Wanted[],

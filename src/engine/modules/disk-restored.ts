@@ -72,9 +72,10 @@ function end(piece: { readonly offset: number; readonly length: number } | undef
  *   pieces:
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
- * What `kcore disk restore-table` does on the node: writes the table, headers and labels that were saved of a disk back to their places.
- * Contents of files do not come back by it. What lies there now is saved first: `--grant NAME:restore`, which the command gives, asks for that.
- * A disk in use is refused always, one that holds data unless it was granted (requirement F-18).
+ * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their places.
+ * Contents of files do not come back by it. The present contents are saved first: `--grant NAME:restore`, which the
+ * command gives, causes that. A disk in use is always refused, and one with data unless it was granted (requirement
+ * F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -192,7 +193,10 @@ told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0
 strange=
 [ "$known" = "$told" ] || strange="the kernel's differ"`;
 
-/** Refuses what is in use (`open` sets `users` to what an exclusive open says), what holds data that was not granted, and what was not saved. */
+/**
+ * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the result
+ * of an exclusive open.
+ */
 function judge(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
@@ -226,7 +230,7 @@ if [ -n "$found" ]; then
 fi`;
 }
 
-/** The kernel looks at the table again, and what follows from it settles. */
+/** Makes the kernel read the table again, and waits until udev has settled. */
 const reread = sh`tries=0
 while :; do
   if [ -n "$disk" ]; then blockdev --rereadpt "$device" 2>/dev/null || partx -u "$device" 2>/dev/null; fi
@@ -239,9 +243,9 @@ while :; do
 done`;
 
 /**
- * What came back is no new, half-made thing that may be made once more: its marks go, and what is known of a container's recovery key, for its
- * header may hold another. Marks of logical volumes tell nobody where they belong; without one the worst that happens is that a grant is
- * asked for.
+ * Restored contents are not new, half-made things that may be made once more, so their marks go. The state of a
+ * container's recovery key goes, too: the restored header may hold another key. A logical volume's mark does not show
+ * its disk, so all marks go then: the worst result is that kcore asks for a grant.
  */
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do

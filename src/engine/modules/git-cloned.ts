@@ -180,7 +180,10 @@ function kind(path: string): Sh {
 [ "$kind" != directory ] || [ ! -d ${path}/.git ] || kind=repository`;
 }
 
-/** Defines `bring`: in the repository, checks out `$new`. What was checked out is remembered: commits that nobody else knows are somebody's work. */
+/**
+ * Defines `bring`: in the repository, checks out `$new`. The checked-out commit is recorded, so that commits which no
+ * remote has are recognized as local work.
+ */
 function checkOut({
   submodules,
   force,

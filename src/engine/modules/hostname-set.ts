@@ -103,8 +103,8 @@ function keepPretty(pretty: string): Sh {
 }
 
 /**
- * Sets `found` to the lines of the address, without comments, blanks made single: to what is wanted where they are one line that begins with the names and
- * has none of the old name. `$K_TMP/hosts` is what the file is to be. Follows `readStatic`.
+ * Sets `found` to the lines of the address, without comments, blanks made single. It is the wanted line if one line
+ * begins with the names and has none of the old name. `$K_TMP/hosts` is the new file. Follows `readStatic`.
  */
 function lookAtLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
@@ -119,7 +119,7 @@ elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
 else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;
 }
 
-/** Writes the new file, and prints what `found` is to be. */
+/** Writes the new file, and prints the value of `found`. */
 const editLine = rawSh(`'
   BEGIN {
     address = ENVIRON["address"]; names = ENVIRON["names"]

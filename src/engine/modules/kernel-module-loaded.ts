@@ -47,9 +47,11 @@ type Args = z.output<typeof args>;
  * ```yaml
  * kernel_module.loaded: { name: nf_conntrack, options: { hashsize: 65536 } }
  * ```
- * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. What is built into the kernel counts as loaded. That a module
- * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out, nor is that of a network
- * interface, unless the step is on trial (`risk: connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. One that the initial ramdisk loads has its options from there: update-initramfs(8) carries them over.
+ * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
+ * the module runs with other options, the step says so; the new ones count from the next boot unless `reload` is set. A
+ * module in use is never removed, nor is that of a network interface, unless the step is on trial (`risk:
+ * connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. A module of
+ * the initial ramdisk has its options from there: update-initramfs(8) carries them over.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -187,7 +189,7 @@ done`
 }`;
 }
 
-/** The kernel does not count what a network interface is to a module. */
+/** The kernel's use count leaves out network interfaces, so those are looked up. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
 ${onTrial ? sh`` : linksOf(name)}
@@ -195,7 +197,7 @@ ${onTrial ? sh`` : linksOf(name)}
 }`;
 }
 
-/** On trial: the kernel comes back to what it has now, with the options that are put back. */
+/** On trial: a revert restores the module's present state in the kernel, with the restored options. */
 function keepNow({ name, reload }: Args): Sh {
   const load = `modprobe ${name}`;
   return sh`case $now in

@@ -4,7 +4,7 @@ import { absentRefusals, stepOfData, withProbe } from "../step/fragments/files.t
 import { sh, shLines } from "../step/sh.ts";
 import { stepOfFile } from "./file-managed.ts";
 
-/** What may be limited (limits.conf(5)). */
+/** Resources that can be limited (limits.conf(5)). */
 const items = [
   "as",
   "chroot",
@@ -54,8 +54,10 @@ const Limit = z
  *   limits:
  *     - { domain: postgres, item: nofile, value: 65536 }
  * ```
- * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)); files are read in the order of their names,
- * and the last one wins. A `nofile` above the kernel's fs.nr_open is refused: with it nobody logs in any more. PAM sets them, by pam_limits, which Debian has for every login; units of systemd have `LimitNOFILE=` and the like instead.
+ * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)). Files are read in
+ * the order of their names, and the last one wins. A `nofile` above the kernel's fs.nr_open is refused, because it
+ * would prevent every login. PAM sets the limits, by pam_limits, which Debian has for every login; units of systemd
+ * have `LimitNOFILE=` and the like instead.
  */
 export const limitsSet = defineModule({
   name: "limits.set",

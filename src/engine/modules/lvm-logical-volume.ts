@@ -30,15 +30,15 @@ const args = z
   .refine(({ type, size }) => type !== "thin" || typeof size === "number", "a thin volume's size is a number of bytes");
 type Args = z.output<typeof args>;
 
-/** What lvs(8) calls it in `lv_layout`. */
+/** The names of the layouts in lvs(8)'s `lv_layout`. */
 const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" } as const;
 
 /**
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * Grown when it is smaller than wanted, never shrunk; a filesystem on it is grown by `filesystem.grown`. What an older volume left
- * at its place is wiped when it is made.
+ * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Remains of an older
+ * volume at its place are wiped when it is made.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",

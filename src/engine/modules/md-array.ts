@@ -29,9 +29,10 @@ const args = z
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: raid
  * ```
- * Its UUID is made of the node's id and its name, which proves later that kcore made it. Members must be blank or granted by the name of
- * their disk (requirement F-18). A member that is missing in a running array, on a new disk for instance, is added; the number of members
- * and the level are never changed. The first synchronisation goes on behind the step. What lies on it says `array: NAME`.
+ * The array's UUID is derived from the node's id and the name, which proves later that kcore made it. Members must be
+ * blank or granted by the name of their disk (requirement F-18). A missing member of a running array, on a new disk for
+ * instance, is added. The number of members and the level are never changed. The first synchronisation continues behind
+ * the step. Steps for its contents say `array: NAME`.
  */
 export const mdArray = defineModule({
   name: "md.array",

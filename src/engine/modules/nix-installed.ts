@@ -8,7 +8,7 @@ import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
-/** What listens, and what answers. */
+/** The socket and the service of the daemon. */
 const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
 /** Seconds. */
@@ -205,7 +205,7 @@ if [ "$nix" = installed ]; then
   esac
 fi`;
 
-/** Prints what nix.conf says last; a setting that it does not name is not the same as an empty one. */
+/** Prints the last value in nix.conf; a setting that it does not name is not the same as an empty one. */
 function setting(name: string): Sh {
   const start = `^[[:space:]]*${name}[[:space:]]*=`;
   return sh`if grep -q ${start} ${conf} 2>/dev/null; then

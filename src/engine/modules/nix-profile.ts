@@ -91,7 +91,10 @@ type Args = z.output<typeof args>;
 /** The end of a store path as Nix reads it: a name, then a version that begins with a digit. */
 const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
 
-/** Refuses to replace a newer version of the same name (S-22); versions are numbers between dots, what is otherwise is not compared. */
+/**
+ * Refuses to replace a newer version of the same name (S-22). Versions are numbers between dots; others are not
+ * compared.
+ */
 function refuseDowngrade(profile: string, path: string): Sh | undefined {
   const [, name, version] = named.exec(path) ?? [];
   if (name === undefined || version === undefined) return undefined;
@@ -170,9 +173,12 @@ ${tellGeneration(profile)}`,
   };
 }
 
-/** What the bastion has, and which of it the node wants. A path that is valid in a Nix store has all that it needs there. */
+/**
+ * Offers the bastion's paths, and asks for those that the node lacks. A path that is valid in a Nix store has all its
+ * dependencies there.
+ */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
-  // As Nix calls it: what stands behind the hash.
+  // Nix' name of a path: the part behind the hash.
   const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, nameOf(one.path)) }));
   const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
@@ -208,7 +214,10 @@ function requirePath(path: string): Sh {
 nix-store --verify-path ${path} >/dev/null 2>&1 || refuse NIX_PATH_DIFFERS ${`the files of ${path} are damaged, and the step names no source`}`;
 }
 
-/** Puts into the store what came. What is damaged may be needed by other paths or be in use: then it cannot be deleted, and Nix repairs it where it is. */
+/**
+ * Adds the received paths to the store. A damaged path may be needed by other paths or be in use, so Nix repairs it in
+ * place instead of deleting it.
+ */
 function putPaths(path: string, narHash: string | undefined): Sh {
   const check =
     narHash === undefined
@@ -261,7 +270,7 @@ function nameOf(path: string): string {
 }
 
 function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
-  // A store path is compared as a whole, a name with what stands behind the hash.
+  // A store path is compared as a whole, a name with the part behind the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")
   case ${backFrom} in /*) ;; *) at=\${at##*/} && at=\${at#*-} ;; esac

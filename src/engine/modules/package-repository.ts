@@ -201,7 +201,9 @@ said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/n
   refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$said"`;
 }
 
-/** The key has its place first, where apt's own user can read it; what was there comes back when it does not do. */
+/**
+ * Puts the key in its place first, where apt's own user can read it. The old key comes back if the new one is useless.
+ */
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
 [ ! -f ${ring} ] || cp -p ${ring} "$K_TMP/key" || exit 1

@@ -63,10 +63,11 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * It gives orders to the node's own updater, which carries them out, goes back by itself when something fails, and refuses an older owner
- * (docs/updates.md). `activated` ends when nothing is missing but the bastion's confirmation, which `held` gives: so that is to be asked for over a new
- * connection (`reconnect` of a stage). Where the updater is about to boot the node, `activated`, `held` and `rolled_back` end, too: `booted` behind them
- * waits for that boot, and the same step once more says what came of it. A node that runs the target already is given no order.
+ * It gives orders to the node's own updater, which carries them out, reverts by itself when something fails, and
+ * refuses an older owner (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
+ * `held` gives: ask for `held` over a new connection (`reconnect` of a stage). Where the updater is about to boot the
+ * node, `activated`, `held` and `rolled_back` end, too. Then `booted` waits for that boot, and the same step once more
+ * reports the result. A node that runs the target already is given no order.
  */
 export const runtimeUpdated = defineModule({
   name: "runtime.updated",
@@ -95,7 +96,7 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** In a plan an order that is not given yet does not hide what the next ones would do. */
+/** In a plan, an order that is not given yet must not make the next ones unknown. */
 function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
@@ -138,7 +139,7 @@ if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} 
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
-        // What it says of an earlier step of this update, it says again under the present owner's name.
+        // The updater repeats its report about an earlier step of this update under the present owner's name.
         apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
       };
     case "prepared":
@@ -180,7 +181,8 @@ order hold && await activated ${limit}`),
     case "rolled_back":
       return {
         want: { back: "yes" },
-        // It ran it before the update came, or another update came since: the node keeps what ran before one update alone.
+        // Either the node ran the target before the update, or another update came since: the node keeps only one
+        // former version.
         probe: look(sh`back=yes
 case $runtime:$previous in
   ${target}:) note "the node has nothing to go back to from this update" ;;

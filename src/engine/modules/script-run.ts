@@ -90,7 +90,7 @@ function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
   return Array.isArray(interpreter) ? interpreter.map(shellOf).find((name) => name !== undefined) : undefined;
 }
 
-/** What can be read of a script without a secret. */
+/** The readable text of a script without secrets; else empty. */
 function textOf(text: string | Secret | undefined, blob: Blob | undefined): string {
   if (typeof text === "string") return text;
   return blob?.bytes === undefined || blob.sensitive ? "" : Buffer.from(blob.bytes).toString("utf8");

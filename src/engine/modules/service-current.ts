@@ -5,7 +5,10 @@ import { staleUnits } from "../step/fragments/boot.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { rawSh, sh } from "../step/sh.ts";
 
-/** Those that end sessions, or that systemd and everything else hold on to: only a boot renews them (needrestart's list agrees). */
+/**
+ * Units that end sessions, or that systemd and all else hold on to: only a boot renews them (needrestart's list
+ * agrees).
+ */
 const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
 
 /**

@@ -36,9 +36,9 @@ const args = z
  * ```yaml
  * swap.managed: { state: "off" }
  * ```
- * `off` is what a kubelet wants: nothing in use, no line in fstab (those that are there become comments), and what systemd's generators or unit
- * files would start at boot is masked; a service that makes swap is named. `on` keeps a swap file; swap on a partition, logical volume or
- * array is `swap.enabled`. Whatever else lies at the file's path is refused.
+ * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
+ * unit files are masked. A service that makes swap is named. `on` keeps a swap file; swap on a partition, logical
+ * volume or array is `swap.enabled`. If anything else lies at the file's path, the step is refused.
  */
 export const swapManaged = defineModule({
   name: "swap.managed",

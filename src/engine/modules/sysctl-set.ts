@@ -53,8 +53,9 @@ const args = z
  *   file: /etc/sysctl.d/60-kubernetes.conf
  *   values: { net.ipv4.ip_forward: 1, vm.overcommit_memory: 1 }
  * ```
- * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or how it is now and what
- * it becomes at boot. A file that is read later and sets a key otherwise is named and not changed.
+ * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or
+ * its values now and at boot if they differ. A file that is read later and sets a key otherwise is named and not
+ * changed.
  */
 export const sysctlSet = defineModule({
   name: "sysctl.set",

@@ -30,7 +30,7 @@ export const timezoneSet = defineModule({
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
     const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
-    // What the zone is called, without its place: systemd links to it by a path that is relative.
+    // The zone's name without the folder: systemd links to it by a relative path.
     const look = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then

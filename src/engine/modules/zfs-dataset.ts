@@ -7,7 +7,7 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const MiB = 1024 ** 2;
 
-/** What is decided when it is made (zfsprops(7)). */
+/** Properties that can be set only when the dataset is made (zfsprops(7)). */
 const lasting = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
 
 const args = z

@@ -61,7 +61,7 @@ function widthOf({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
-/** What has to be enabled for pools to be there after a boot; those behind the first four are not everywhere. */
+/** Units that import and mount pools at boot; not every system has those behind the first four. */
 const units = "zfs.target zfs-import.target zfs-import-cache.service zfs-mount.service".split(" ");
 const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.service".split(" ");
 

@@ -35,8 +35,8 @@ export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskField
 }
 
 /**
- * A whole disk, named by what the disk itself says or by its place: names such as `/dev/sdb` change from boot to boot. Exactly one disk of the node
- * must answer to it.
+ * A whole disk, named by its own serial number or the like, or by its place; names such as `/dev/sdb` change from boot
+ * to boot. Exactly one disk of the node must match.
  */
 export const DiskId = z
   .strictObject(
@@ -105,7 +105,7 @@ export const VolumeName = z
     message: "is a name that LVM keeps for itself",
   });
 
-/** The name of an md array: what stands behind /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
+/** The name of an md array below /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
 export const ArrayName = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,26}$/, "must be a name of letters, digits, “_” and “-”, at most 27");
@@ -116,7 +116,9 @@ interface VolumeOf {
   readonly lv: string;
 }
 
-/** What carries a filesystem, a swap area, a physical volume: the thing itself, or the opened LUKS container on it. */
+/**
+ * The carrier of a filesystem, a swap area or a physical volume: the device itself, or the opened LUKS container on it.
+ */
 export type DeviceOf = (PartitionOf | VolumeOf | { readonly array: string }) & { readonly encrypted?: boolean };
 
 /** The arguments by which a module is told of something that kcore made and that other things lie on. */
@@ -137,7 +139,7 @@ export const deviceFields = {
     .describe("Not it itself, but the LUKS container on it that luks.opened opened."),
 };
 
-/** What is said when they name none, or several. */
+/** The message for arguments that name no device, or several. */
 export const namesOneDevice = "needs disk and partition, vg and lv, or array";
 
 /** Such a device as a value of its own. */
@@ -189,8 +191,8 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
 }
 
 /**
- * What a device of ours is known by: a partition's PARTUUID; an array's UUID; a logical volume gets its own UUID from LVM, so its
- * names. Of an opened LUKS container: the container's UUID.
+ * The identity of a device of ours: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
+ * chooses the UUID of a logical volume, so its names stand for it.
  */
 export function deviceGuid(node: Node, device: DeviceOf): string {
   const guid = carrierGuid(node, device);
@@ -219,7 +221,7 @@ export function deviceName(device: DeviceOf): string {
   return "array" in device ? `md/${device.array}` : diskName(device.disk).value;
 }
 
-/** The UUID of a filesystem that kcore makes on the device with this PARTUUID, or what stands for it. */
+/** The UUID of a filesystem that kcore makes on the device with this PARTUUID or other identity. */
 export function filesystemUuid(guid: string): string {
   return uuidOf(guid.toLowerCase(), "filesystem");
 }

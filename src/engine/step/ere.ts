@@ -1,6 +1,6 @@
 import { withinTime } from "./within-time.ts";
 
-/** What a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
+/** Characters that a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
 const plainBehindSlash = String.raw`.[]()*+?{}|^$\/-"`;
 
 const classes: Readonly<Record<string, string>> = {

@@ -51,14 +51,17 @@ export class Sealed extends Secret {
 
 const known = new Map<string, Sealed>();
 
-/** The one {@link Sealed} of this text in this process: what was opened once stays open. */
+/** The one {@link Sealed} of this text in this process: an opened value stays open. */
 export function sealed(text: string, at?: SourcePosition): Sealed {
   const value = known.get(text) ?? new Sealed(text, at);
   known.set(text, value);
   return value;
 }
 
-/** Thrown where a value is needed that nobody opened yet: no error of the user's, it is opened and the work done again. */
+/**
+ * Thrown where a value is needed that is not opened yet. It is no error of the operator's: the value is opened and the
+ * work done again.
+ */
 export class SealedValue extends Error {
   readonly sealed: Sealed;
 

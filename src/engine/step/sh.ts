@@ -2,7 +2,7 @@ import { Blob } from "./blob.ts";
 import { quote } from "#base/quote.ts";
 import { MASK, Secret } from "./secret.ts";
 
-/** What may stand in `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
+/** The values for `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
 export type ShValue = ShWord | Sh | readonly ShWord[];
 export type ShWord = string | number | Secret | Blob;
 
@@ -10,7 +10,7 @@ export type ShWord = string | number | Secret | Blob;
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;
-  /** A quoted value, or what stands for it; as it is unless given. */
+  /** The text for a quoted value; the quoted value itself unless given. */
   readonly word?: (quoted: string) => string;
 }
 
@@ -60,7 +60,7 @@ export class Sh {
   }
 }
 
-/** A piece as typed, or what stands in a hole. */
+/** A literal piece, or the value of a hole. */
 type ShPart = string | Word | Secret | Blob;
 
 /** A value, quoted. */

@@ -17,7 +17,7 @@ export const DatasetName = z
   .max(160)
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]*(?:\/[A-Za-z0-9][A-Za-z0-9_.:-]*)*$/, "must be a dataset's name behind its pool");
 
-/** Those that say how much: zfs(8) shows them in bytes when it is asked to, and `none` as 0. */
+/** Properties that are amounts: zfs(8) shows them in bytes on request, and `none` as 0. */
 const sizes = ["quota", "refquota", "reservation", "refreservation", "recordsize", "volblocksize"];
 
 /** Properties by name, each value as ZFS shows it; those that are other arguments, or marks of kcore's, are refused. */
@@ -42,17 +42,20 @@ function shown(name: string, value: string): string {
   return data === undefined ? value : String(data);
 }
 
-/** What ZFS would ask for a passphrase for. What kcore encrypts, it encrypts below the pool (luks.opened). */
+/** Properties for which ZFS would ask for a passphrase. kcore encrypts below the pool instead (luks.opened). */
 export const ofEncryption = ["encryption", "keyformat", "keylocation", "pbkdf2iters"];
 
 type Node = Pick<StepContext, "node" | "nodeId">;
 
-/** What a pool that kcore makes is known by. */
+/** The GUID of a pool that kcore makes. */
 export function poolGuid({ node, nodeId }: Node, name: string): string {
   return uuidOf(nodeId ?? node, "pool", name);
 }
 
-/** Its comment: of all that can be written on a pool, the one thing that its disks tell without an import. At most 32 bytes. */
+/**
+ * The pool's comment: of all texts that a pool can carry, its disks show only this one without an import. At most 32
+ * bytes.
+ */
 export function poolMark(guid: string): string {
   return `kcore ${guid.replaceAll("-", "").slice(0, 24)}`;
 }

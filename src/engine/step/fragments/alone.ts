@@ -1,8 +1,10 @@
 import { sh } from "../sh.ts";
 
 /**
- * `hold DEVICE` and `release`, which stand behind the functions over disks: the device is open exclusively from one to the other, or to this shell's end, however it ends.
- * sgdisk and dd do not open so, mkfs and all others that make things on a device do by themselves: they find it busy meanwhile. Sets `unheld` to what speaks against it.
+ * `hold DEVICE` and `release`, to be placed behind the functions over disks. In between, or until the shell ends in any
+ * way, the device is open exclusively.
+ * mkfs and all other programs that make something on a device open it exclusively, too, and find it busy; sgdisk and dd
+ * do not. Sets `unheld` to the obstacle.
  */
 export const alone = sh`
 # wipefs, told to change nothing, opens it exclusively and then waits for a lock that this shell has. udev keeps away from what is locked

@@ -33,7 +33,10 @@ const common = `
   }
   function told(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
 
-/** Prints, a line each, the fingerprint of a wanted key and how it stands there, or absent; behind them `others` and what else there is. */
+/**
+ * Prints, a line each, the fingerprint of a wanted key and its present line's form, or absent; then `others` and the
+ * other keys.
+ */
 export const findKeys = rawSh(`'${common}
   parse($0) {
     if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before told(any[key] == "") }

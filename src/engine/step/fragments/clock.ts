@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** sh conditions: what keeps the time says that the clock is right. */
+/** sh conditions: the time service reports that the clock is synchronized. */
 export const saysSynchronized = {
   chrony: sh`chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: Normal'`,
   timesyncd: sh`[ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ]`,

@@ -9,8 +9,9 @@ export interface Image {
 }
 
 /**
- * Sets `runtime`, and defines for the image: `answers`, whether the runtime does; `digests`, which prints what digests it has, a line each, or fails when it is not there; `pull`;
- * `load FILE`; `remove`. podman-image(1), docker-image(1), ctr(8).
+ * Sets `runtime`, and defines functions for the image (podman-image(1), docker-image(1), ctr(8)).
+ * `answers`: whether the runtime does. `digests` prints the image's digests, a line each, or fails when it is absent.
+ * `pull`, `load FILE` and `remove` change it.
  */
 export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
   return sh`runtime=${runtime}

@@ -9,7 +9,7 @@ export interface Download {
   readonly proxy?: string | undefined;
 }
 
-/** What the node needs for it. */
+/** The programs that the node needs for it, as messages name them. */
 function needs({ url, headers, caFile }: Download): string {
   return url instanceof Secret || Object.keys(headers).length > 0
     ? "curl"
@@ -18,7 +18,10 @@ function needs({ url, headers, caFile }: Download): string {
       : "curl or wget";
 }
 
-/** True where the node has a program for it; BusyBox's wget checks no certificate, but the hash decides what is taken. */
+/**
+ * True where the node has a fitting wget. BusyBox's checks no certificate, but the hash decides whether the content is
+ * accepted.
+ */
 function canWget(download: Download): Sh {
   const need = needs(download);
   return need === "curl" ? sh`false` : need === "curl or wget" ? sh`have wget` : sh`wget --version >/dev/null 2>&1`;
@@ -56,7 +59,7 @@ function curlOptions({ caFile }: Download): readonly string[] {
   return caFile === undefined ? [] : ["--cacert", caFile];
 }
 
-/** Prints what curl reads with -K (curl(1)): nothing of it is in argv. */
+/** Prints a configuration for curl's -K (curl(1)), which keeps it out of argv. */
 function curlInput({ url, headers }: Download): Sh {
   const lines = [
     ["url", url] as const,
@@ -76,8 +79,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Fetches it to `$part` and checks its hash, or refuses. What a run that was cut off had brought is gone on from; it lies in the state
- * folder, so that it is nobody else's, and the hash tells whether it fits. For the begin of an apply: refusing, it says that nothing was done.
+ * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues: its part lies in the state
+ * folder, which is ours alone, and the hash proves it. For the begin of an apply: a refusal says that nothing was done.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;

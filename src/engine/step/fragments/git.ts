@@ -18,8 +18,8 @@ export function isCommit(ref: string): boolean {
 }
 
 /**
- * git asks nobody, believes no host key that it does not know, and reads what is secret from files that are the step's alone (git-credential-store(1),
- * ssh_config(5)). Defines `failed TEXT`.
+ * Makes git ask no questions, accept no unknown host key, and read secrets from files of the step alone
+ * (git-credential-store(1), ssh_config(5)). Defines `failed TEXT`.
  */
 export function withRemote({ url, username = "git", password, key, knownHosts }: Remote): Sh {
   const host = /^(https?):\/\/([^/]+)/.exec(url);
@@ -80,7 +80,7 @@ git cat-file -e "$new^{commit}" 2>/dev/null || git fetch -q --no-tags ${shallow}
 git cat-file -e "$new^{commit}" 2>>"$K_TMP/err" || failed "there is no commit $new"`;
 }
 
-/** In the repository: `changed`, what of its files is not as it was checked out, and whether it has commits that only this clone knows. */
+/** In the repository: sets `changed` to the files that differ from the checkout, and to commits that no remote has. */
 export const localChanges = sh`changed=$(git status --porcelain --untracked-files=no --ignore-submodules=none 2>"$K_TMP/err" | sed 10q)
 [ ! -s "$K_TMP/err" ] || failed "cannot be looked at"
 own=$(git rev-list -n 1 HEAD --not --remotes --tags --glob=refs/kcore 2>/dev/null)

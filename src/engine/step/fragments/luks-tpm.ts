@@ -13,8 +13,8 @@ export function pcrList(pcrs: readonly number[]): string {
 }
 
 /**
- * What the container on `$device` has of systemd-cryptenroll(1): sets `tpm` to `absent`, to the tokens' number if there are several, or
- * to what they are bound to and whether that opens the container; and `opens` to yes or no.
+ * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, or the number of tokens if
+ * there are several, or the binding and whether it opens the container. `opens` = yes or no.
  */
 export const readTpm: Sh = sh`opens=no tpm=absent
 json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
@@ -39,8 +39,8 @@ systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
   refuse TOOL_MISSING "systemd-cryptenroll finds no libraries for the TPM; package tpm2-tools brings them"`;
 
 /**
- * Binds the container on `$device`, which the key file opens, to the TPM. What it was bound to before goes first: systemd-cryptenroll takes the same
- * registers of another TPM for the same, and does nothing.
+ * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding goes first:
+ * systemd-cryptenroll takes equal registers of another TPM for the same binding, and does nothing.
  */
 export function enroll(keyFile: string, pcrs: string): Sh {
   return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1

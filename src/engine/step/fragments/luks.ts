@@ -14,14 +14,16 @@ export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
 
-/** Two words: whom the container's recovery key is sealed for, and what luks.escrowed tells of it. */
+/**
+ * The file of two words: the recipient of the container's recovery key, and the state of its escrow (luks.escrowed).
+ */
 export function recoveryFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.recovery`;
 }
 
 /**
- * sh condition: the key file opens the container on `$device`, by itself: cryptsetup since 2.4 asks a TPM first, whatever key it was given, and
- * earlier ones do not know the option.
+ * sh condition: the key file alone opens the container on `$device`. cryptsetup since 2.4 asks a TPM first, even if a
+ * key file is given; older versions lack the option that prevents it.
  */
 export function keyFits(keyFile: string | Sh): Sh {
   return sh`{
@@ -41,12 +43,12 @@ fi
 chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
-/** What opens a container at boot. */
+/** The means that open a container at boot. */
 export type Unlock = "keyFile" | "tpm2";
 
 /**
- * Its line in crypttab(5). Boot goes on without it: what lies on it has `nofail` as well. A TPM that does not open it fails the unit, and
- * nobody is asked, whom nobody would answer.
+ * The container's line in crypttab(5). Boot continues without the container: filesystems on it have `nofail`, too. A
+ * TPM that does not open it fails the unit, without a question that no operator would see.
  */
 export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;

@@ -1,4 +1,4 @@
-/** What is wanted of one interface, without the words of any program that configures it. */
+/** The wanted state of one interface, independent of the program that configures it. */
 export interface Interface {
   readonly name: string;
   readonly addresses: readonly string[];
@@ -28,7 +28,7 @@ export function membersOf({ bond, bridge }: Interface): readonly string[] {
   return bond?.members ?? bridge?.ports ?? [];
 }
 
-/** What is made, as a fact tells it; undefined for an interface that is there by itself. */
+/** The kind of interface to make, as a fact; undefined for an existing card. */
 export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
   if (vlan) return `vlan ${vlan.id} on ${vlan.link}`;
   if (bond) return `bond ${bond.mode}`;
@@ -62,7 +62,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
     mtu === undefined ? "" : section("Link", [["MTUBytes", mtu]]),
     section("Network", [
       ["DHCP", { none: "no", ipv4: "ipv4", ipv6: "ipv6", both: "yes" }[dhcp]],
-      // It listens to them unless told otherwise, whatever DHCP says.
+      // networkd accepts router advertisements by default, even without DHCP.
       ["IPv6AcceptRA", ["ipv6", "both"].includes(dhcp) ? "yes" : "no"],
       // A bridge without a port has its addresses all the same.
       ...(addresses.length > 0 ? [["ConfigureWithoutCarrier", "yes"] as const] : []),
@@ -101,7 +101,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   ];
 }
 
-/** What a VLAN adds to the file of its link. */
+/** The section that a VLAN adds to the file of its link. */
 export function networkdVlan(name: string): string {
   return section("Network", [["VLAN", name]]);
 }
@@ -154,7 +154,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const file = (of: string, text: string): ConfigFile => ({
     path: `/etc/NetworkManager/system-connections/kcore-${of}.nmconnection`,
-    // NetworkManager ignores what others can read.
+    // NetworkManager ignores files that other users can read.
     mode: "0600",
     text,
   });

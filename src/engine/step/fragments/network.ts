@@ -12,11 +12,14 @@ import {
   type Interface,
 } from "./network-files.ts";
 
-/** What configures networks on a node; auto: what is found there. */
+/** The programs that configure networks on a node; auto: the one that the node uses. */
 export const backends = ["auto", "networkd", "ifupdown", "networkManager"] as const;
 export type Backend = (typeof backends)[number];
 
-/** Sets `backend` to what configures networks on this node, or refuses. An earlier step of a dry run may bring it. */
+/**
+ * Sets `backend` to the program that configures networks on this node, or refuses. An earlier step of a dry run may
+ * bring it.
+ */
 export function findBackend(given: Backend): Sh {
   const missing =
     given === "auto"
@@ -115,7 +118,10 @@ case $backend in
 esac`;
 }
 
-/** Sets `kind` to what the kernel has under this name, in the words of {@link kindOf}; to nothing where nothing is to be made. */
+/**
+ * Sets `kind` to the kernel's interface of this name, in the words of {@link kindOf}; to nothing for an interface that
+ * kcore does not make.
+ */
 export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
   if (vlan)
     return sh`kind="$(ip -d -o link show dev ${name} 2>/dev/null | sed -n 's/^[0-9]*: [^@]*@\([^:]*\): .* vlan protocol 802.1Q id \([0-9]*\) .*/vlan \2 on \1/p')"
@@ -132,7 +138,7 @@ kind="bridge, STP $stp"`;
   return sh`kind=`;
 }
 
-/** Makes what runs follow the files; `change` stands where the files are changed. */
+/** Changes the files by `change`, and makes the running network follow them. */
 export function followFiles(wanted: Interface, change: Sh): Sh {
   const { name, vlan } = wanted;
   const members = membersOf(wanted);
@@ -170,8 +176,9 @@ fi`;
 }
 
 /**
- * Takes a link away, and waits at most 10 s until networkd has heard of it: its socket outlives a restart (systemd-networkd.socket), and what it
- * hears of this link later it takes to be said of the one that it makes under the same name. Then it forgets that one, and its members stay free.
+ * Deletes a link, and waits at most 10 s until networkd has noticed. networkd's socket outlives a restart
+ * (systemd-networkd.socket). A late message about this link would be taken for one about its successor of the same
+ * name, which networkd would then forget.
  */
 function dropLink(name: string): Sh {
   return sh`index=none tries=0
@@ -179,7 +186,7 @@ function dropLink(name: string): Sh {
 ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$tries" -lt 100 ]; do tries=$((tries + 1)) && sleep 0.1; done`;
 }
 
-/** Sets `undo`, the command that brings back what ran once the files are back. */
+/** Sets `undo`, the command that brings the network back to the state before, once the files are restored. */
 export function undoCommand(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   const isMade = kindOf(wanted) !== undefined;

@@ -34,8 +34,9 @@ const keysOf = sh`keys_of() {
 }`;
 
 /**
- * The functions of these texts; `way_out` prints the cards with a global address, and `network_of CARD`, which prints what systemd.network(5) has to say to keep
- * its addresses, routes and name servers. Cards are matched by their hardware addresses: names differ between systems.
+ * Functions of these texts. `way_out` prints the cards with a global address. `network_of CARD` prints a
+ * systemd.network(5) file that keeps the card's addresses, routes and name servers. Cards are matched by their hardware
+ * addresses: names differ between systems.
  */
 export const functions = sh`${keysOf}
 way_out() {
@@ -67,7 +68,10 @@ network_of() {
     grep -v -e '^127\.' -e '^::1$' | awk '!seen[$0]++ { print "DNS=" $0 }'
 }`;
 
-/** What the new system, mounted at `$t` from `$device`, `$boot` (if that is not empty) and `$esp`, gets of this machine: names, keys, network, sources of packages. */
+/**
+ * Gives the new system names, keys, network and package sources of this machine. It is mounted at `$t` from `$device`,
+ * `$boot` (if not empty) and `$esp`.
+ */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
 printf 'UUID=%s / ext4 rw,noatime 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
@@ -100,7 +104,7 @@ if [ -n "$(same '' VERSION_CODENAME)" ] && [ "$(same '' VERSION_CODENAME)" = "$(
 fi`;
 }
 
-/** Who gets in. */
+/** The user and the keys that may log in. */
 export interface Access {
   readonly user: string;
   readonly authorizedKeys: readonly string[];

@@ -36,13 +36,16 @@ export const putFlake = sh`put_flake() {
   mkdir -p "$K_TMP/flake/$(dirname "$1")" && cat <"$2" >"$K_TMP/flake/$1" || exit 1
 }`;
 
-/** What NixOS gets of this machine before it is made: its host keys, and the flake, from `$K_TMP/flake`. The target is mounted at `$t`. */
+/**
+ * Gives NixOS, before it is built, this machine's host keys and the flake from `$K_TMP/flake`. The target is mounted at
+ * `$t`.
+ */
 export const settleNixos = sh`note "its host keys and its flake"
 mkdir -p "$t/etc/ssh" && chmod 755 "$t" "$t/etc" "$t/etc/ssh" || exit 1
 cp -p /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub "$t/etc/ssh/" || exit 1
 rm -rf "$t/etc/nixos" && cp -R "$K_TMP/flake" "$t/etc/nixos" && chmod -R u=rwX,go=rX "$t/etc/nixos" || exit 1`;
 
-/** What nixos-install is given besides the flake. */
+/** The arguments of nixos-install besides the flake. */
 export interface Installation {
   /** `nixosConfigurations.NAME` of the flake. */
   readonly name: string;

@@ -7,8 +7,10 @@ export const target = "/run/kcore-target";
 export const done = "kcore-system";
 
 /**
- * Mounts the root filesystem, `device`, at the target, `t`, until the shell ends or `leave_target`. What lies in it must be a system that is not
- * finished, which `.kcore-unfinished` tells, or nothing. `check_filesystem DEVICE` mends another one; `empty FOLDER` takes away what an installation left that was cut off.
+ * Mounts the root filesystem, `device`, at the target, `t`, until the shell ends or `leave_target`. It must be empty or
+ * hold an unfinished system, marked by `.kcore-unfinished`.
+ * `check_filesystem DEVICE` repairs another filesystem; `empty FOLDER` removes the remains of an interrupted
+ * installation.
  */
 export const mountTarget = sh`# Something may have been left mounted there by a step that was killed.
 leave_target() {

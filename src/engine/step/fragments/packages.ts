@@ -11,7 +11,7 @@ export interface Packages {
   readonly lockTimeout: number;
 }
 
-/** What modules ask one package manager. */
+/** The operations of one package manager, for modules. */
 export interface PackageManager {
   /** Prints the version of a package that is installed, or nothing. */
   readonly installed: (name: string | Sh) => Sh;
@@ -84,26 +84,33 @@ locked() {
 }`;
 }
 
-/** What to do with them, as apt-get takes it. */
+/** The verb and packages for apt-get. */
 function aptWords(packages: Packages): Sh {
   const { state, recommends, purge } = packages;
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
-  // With their versions, so that neither they nor what they need give way to those that come.
+  // Installed packages are named with their versions, so that neither they nor their dependencies give way to the new
+  // ones.
   return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $kept`}`;
 }
 
-/** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
+/**
+ * The mark of a dpkg that was interrupted in a step of ours, for example by a power cut: only then kcore repairs it
+ * (F-20).
+ */
 const begun = sh`"$K_STATE/fresh/dpkg"`;
 
-/** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
+/**
+ * Whether a step of ours was interrupted while dpkg worked: files of a package may exist, while it or its triggers are
+ * not configured.
+ */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
-/** Defines `locked`, for what needs a lock of apt's. */
+/** Defines `locked`, for commands that need a lock of apt's. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
   return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
 }
 
-/** Before other changes: what dpkg left half done when a step of ours was cut off is done. Defines `locked`. */
+/** Before other changes: finishes the work of a dpkg that was interrupted in a step of ours. Defines `locked`. */
 export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
   return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${lockedApt(limit)}
@@ -185,7 +192,7 @@ const apk: PackageManager = {
   installed: (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
   newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
-  // With lists that the run would fetch first nobody can tell.
+  // The run would fetch new lists first, so a dry run cannot know their effect.
   foresee: (packages) =>
     packages.updateCache
       ? sh`:`

@@ -20,7 +20,7 @@ export interface Password {
   readonly lock?: boolean | undefined;
 }
 
-/** What is wanted of {@link probePassword}'s facts. */
+/** The wanted values of {@link probePassword}'s facts. */
 export function wantPassword({ password, lock }: Omit<Password, "name">): Readonly<Record<string, string>> {
   return {
     ...(password === undefined ? {} : { password: "as wanted" }),

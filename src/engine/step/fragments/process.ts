@@ -75,7 +75,10 @@ interface Process {
   readonly changed: Changed;
 }
 
-/** What a step makes of a command: a check that is looked at, or something that always runs and may tell whether it changed anything. */
+/**
+ * The parts of a step that runs a command: a check, or a command that always runs and may report whether it changed
+ * anything.
+ */
 export function stepOfProcess(
   command: Sh,
   given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
@@ -137,7 +140,9 @@ ${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with ex
 exit 1`;
 }
 
-/** What it prints lies in a file meanwhile: a daemon that it leaves behind may hold that open without holding up anybody. */
+/**
+ * The output goes through a file: a daemon that the command leaves behind may hold it open, and nothing waits for it.
+ */
 function readingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
 ${running(command, given, sh` >"$K_TMP/printed"`)}
@@ -145,7 +150,9 @@ cat "$K_TMP/printed"
 if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi`;
 }
 
-/** Before the command runs: grep ends with 2 at what is no expression, BusyBox only once it has a line to compare. */
+/**
+ * Before the command runs: grep ends with 2 for an invalid expression, BusyBox's only once it has a line to compare.
+ */
 function guardExpression(expression: string): Sh {
   return sh`echo | grep -Eq -e ${expression}
 [ $? != 2 ] || { echo ${`whenOutput: grep -E does not take ${expression}`} >&2; exit 1; }`;
@@ -157,7 +164,7 @@ interface Needs {
   readonly program?: string | undefined;
 }
 
-/** What has to be there for a command to begin at all. */
+/** The resources without which a command cannot begin. */
 export function needsOf({ cwd, program }: Needs): Resource[] {
   return [
     ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),

@@ -54,7 +54,7 @@ function endsWithin(bytes: Buffer): boolean {
   return at === bytes.length && fields >= 2;
 }
 
-/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: what stands there without a value, and with one. */
+/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: the options without a value, and those with one. */
 const bare =
   "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
     " ",

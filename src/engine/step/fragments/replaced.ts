@@ -3,7 +3,7 @@ import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The argument `validate` of what writes files. */
+/** The argument `validate` of modules that write files. */
 export const Validate = shellText(
   z.string().refine((command) => command.includes("%s"), "must hold %s, the new file's path"),
 )

@@ -21,9 +21,11 @@ export function roomForSwapFile(path: string, size: number): Sh {
 }
 
 /**
- * Makes the file where `file` is not as wanted: beside its place and under another name until it is whole, so that what stands at the place is always a swap
- * area. It has no holes, which the kernel does not take: ext4 and xfs keep room for it at once, elsewhere it is written. One that is in use stays so until
- * the kernel has taken the new one on trial, and is in use again where that does not come to its place. Sets `made`.
+ * Makes the file where `file` is not as wanted, beside its place until it is whole, so that the place always holds a
+ * swap area. The file has no holes, which the kernel refuses: ext4 and xfs reserve room at once, other filesystems are
+ * written.
+ * A swap file in use stays in use until the kernel has accepted the new one on trial. It is used again if the new one
+ * cannot take its place. Sets `made`.
  */
 export function makeSwapFile(path: string, size: number): Sh {
   const next = `${path}.kcore`;

@@ -5,8 +5,9 @@ import { underSystemd } from "./mount-unit.ts";
 const services = ["zramswap.service", "zram-config.service", "dphys-swapfile.service"];
 
 /**
- * Sets, each a list with blanks between: `areas` in use (proc_swaps(5)), `lines` of fstab that swap at boot, by their sources, `units` that swap.target
- * starts and that no fstab made (those of generators for GPT and zram, or of unit files), and `makers`, services that make swap.
+ * Sets lists with blanks between. `areas`: swap in use (proc_swaps(5)). `lines`: the sources of fstab's lines that swap
+ * at boot. `units`: units that swap.target starts and that are not from fstab (from generators for GPT and zram, or
+ * unit files). `makers`: services that make swap.
  */
 export const lookAtAllSwap: Sh = sh`areas= lines= units= makers=
 while read -r path kind rest; do
@@ -43,7 +44,7 @@ $found
 END_OF_UNITS
 fi`;
 
-/** Makes comments of the lines of fstab that swap at boot: what they said can be read there. */
+/** Comments out the lines of fstab that swap at boot: their old text stays readable. */
 export const commentSwapLines: Sh = sh`if [ -n "$lines" ]; then
   while IFS= read -r whole || [ -n "$whole" ]; do
     kind=$(set -f && set -- $whole && case $1 in '#'*) ;; *) printf '%s\n' "$3,$4," ;; esac)

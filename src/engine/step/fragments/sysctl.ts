@@ -24,10 +24,12 @@ export function sysctlName(path: string): string {
 }
 
 /**
- * The function `look WHAT`. What a key is now comes from /proc/sys, what it becomes at boot from all files, in the order of systemd-sysctl(8)
- * and `sysctl --system`; /etc/sysctl.conf comes last where systemd does not run, and has to be linked to where it does. It prints lines of
- * fields, each behind a tab: of `facts` the key, and value or “VALUE now, VALUE at boot”; of `gaps`, as if `file` were in order, the key and its
- * path where it is other than wanted now, and behind these the later file that overrides it with what it sets.
+ * The function `look WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
+ * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last where systemd does not run, and counts
+ * only by a link where it does.
+ * `look` prints lines of fields, each behind a tab. For `facts`: the key, and value or “VALUE now, VALUE at boot”. For
+ * `gaps`, as if `file` were in order: the key, its path where the present value differs, and a later file that
+ * overrides it, with its value.
  */
 export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
   const lines = wanted.map(({ key, path, value }) => `${key}\t${path}\t${value}`);

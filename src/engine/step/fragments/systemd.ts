@@ -27,8 +27,8 @@ export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UN
 }
 
 /**
- * In a probe: refuses what this step has just started or restarted and that is not up. A start that systemd calls done may have
- * failed all the same: the program ended at once, or a condition did not hold.
+ * In a probe: refuses a unit that this step has just started or restarted and that is not up. A start that systemd
+ * reports as done may have failed all the same: the program ended at once, or a condition did not hold.
  */
 export function isUp(unit: string): Sh {
   return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then

@@ -5,13 +5,13 @@ export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/n
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
 
-/** Loads the module, or refuses with what was said. */
+/** Loads the module, or refuses with modprobe's message. */
 export const loadZfs = sh`[ -d /sys/module/zfs ] || said=$(modprobe zfs 2>&1) ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$said"`;
 
 /**
- * `read_vdevs POOL` prints a pool's members, one a line: GUID, state, GUID of the vdev at the top that it belongs to, kind of that
- * one, how many members that one has, and the device. Logs, caches and spares are left out.
+ * `read_vdevs POOL` prints a pool's members, one a line: GUID, state; GUID, kind and number of members of its top-level
+ * vdev; the device. Logs, caches and spares are left out.
  */
 const readVdevs = sh`read_vdevs() {
   { zpool status -g "$1" && zpool status -LP "$1"; } 2>/dev/null | awk '
