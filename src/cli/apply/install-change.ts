@@ -10,8 +10,8 @@ import { readRecord, recordPlace } from "./record-place.ts";
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 
 /**
- * What a `NodeInstall` changes: it is done as `kcore node install` does it, unless the cluster has it on record and the
- * node is ready.
+ * Plans a `NodeInstall`: an installation as by `kcore node install`, unless the cluster has it on record and the node
+ * is ready.
  */
 export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterFlags & RunFlags): Promise<Change> {
   const given = Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));

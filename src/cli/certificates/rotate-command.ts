@@ -97,7 +97,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const missed = await rotateEach(cluster, "certificate", (one, all) =>
     rotateController(one, all, { cluster, authority }),
   );
-  // What is issued from now on does not end before that: no node renews twice for one wish.
+  // Certificates issued from now on do not end before that time: no node renews twice for one request.
   const nodesEndingBefore = endOfLeaf(Date.now()).toISOString();
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
   process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");

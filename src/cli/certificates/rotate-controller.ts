@@ -86,7 +86,7 @@ export function readPresent(
     hosts,
     identity: { cluster, role: "controller", id: controllerId },
     rootPem,
-    // What it says must be true; that it ends soon is why it is replaced.
+    // The old certificate must be right in every other way; its near end is why it is replaced.
     now: certificate.validFromDate.getTime(),
   } as const;
   if (renewalReason(pem, expected) !== undefined) throw notIts(controllerId);

@@ -61,5 +61,5 @@ end
 complete -c kcore -f -a '(__kcore_candidates)'
 `;
 
-/** What a shell has to read once so that it completes kcore's words. */
+/** The text that makes a shell complete kcore's words once it has read it. */
 export const completionScripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };

@@ -28,7 +28,7 @@ export interface Candidate {
 interface Asked {
   readonly command: Command;
   readonly current: string;
-  /** What the command has got already. */
+  /** Operands that the command line has already. */
   readonly operands?: readonly string[];
 }
 

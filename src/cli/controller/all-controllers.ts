@@ -44,9 +44,9 @@ async function idAt(endpoint: string, { ask }: Cluster): Promise<string | undefi
 }
 
 /**
- * As {@link askController}, but only who holds the key that this machine issued a certificate for: for what a CA signs then.
- * Whoever holds a stolen sub-CA, and sits in between, could have his own key signed otherwise. Where another machine issued it,
- * the registered keys must do.
+ * As {@link askController}, but only a controller whose key this machine issued a certificate for: needed before a CA
+ * signs. Otherwise a man in the middle with a stolen sub-CA could have a key of its own signed. If another machine
+ * issued the certificate, the registered keys must do.
  */
 export async function askPinned<Result>(
   one: Reachable,

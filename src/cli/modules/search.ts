@@ -1,18 +1,18 @@
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { argumentsOf, type Argument } from "./arguments.ts";
 
-/** What is searched: a module, or an action. */
+/** An entry of the search: a module or an action. */
 export type Searched = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof argumentsOf>[0];
 
-/** A module that was found, and by what. */
+/** A found module, and the text that matched. */
 export interface Found {
   readonly name: string;
   readonly summary: string;
-  /** `known as lineinfile`, `argument bond.mode`: what of it the words fit best. */
+  /** The best match: `known as lineinfile`, `argument bond.mode`. */
   readonly found: string;
 }
 
-/** A text of a module in which words are looked for, and how much it says about what the module is. */
+/** A text of a module to search in, and its weight in the ranking. */
 interface Text {
   readonly text: string;
   readonly weight: number;

@@ -8,7 +8,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { contextHome } from "./kcore-home.ts";
 
-/** Milliseconds in which an initrd that was unlocked still answers, and lets nobody in any more. */
+/** Milliseconds in which an initrd that was unlocked still answers, and refuses every login. */
 const leaving = 60_000;
 
 /**
@@ -43,7 +43,10 @@ async function unlockKept({ node, context, ...asked }: Unlocking, who: string): 
   return root && (await unlockRoot(root, { ...asked, folder, record }));
 }
 
-/** Waiting longer helps against what keeps us from reaching it, and against nothing else. */
+/**
+ * Waiting longer helps only if the node is unreachable; every other error becomes UNLOCK_FAILED, which ends the
+ * waiting.
+ */
 function whatNobodyMends(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;

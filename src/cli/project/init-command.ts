@@ -59,7 +59,7 @@ async function initProject(
   );
 }
 
-/** Half of a project of somebody's is not made whole: nothing is written where one of the files is. */
+/** Writes nothing where one of the files exists: an operator's own project must not become half an example. */
 function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
   const folders = ["roster", "orchestrate"].filter((name) => existsSync(join(project, name)));
   if (folders.length > 0)
@@ -75,7 +75,7 @@ function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonF
   );
 }
 
-/** A .gitignore that keeps out what kcore writes is in order as it is. */
+/** A .gitignore that keeps out kcore's files is in order as it is. */
 function isIgnoreOfOurs(path: string, place: string): boolean {
   return path === ".gitignore" && existsSync(place) && /^\/?\.kcore\/?\s*$/m.test(readFileSync(place, "utf8"));
 }

@@ -172,7 +172,7 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   if (address === undefined) throw usageError(`the address of ${name} is missing`, `kcore roster add ${name} ADDRESS`);
   const root = findProject(flags.project);
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
-  // What is wrong already is told at its place, and not mixed with what the new node would bring.
+  // Existing mistakes are reported at their own places first, apart from mistakes of the new node.
   rosterIfAny(root);
   let added: NodeEntry | undefined;
   await editRosterFile(root, file, (before) => {

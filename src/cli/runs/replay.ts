@@ -24,7 +24,7 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
   await drawEnd(run.model, { output, style, folder: run.folder });
 }
 
-/** Until somebody leaves: at its end one may still look around and go back. */
+/** Plays until the user leaves: at its end the view stays open to look around and go back. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");

@@ -43,7 +43,7 @@ export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & 
 function argsSchema({ args, summary }: ModuleDefinition): JsonSchema {
   const schema = schemaOf(args);
   const { required = [], anyOf } = schema;
-  // What needs no argument may be written as `reboot.done:` alone.
+  // A module without required arguments may be written as `reboot.done:` alone.
   const type = required.length === 0 && anyOf === undefined ? { type: ["object", "null"] } : {};
   return withExpressions({ ...schema, ...type, description: summary });
 }

@@ -123,10 +123,10 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
   );
 }
 
-/** What was typed is not lost: it can be mended. */
+/** Lets the operator repair the edited text instead of losing it. */
 async function again(error: unknown, editor: PrivateFile): Promise<void> {
   if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
-  // The lines themselves hold what is secret: only what is wrong is told, and where.
+  // The lines themselves hold secrets: only the mistakes and their places are shown.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
   await askSecret("Enter edits again, Ctrl-C gives up");
 }

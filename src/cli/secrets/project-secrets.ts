@@ -71,14 +71,17 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
       const tree = treeOf(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
-      // Other programs have their files here, too; what kcore reads is told by what reads it.
+      // Files of other programs lie here, too; kcore's own files are judged by their readers.
       if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
       throw error;
     }
   });
 }
 
-/** Writes a file of the project as a whole, with the mode it had. What a roster would refuse is not written. @throws KcoreError */
+/**
+ * Writes a file of the project as a whole, with its old mode. A text that the roster would refuse is not written.
+ * @throws KcoreError
+ */
 export async function writeText({ root }: ProjectSecrets, file: string, text: string): Promise<void> {
   if (/^roster\/[^/]+$/.test(file)) refuseBadRoster(root, { file, text });
   const path = join(root, file);

@@ -18,7 +18,10 @@ const PATIENCE = 300;
 const WINDOWS = 8;
 const WINDOW = 131_072;
 
-/** What earlier runs of the same orchestration took, for each step and as a whole; read bit by bit while the view is on. */
+/**
+ * The durations of earlier runs of the same orchestration, for each step and in total; read bit by bit while the view
+ * is on.
+ */
 export class EarlierRuns {
   /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
   readonly durations = new Map<string, number>();
@@ -36,7 +39,7 @@ export class EarlierRuns {
     this.#patience = patience;
   }
 
-  /** Reads until all is read or `stop`; what cannot be read is left out. Never rejects. */
+  /** Reads until the end or `stop`; unreadable runs are left out. Never rejects. */
   async read(): Promise<void> {
     await sleep(this.#patience, undefined, { signal: this.#stop.signal }).catch(() => undefined);
     if (this.#stop.signal.aborted) return;

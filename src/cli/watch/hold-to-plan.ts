@@ -19,7 +19,7 @@ const foreseen = z.object({
   reason: z.string().optional(),
 });
 
-/** What counts of a plan: a dry run in short, as `--report FILE.json` writes it. */
+/** The parts of a plan that count: a dry run in short, as `--report FILE.json` writes it. */
 const Plan = z.object({
   id: z.string(),
   title: z.string(),
@@ -89,10 +89,10 @@ function noPlan(file: string, why: string): Problem {
   };
 }
 
-/** Compares a plan with what a dry run says now. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
+/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
 export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (now.state !== "done") {
-    // What stopped the run itself was told when it did.
+    // Problems that stopped the run itself were shown when it stopped.
     const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
     const exitCode = now.state === "unreachable" ? exitCodes.unreachable : exitCodes.failed;
     throw new KcoreError([problemOf(["the dry run before the run failed"]), ...problems], { exitCode });
@@ -119,7 +119,7 @@ function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly
   });
 }
 
-/** What a command does with another value of a parameter is told alike: so the values are compared themselves. */
+/** Steps can look alike for different values of a parameter, so the values themselves are compared. */
 function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): readonly string[] {
   const params = [...new Set([...Object.keys(then.params), ...Object.keys(now.params)])].filter(
     (name) => !isDeepStrictEqual(then.params[name], now.params[name]),
@@ -140,7 +140,7 @@ function differencesOf(then: Plan["foresight"], now: Foresight | undefined): rea
   const other = [...after].flatMap(([key, one]) => {
     const known = before.get(key);
     if (known === undefined) return [`${key}: not in the plan`];
-    // What is left out of JSON is not there.
+    // JSON leaves out undefined values, so compare the parsed form.
     return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), known) ? [] : [`${key}: otherwise than planned`];
   });
   return [...gone, ...other];

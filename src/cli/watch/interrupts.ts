@@ -4,7 +4,7 @@ import { InterruptSteps } from "#tui/interrupt-steps.ts";
 export interface InterruptOptions {
   readonly send: (control: RunControl) => void;
   readonly leave: (why: "left" | "detached") => void;
-  /** Names what is going on, for the line after the first Ctrl-C. */
+  /** Names the running work, for the line after the first Ctrl-C. */
   readonly running: () => string;
   readonly say: (text: string) => void;
   /** A terminal where a letter can be typed. */

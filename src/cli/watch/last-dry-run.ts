@@ -9,7 +9,7 @@ import type { Foretold } from "#tui/what-follows.ts";
 /** So many earlier runs are looked at for a dry run of the same. */
 const HEADERS = 100;
 
-/** What the newest dry run of the same request said, if one is recorded; unreadable ones are passed over. Never rejects. */
+/** The result of the newest recorded dry run of the same request; unreadable ones are passed over. Never rejects. */
 export async function lastDryRun(folder: RunFolder): Promise<Foretold | undefined> {
   const { project, id } = folder;
   try {

@@ -59,8 +59,8 @@ interface OpenView extends RunDrawing {
 }
 
 /**
- * Follows a run as one of its views until it ends or the user leaves; and again, when somebody who saw it fail lets it
- * go on. @throws KcoreError RUN_DIED
+ * Follows a run as one of its views until it ends or the user leaves; and again, when the user resumes a failed run.
+ * @throws KcoreError RUN_DIED
  */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
   const { folder, relaunch, header: _, ...rest } = options;

@@ -21,11 +21,11 @@ type Common = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: 
 export interface OpenWeb {
   readonly server: WebServer;
   readonly url: string;
-  /** Ends what goes on beside the server. */
+  /** Ends the work beside the server. */
   readonly close: () => void;
 }
 
-/** For this machine alone: whoever has the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
+/** For this machine alone, and with the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
 export async function openHere({
   isGiven = false,
   ...given
@@ -65,7 +65,7 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
       told = { revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)) };
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      // While nobody can be asked, the last answer counts.
+      // While no controller is reachable, the last answer counts.
       if (error.problems.some(({ code }) => code === "API_UNREACHABLE")) return;
       told = { refusal: error.message };
     }

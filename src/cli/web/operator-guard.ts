@@ -14,7 +14,7 @@ export interface OperatorGuardOptions {
   readonly told: () => ToldKeys;
 }
 
-/** What the controllers say of keys; nothing until one was reached. */
+/** The controllers' answer about keys; empty until one was reached. */
 export interface ToldKeys {
   /** Fingerprints of those that are revoked. */
   readonly revoked?: ReadonlySet<string>;
@@ -22,7 +22,7 @@ export interface ToldKeys {
   readonly refusal?: string;
 }
 
-/** Lets in whoever shows an operator's certificate that the bastion issued and nobody revoked. TLS has verified its chain. */
+/** Accepts an operator's certificate that the bastion issued and that is not revoked. TLS has verified its chain. */
 export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOptions): Guard {
   return ({ socket }: IncomingMessage): Verdict => {
     const tls = socket as TLSSocket;
