@@ -25,9 +25,9 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# k_undo takes our lines out; it fails where it cannot. A line tells behind its id what our first line made: d: no
-# folder was there, f: no file, n: no line feed at its end. It is a text, because the next run evaluates it for a killed
-# process (follower.sh). It never overwrites a concurrent change: it looks again instead.
+# k_undo takes our lines out; it fails where it cannot. A line tells behind its id the state before our first line: d:
+# no folder was there, f: no file, n: no line feed at its end. It is a text, because the next run evaluates it for a
+# killed process (follower.sh). It never overwrites a concurrent change: it looks again instead.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
 rm -f "$n" "$n.n"

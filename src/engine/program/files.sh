@@ -157,8 +157,8 @@ k_one_name() {
     refuse FILE_PARENT_UNSAFE "other users can make links to files that are not theirs here: set the sysctl fs.protected_hardlinks to 1"
 }
 
-# k_stands PATH TYPE: k_mode, k_own and k_grp of the thing at PATH, or those of a new one if it is not of TYPE, the
-# first digit of stat's %f. One stat decides: a link is never taken for its target.
+# k_stands PATH TYPE: k_mode, k_own and k_grp of the thing at PATH, or those of a new one if it is not of TYPE. TYPE is
+# the first digit of stat's %f. One stat decides: a link is never taken for its target.
 k_stands() {
   k_new_one
   k_x=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
