@@ -96,14 +96,14 @@ ${guardOthers(path, clean)}`,
           ? sh`sum=${sha256 ?? ""}`
           : sh`[ -f ${archive} ] || ${noArchive}
 (safe_parents ${archive}) || exit
-# A copy that nobody else can change is hashed and unpacked: who owns the archive could change it in between.
+# Only a private copy is hashed and unpacked: the owner of the archive could change it in between.
 (umask 077 && cat ${archive} >${from}) && sum=$(sha256sum <${from}) && sum=\${sum%% *} || exit 1
 ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
       }
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
 (
   k_enter ${path} ${owner}
-  # What a killed shell left in its folder is more than k_aside takes away.
+  # Removes all remains of a killed shell: k_aside removes files alone.
   for old in ./.kcore-"$k_i"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
   k_aside
   (

@@ -119,7 +119,7 @@ ${
     : sh`${place}
 if [ "$(had servers)" != ${named} ]; then
   how=restart
-  # What chrony reads is where its package made it so.
+  # chrony reads the folder that its package made.
   if [ $service = chrony ]; then text=${texts.chrony} make=0; else text=${texts.timesyncd} make=1; fi
   parent_of "$file" $make
   put_file "$text" "$file" 0644 root root || exit 1

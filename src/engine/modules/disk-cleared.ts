@@ -53,7 +53,7 @@ ${eachDisk(
   fact "disk $2" "$state"
   [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
 )}
-# A dry run shows what it has to do with, also where nothing is to be done.
+# A dry run names the disks in every case, also without anything to do.
 [ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,

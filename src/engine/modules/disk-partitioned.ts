@@ -227,8 +227,7 @@ case $todo in
     ;;
   create) set -- --clear --disk-guid=${guid} ;;
 esac
-# A new partition may hold bytes of the past: the mark, on the disk before it, tells filesystem.formatted that nobody has
-# used it yet.
+# A new partition may hold old bytes. The mark, on the disk before it, tells filesystem.formatted that it is unused.
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
 if [ $# -gt 0 ]; then
@@ -250,7 +249,7 @@ while ! have udevadm || udevadm settle --timeout=10; [ -n "$(missing)" ]; do
   [ $((tries % 5)) != 1 ] || partx -u "$disk" 2>/dev/null
   sleep 0.5
 done
-# What an old table had at the places of the new partitions is no filesystem of theirs.
+# Remains of an old table in the new partitions are not their filesystems.
 if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1

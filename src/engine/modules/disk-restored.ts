@@ -124,7 +124,7 @@ wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
 printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
-# Opened once for all of it: udev looks at a disk when it was closed, and what it finds then may be put to use.
+# Opened once for all pieces: at each close udev looks at the disk, and may put its contents to use.
 gzip -dc ${context.readFile(source)} | {
   while read -r block gap count <&4; do
     dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
@@ -209,7 +209,7 @@ users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
 granted ${`${name}:restore`} ||
   refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
-# A table of ours, and partitions that nobody has used yet, may go.
+# A table of ours, and its unused partitions, may go.
 if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr 'A-F' 'a-f')" = ${ours} ]; then
   found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')
   for part in $(partitions_of "$name"); do

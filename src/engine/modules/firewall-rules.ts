@@ -200,7 +200,7 @@ fi`,
       foresee: sh`${foresee}${check}`,
       apply: sh`${check}
 ${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1
-# systemctl leaves what it enabled to the kernel: a power cut would have the node boot without a firewall.
+# systemctl does not flush an enabled unit to the disk: after a power cut the node would boot without a firewall.
 sync -f /etc/systemd/system 2>/dev/null || sync`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,

@@ -64,7 +64,7 @@ case $kind in
   *) fact key "a $kind" && exit 0 ;;
 esac
 ${probeOwnership(path, ownership)}
-# What lies there is signed with: it must not be another key, to which a link leads for a moment.
+# The opened file signs: a link could lead to another key for a moment.
 open_file ${path} || exit 1
 # A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
 if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&

@@ -71,7 +71,7 @@ if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfini
   done
   if ${keyFits(keyFile)}; then
     key=fits
-  # Whoever put a boot loader on the disk had filled the container.
+  # A disk with a boot loader has a filled container.
   elif [ "$(dd if="$disk" bs=440 count=1 2>/dev/null | tr -d '\000' | wc -c)" -eq 0 ] && [ ! -e "$mark" ]; then
     mark=$K_TMP/half
     : >"$mark"

@@ -71,7 +71,7 @@ fact active "\${active:-absent}"`,
       apply: sh`${judge(given)}
 case $todo in
   create)
-    # The mark tells filesystem.formatted that nobody has used it yet, whatever an older volume left there.
+    # The mark tells filesystem.formatted that the volume is unused, in spite of remains of an older volume.
     mkdir -p "$K_STATE/fresh" && : >"$K_STATE/fresh/"${mark} && sync || exit 1
     lvcreate -q -y -n ${name} ${create(given)} || exit 1
     ;;

@@ -107,7 +107,7 @@ fact flags "$flags"`,
 ${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
-# Without it systemd would act on the old fstab, and may unmount at once what is mounted next.
+# Without it systemd would act on the old fstab, and may unmount the new mount at once.
 if [ -n "$reload" ] && ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.name} || exit 1` : sh``}
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
@@ -346,7 +346,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
   ${now} || exit 1
 else
-  # What was remounted otherwise: every flag is named, as mount would keep what is not.
+  # For a changed mount every flag is named, as mount would keep the others.
   mount -o ${kept(remount)} ${path} || exit 1
 fi`;
 }

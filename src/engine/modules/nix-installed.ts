@@ -136,7 +136,7 @@ systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
 # The daemon reads its settings once.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${look}
-# A service that was started before its socket, as an installation under load does it, may hold a path nobody finds.
+# A service that started before its socket, as under load, may hold a socket that is not at its path.
 [ "$answers" = yes ] || {
   systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
   systemctl start "$first" || exit 1
@@ -144,7 +144,7 @@ ${look}
 }
 [ "$answers" = yes ] ||
   refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"
-# What a later power cut may not take away.
+# The installation must survive a power cut.
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
       timeout: 7200,

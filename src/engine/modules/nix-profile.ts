@@ -232,7 +232,8 @@ function putPaths(path: string, narHash: string | undefined): Sh {
 import() {
   { gzip -dc "$@" && head -c 8 /dev/zero; } | nix-store --import >/dev/null
 }
-# A binary cache with this one path is what Nix repairs from, also where it may fetch nothing; its archive begins behind 8 bytes of the export.
+# Nix repairs a path from a binary cache with this one path, also where it may fetch nothing. Its archive begins behind
+# 8 bytes of the export.
 mend() {
   if nix-store --delete "$2" >/dev/null 2>&1; then
     import "$1"

@@ -169,7 +169,7 @@ if [ -n "$running" ]; then
   exit 0
 fi
 device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
-# What is in there is half a system, or nothing.
+# The container holds half a system, or nothing.
 [ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
   refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so nobody could unlock it: luks.escrowed gives it one`}`;

@@ -218,7 +218,7 @@ ${lockedApt({ lockTimeout })}
 mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
 # A lock that is not had in time ends this text.
 : >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
-# Without a signed list of its files apt asks for each compression that there may be: what counts is what it says last of a file.
+# Without a signed list of its files apt asks for each possible compression: the last line on a file counts.
 got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/said"; }
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
   -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"

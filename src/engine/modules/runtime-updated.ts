@@ -188,7 +188,7 @@ case $runtime:$previous in
   ${target}:) note "the node has nothing to go back to from this update" ;;
   ${target}:1) back=no ;;
 esac
-# It is at it behind a boot, or has not come to its end.
+# The updater is rolling back behind a boot, or has failed to.
 case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no ;; esac
 [ -z "$boots" ] || back=yes
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}

@@ -121,7 +121,7 @@ while IFS=$(printf '\t') read -r key path other at_boot; do
   case $path in '' | -) continue ;; esac
   if [ ! -e "/proc/sys/$path" ]; then
     unsure || refuse SYSCTL_REFUSED "this kernel has no $key (/proc/sys/$path): a module that is not loaded may bring it"
-  # It is opened and not written. BusyBox's test calls everything writable for root.
+  # Opened, and not written: for root, the test of BusyBox calls everything writable.
   elif ! { true >>"/proc/sys/$path"; } 2>/dev/null; then
     refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as in a container what is its host's"
   fi

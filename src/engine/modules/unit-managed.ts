@@ -97,7 +97,7 @@ remove_path ${path} 0 && systemctl daemon-reload`,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
       probe: sh`${look}
 kind_of ${path}
-# What NixOS made of its configuration is a link to a file that nobody can change: its content decides.
+# A unit of a NixOS configuration is a link to an immutable file: its content decides.
 if [ "$kind" = symlink ]; then
   case $(readlink -f ${path}) in
     /nix/store/*)

@@ -48,7 +48,7 @@ rm -f "$n" "$n.n"
 exit 1'
 k_take_back() { (eval "$k_undo") 2>/dev/null; }
 
-k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content within two minutes, and do nothing else
+k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that content within two minutes, and do nothing else
   cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
   k_made=
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
@@ -85,7 +85,7 @@ k_write() { # NAME TYPE KEY
 # k_is FILE SHA256: true if the file has this hash.
 k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
 
-k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower, when all of it is there
+k_keep() { # NUMBER NAME BYTES SHA256: keeps a content from the bastion, once the follower has all of it
   k_looks=0
   until set -- "$1" "$2" "$3" "$4" "$K_RUN"/followers/*/in/"$2" && k_got=$(stat -c %s "$5" 2>/dev/null) && [ "$k_got" = "$3" ]; do
     k_on || { k_say "$1 no the run is over" && return; }
@@ -100,7 +100,7 @@ k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower,
   fi
 }
 
-k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; our key is in key.NUMBER
+k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a content from that node; our key is in key.NUMBER
   k_part=$k_dir/part.$2 k_key=$k_dir/key.$1
   k_print "kcore-feed $8 $9" >"$k_key.known"
   # More than it should be is not written: the hash could not be right any more.

@@ -397,7 +397,7 @@ k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   [ "$k_ended" = 0 ] || k_lost
 }
 
-k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
+k_kill() { # sends k_sig to the group of the running step, if its process is still the same; fails when the runner is done
   [ -e "$K_RUN/ctl" ] || return 1
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
@@ -463,11 +463,11 @@ k_listen() {
         # Half a text must not be taken for a whole one.
         [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }
         ;;
-      blobs) # those that came before this get their place, each at once
+      blobs) # puts all earlier blobs in their places
         set -- "$k_me"/in/*
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
-      confirm) # KEY: the connection is newer than what that step changed on trial (segment-functions.sh, k_trial)
+      confirm) # KEY: the connection is newer than the change of that step on trial (segment-functions.sh, k_trial)
         { read -r k_x <"$K_STATE/trial/asked" && [ "$k_x" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;
@@ -477,7 +477,7 @@ k_listen() {
         # Again each second: the step may be about to start. No new one can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
-      fin) # OUTCOME: a runner that waits ends with it
+      fin) # OUTCOME: a waiting runner ends with it
         if [ -n "$k_alive" ]; then
           k_tell fin "$2"
         else

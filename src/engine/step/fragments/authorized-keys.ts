@@ -13,7 +13,7 @@ const common = `
     }
   }
   function blanks(text) { sub(/^[ \\t]+/, "", text); return text }
-  # Sets options, type, key and comment; false for what is no key.
+  # Sets options, type, key and comment; false for a line without a key.
   function parse(text,   i, quoted, c) {
     text = blanks(text); options = ""
     if (text == "" || text ~ /^#/) return 0

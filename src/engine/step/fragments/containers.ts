@@ -26,7 +26,7 @@ have "$runtime" || refuse TOOL_MISSING ${
 case $runtime in
   podman | docker)
     answers() { "$runtime" image ls -q; }
-    # Of what was loaded Docker knows no digest; then its own name for it is told.
+    # Docker knows no digest of a loaded image; then its own id stands for it.
     digests() { "$runtime" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}{{.Id}}' ${name} 2>/dev/null | sed -e 's/^.*@//' -e '/^$/d' | grep .; }
     pull() { "$runtime" pull -q ${name}; }
     load() { "$runtime" load -q -i "$1"; }

@@ -106,7 +106,7 @@ while :; do
   fetch
   status=$?
   if [ "$status" = 0 ] && ${wanted}; then break; fi
-  # What came before may be of something else, or the server may know no ranges.
+  # The earlier part may be of another content, or the server may know no ranges.
   if [ "$came" != 0 ] && case $status in 0 | 8 | 22 | 33) ;; *) grep -q ' 416' "$K_TMP/err" ;; esac; then
     note "starting anew: what came before does not fit"
     rm -f "$part"

@@ -79,7 +79,7 @@ label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
 
 /** The facts `device`, `type` and `uuid`. */
 const factsOfFormat = sh`fact device "$device"
-# A mark that is still there: the device was just made, or a run died in the middle of making what is on it.
+# A mark is left: the device was just made, or a run died while it made the filesystem on it.
 if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"`;
 

@@ -59,7 +59,7 @@ export function askRemote({ url, ref }: Remote): Sh {
 new= full=
 for name in ${names}; do
   while read -r sum found; do
-    # What a tag stands for comes behind it.
+    # The commit of an annotated tag comes behind the tag.
     case $found in "$name" | "$name^{}") new=$sum full=$name ;; esac
   done <"$K_TMP/refs"
 done

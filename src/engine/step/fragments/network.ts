@@ -153,7 +153,7 @@ if [ -n "$anew" ] && [ -e ${`/sys/class/net/${name}`} ]; then
 fi
 case $backend in
   networkd)
-    # It does not read again how to make what it has made before.
+    # networkd does not read the definition of a link again that it has made before.
     if [ -n "$anew" ]; then systemctl restart systemd-networkd || exit 1; else networkctl reload || exit 1; fi
     for one in ${[...again, name]}; do [ ! -e "/sys/class/net/$one" ] || networkctl reconfigure "$one" || exit 1; done
     ;;

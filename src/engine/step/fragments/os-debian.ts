@@ -81,7 +81,7 @@ echo ${hostname} >"$t/etc/hostname"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n' ${hostname} >"$t/etc/hosts"
 tr -d - </proc/sys/kernel/random/uuid >"$t/etc/machine-id"
 cp -p /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub "$t/etc/ssh/" || exit 1
-# Who may log in now may log in then.
+# Users who may log in to the live system may log in to the new one.
 user=${user}
 if [ "$user" != root ] && ! grep -q "^$user:" "$t/etc/passwd"; then
   chroot "$t" useradd -m -s /bin/bash "$user" || exit 1

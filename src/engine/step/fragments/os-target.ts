@@ -16,7 +16,7 @@ export const mountTarget = sh`# Something may have been left mounted there by a 
 leave_target() {
   while grep -q ${rawSh(`" ${target}"`)} /proc/self/mountinfo; do umount -R ${target} 2>/dev/null || umount -lR ${target} || return 1; done
 }
-# A live system that lost its power forgot what it had not finished, a filesystem perhaps.
+# A live system that lost its power forgot its unfinished writes, perhaps of this filesystem.
 check_filesystem() {
   e2fsck -fp "$1" >"$K_TMP/fsck" 2>&1
   [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $1 is damaged$K_NL$(cat "$K_TMP/fsck")"

@@ -66,7 +66,7 @@ for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dr
   [ -e "$t/usr/$part" ] ||
     refuse TOOL_MISSING "the image has no /usr/$part: a system with an encrypted root needs cryptsetup-initramfs and dropbear-initramfs"
 done
-# Who is asked is whoever sits at the console, or logs in: no key file gets into the initrd.
+# The operator at the console, or logged in to the initrd, is asked: no key file gets into the initrd.
 echo ${`${mapping} UUID=${uuid} none luks,initramfs`} >"$t/etc/crypttab"
 mkdir -p "$t"${luksFolder} && chmod 0755 "$t/etc/kcore" && chmod 0700 "$t"${luksFolder} && cp -p ${luksFolder}/${uuid}.* "$t"${luksFolder}/ || exit 1
 initrd=$t/etc/dropbear/initramfs

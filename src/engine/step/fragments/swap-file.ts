@@ -8,7 +8,7 @@ file=$kind
 if [ "$kind" = file ]; then
   set -- $(stat -c '%s %a %u:%g' ${path}) || exit 1
   mode="$2 $3"
-  # The signature ends the first page (mkswap(8)), whatever that is on this machine.
+  # The signature ends the first page (mkswap(8)); its size depends on the machine.
   page=$(getconf PAGESIZE 2>/dev/null) || page=4096
   [ "$(dd if=${path} bs=1 skip=$((page - 10)) count=10 2>/dev/null | tr -d '\000')" != SWAPSPACE2 ] || file="swap of $1 bytes"
 fi`;

@@ -71,7 +71,7 @@ read_updates() {
   # A preparation that is not begun gives way.
   case $whole in *'"doing":{"step":"'* | *'"next":{"step":"'[!p]*) busy=1 ;; esac
   case $ours$whole in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
-  # What it knows of a way back outlives the orders of other updates.
+  # The former version stays known, also behind orders of other updates.
   [ "$f_name" = ${update} ] || previous=
   case $whole in *'"previousOf":{"name":"'${update}'"'*) previous=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
@@ -126,7 +126,7 @@ export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Bl
   return sh`${tellFailure(folder)}
 order() {
   read_updates
-  # It was given before the node started anew, and what came of it is told now: it is not given again.
+  # An order from before a boot is not given again: its result is there now.
   if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
   if [ "$f_name" != ${update} ]; then
     # Another update was here since: of this one the node keeps the last order, if there was one.
@@ -151,7 +151,7 @@ await() {
     read_updates
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
       case $1:$r_state:$waits in
-        # What it said last of this update it says again; only what was refused is about this order.
+        # The updater repeats its last report on this update; only a refusal concerns this order.
         fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) tell_failure ;; esac ;;
         *:failed:*) tell_failure ;;
       esac

@@ -55,7 +55,7 @@ look_at_pool() {
   pool=$1 health=$2 pool_mark=$(zpool get -H -o value comment ${name} 2>/dev/null)
   [ "$pool_mark" != ${mark} ] || vdevs=$(read_vdevs ${name})
 }
-# Where ZFS holds a device, only ZFS knows what is on it now: libblkid may see what it saw before.
+# On a device that ZFS holds, only ZFS knows the contents: libblkid may see old ones.
 look_at_member() {
   member=none
   set -- $(printf '%s\n' "$vdevs" | device=$device awk '$6 == ENVIRON["device"]')
@@ -73,7 +73,7 @@ look_at_member() {
       *) member=out ;;
     esac
   elif [ -z "$pool" ]; then
-    # A pool that somebody destroyed has its labels still, in state 2.
+    # A destroyed pool keeps its labels, in state 2.
     label=$(zdb -l "$device" 2>/dev/null)
     comment=$(printf '%s\n' "$label" | sed -n "s/^    comment: '\(.*\)'$/\1/p" | sort -u)
     state=$(printf '%s\n' "$label" | sed -n 's/^    state: //p' | sort -u)
