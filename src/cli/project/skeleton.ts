@@ -33,7 +33,7 @@ export function skeletonOf({
 export const ignored = ".kcore/\n*.key\n*.pem\npassphrase\n";
 
 const heading = `# The machines and how to reach them. Never a plain secret in here: this file is versioned.
-# kcore roster add NAME ADDRESS adds one; kcore roster check tells what is wrong.
+# kcore roster add NAME ADDRESS adds one; kcore roster check finds mistakes.
 defaults: { user: root, dc: DC1 }
 `;
 

@@ -38,7 +38,7 @@ b_look() {
     b_load "$b_n"
     b_paths="$b_paths $b_path"
     [ "$b_t" != l ] || [ ! -L "$b_path" ] || b_links="$b_links $b_path"
-    # A hash is not asked of a FIFO: it would wait for ever.
+    # No hash of a FIFO: reading it would wait for ever.
     [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
     eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
   done
@@ -57,8 +57,8 @@ b_look() {
   done
 }
 
-# b_look_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
-# other paths, so then nothing is believed, and each is asked by itself.
+# b_look_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
+# lines of other paths. If the lines do not fit, each link is read by itself.
 b_look_links() {
   b_x=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
   b_rest=$b_x
@@ -68,8 +68,8 @@ b_look_links() {
   [ -n "$b_rest" ] || b_targets=$K_NL$b_x
 }
 
-# b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path; they come in the order of the steps, and some
-# may be missing.
+# b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path. Lines come in the order of the
+# steps, and some may be missing.
 b_keep() {
   b_what=$1 b_lines=$2
   shift 2
@@ -109,7 +109,7 @@ b_judge() {
       b_facts="$b_facts${K_NL}target=$k_e"
       ;;
     d:directory | f:file)
-      # Names may hold blanks: they stand behind four numbers, and before the path.
+      # Names may hold blanks, so they are cut out between four numbers and the path.
       b_x=${b_have% *}
       b_x=${b_x#* * * * }
       b_octal "${b_have%% *}"
@@ -146,8 +146,8 @@ b_show() {
 
 # ---- one step's turn -------------------------------------------------------------------------------------------------
 
-# b_begin N: the turn of step N has come: it is the running one, refused where something is in its way; a reaction is owed to
-# the steps that watch it before anything of it is done.
+# b_begin N: begins step N: records it as running, and refuses it where something is in its way. Before any change,
+# reactions are owed to the steps that watch it.
 b_begin() {
   b_load "$1"
   eval "set -- $1 \$have_$1"
@@ -182,18 +182,18 @@ b_hear() {
 b_heard() {
   [ -n "$b_speaker" ] && [ ! -s "$K_RUN/out/batch" ] && return
   [ -z "$b_speaker" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_speaker.e.0"
-  # A redirection of a special builtin that fails would end this shell: hence `command`.
+  # `command`: without it, a failed redirection of a special builtin would end this shell.
   command exec 2>|"$K_RUN/out/batch"
 }
 
-# b_ended: TERM has come; see k_ended.
+# b_ended: handles TERM; see k_ended.
 b_ended() {
   trap '' TERM
   b_heard
   k_ended
 }
 
-# b_is_clear: plainly nothing is in the way of the loaded step.
+# b_is_clear: true if nothing can be in the way of the loaded step.
 b_is_clear() {
   case $b_path in /etc/*) [ ! -e /nix/store ] && [ ! -e /etc/static ] || return 1 ;; esac
   case $b_t:$b_kind in
@@ -219,7 +219,7 @@ b_try() {
   [ "$k_status" = 0 ]
 }
 
-# b_fail STATUS: the loaded step has failed.
+# b_fail STATUS: reports the loaded step as failed.
 b_fail() {
   b_failed=$k_i
   printf '%s rc %s %s\n' "$k_nonce" "$k_i" "$1" >&5
@@ -227,7 +227,7 @@ b_fail() {
 
 # ---- folders above (requirement S-6) ---------------------------------------------------------------------------------
 
-# b_above N...: one look at all the folders above these steps, and at this process, which stands for who we are.
+# b_above N...: one stat of all folders above these steps, and of this process, which shows our own user.
 b_above() {
   b_dirs=' ' b_safe= b_mates=$*
   for b_a in "$@"; do
@@ -267,7 +267,7 @@ b_is_plain() {
     set -- ${b_y##*"$K_NL"}
     case $4:$1:$3 in
       4???:0:*[2367]? | 4???:0:*[2367])
-        # Above another one it may be sticky.
+        # A sticky folder is safe only above the step's own folder.
         case $b_x:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
         ;;
       4???:0:*) ;;
@@ -287,7 +287,7 @@ b_is_ours() {
   case ${b_x##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
   b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
   set -- ${b_x##*"$K_NL"}
-  # A folder that hands its group on.
+  # A setgid folder passes its group on to new files.
   case $3 in [2367]???) return 1 ;; esac
 }
 
@@ -315,7 +315,8 @@ b_wave() {
   if [ "$b_t" = d ]; then b_make; else b_put; fi
 }
 
-# b_waits: the folder `b_n` may lie beneath one of this wave by another name, which has to be made first. Then it comes again.
+# b_waits: true if the folder `b_n` may lie, by another name, beneath one of this wave that has to be made first. Then
+# its turn comes again.
 b_waits() {
   [ -n "$b_staged" ] || return 1
   b_load "$b_n"
@@ -368,12 +369,13 @@ b_plan() {
   eval "mode_$b_n=\$b_m kind_$b_n=\$b_kind"
 }
 
-# b_want_mode: b_modes gets the mode b_m.
+# b_want_mode: adds the mode b_m to b_modes.
 b_want_mode() {
   case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
 }
 
-# b_make: makes the folders of a wave, by one mkdir a mode. Where that fails each is tried by itself, to know whose fault it is.
+# b_make: makes the folders of a wave, by one mkdir a mode. If one mkdir fails, each folder is tried by itself, to find
+# the step at fault.
 b_make() {
   for b_mo in $b_modes; do
     set --
@@ -398,7 +400,7 @@ b_make() {
   done
 }
 
-# b_folder: makes the loaded folder unless it was made among others, or mends it.
+# b_folder: makes the loaded folder unless the common mkdir has made it, or mends it.
 b_folder() {
   if [ "$b_m" != - ]; then
     [ -d "$b_path" ] || mkdir -m "$b_m" "$b_path"
@@ -414,8 +416,8 @@ b_aside() {
   b_tmp=$b_dir/.kcore-$k_i-$k_unique
 }
 
-# b_write: prints the content of the loaded step. Small ones are there as an assignment, for a shell that writes by itself. b_said = why
-# that failed, for the caller to print when the copy is gone: on a full disk there is room for it then.
+# b_write: prints the content of the loaded step. Small contents come as an assignment, which the shell itself writes.
+# b_said = the reason for a failure, to be printed when the copy is removed: a full disk has room for it only then.
 b_write() {
   case $b_bits in
     [23])
@@ -429,7 +431,7 @@ b_write() {
   esac
 }
 
-# b_stage: the new file beside the old one, made with O_EXCL and 0600; its mode comes with that of the others (b_put).
+# b_stage: makes the new file beside the old one, with O_EXCL and 0600; its mode comes with those of the others (b_put).
 b_stage() {
   b_wish 0644
   if [ "$b_kind" = file ]; then
@@ -460,8 +462,8 @@ b_stage() {
   return $b_status
 }
 
-# b_give_up [FILE]: the first one of a wave that cannot be done has failed; those behind it were begun, and are left as they
-# were. FILE was made for it.
+# b_give_up [FILE]: the first step of a wave that cannot be done has failed; later ones were begun, and are left
+# untouched. FILE was made for the failed step.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
@@ -494,7 +496,7 @@ b_put() {
   done
 }
 
-# b_put_alone: the file of the loaded step, in a folder that others can change.
+# b_put_alone: puts the file of the loaded step into a folder that other users can change.
 b_put_alone() {
   b_wish -
   b_from=$K_RUN/blobs/$b_sum
@@ -537,7 +539,7 @@ b_link() {
   b_flush_later "${b_dir:-/}"
   case $b_kind in
     absent)
-      # By another way to it something may have come to be there: a folder would take the link into it.
+      # An earlier step may have made a folder here by another path: the link would land inside it.
       [ ! -e "$b_path" ] && [ ! -L "$b_path" ] || return
       ln -s -- "$b_target" "$b_path"
       return

@@ -10,7 +10,7 @@ const partLimit = 1 << 20;
  * binary ones are sent as they are.
  */
 const textLimit = 64 << 10;
-/** The command that gives blobs which came before it their place. */
+/** The command that puts all earlier blobs in their places. */
 export const inPlace = "blobs\n";
 
 /**

@@ -20,14 +20,17 @@ export interface RunVariables {
 }
 
 /**
- * Before a first line, which {@link entryCommand} reads into `k`: a shell that a start-up file of the login started instead reads our
- * stdin itself, and has no `k`.
+ * Stands before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
+ * another shell, which reads our stdin itself and has no `k`.
  */
 function unlessAstray(nonce: string, name = "k"): string {
   return `[ -n "\${${name}-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
 }
 
-/** Before the line behind {@link sudoLine}: a start-up file that reads a line took the sudo line, and the shell is not root's. */
+/**
+ * Stands before the line behind {@link sudoLine}: if a start-up file of the login has taken the sudo line, this shell
+ * is not root's.
+ */
 export function unlessRoot(nonce: string): string {
   return unlessAstray(nonce, "k_root");
 }
@@ -51,8 +54,8 @@ export function sudoMark(nonce: string): string {
  */
 export function sudoPasswordLine(nonce: string): string {
   const mark = sudoMark(nonce);
-  // `cat` waits for us when sudo has ended: we must hear of that.
-  // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
+  // When sudo has ended, `cat` still waits for our input, so a line reports the end. If sudo asked for no password, the
+  // password is still unread: it must be skipped, not run.
   const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
   return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)}; s=$?; echo ${nonce} sudo ended; exit $s; }\n`;
 }
@@ -87,7 +90,7 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
-    // The boot in which the run began is none that a step can find.
+    // The node has booted since the run began: no boot id that a step finds is the one of its beginning.
     ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
@@ -123,7 +126,7 @@ function grantedLines({ grants }: Pick<RunVariables, "grants">): string {
   return grants.join("\n");
 }
 
-/** A grant that is not believed, and in the line behind it why. */
+/** A grant that does not count, and the reason in the line behind it. */
 function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): string {
   if (unsaved.size === 0) return "";
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;

@@ -1,9 +1,9 @@
-# A node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's: it fetches
-# contents from other nodes, and lets others fetch those that it has. Our stdin is the bastion's word: when it ends, or is
-# silent for k_silence, all of this goes, and a run goes on without it.
+# The node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's. It
+# fetches contents from other nodes, and lets others fetch its own. When our stdin from the bastion ends, or is silent
+# for k_silence, the feed ends and clears up, and the run continues without it.
 #
-# Given: k_nonce K_STATE K_RUNID, k_id (of this process, for the names that it leaves outside of its folder), k_silence (seconds).
-# Each answer is `NONCE NUMBER yes` or `NONCE NUMBER no WHY`, to the command that had this number; `NONCE NUMBER at BYTES` before it.
+# Given: k_nonce K_STATE K_RUNID, k_id (of this process, for names outside of its folder), k_silence (seconds). Each
+# answer names its command's number: `NONCE NUMBER yes` or `NONCE NUMBER no WHY`; before it `NONCE NUMBER at BYTES`.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
@@ -19,7 +19,7 @@ k_dir=$K_STATE/runs/feed-$k_id
 # stays untouched.
 k_keys=.ssh/authorized_keys
 case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
-# The run is not over (follower.sh).
+# k_on: true while the run is not over (follower.sh).
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
@@ -54,7 +54,7 @@ k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that conten
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
   if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
   k_write "$@" && return
-  # Where nothing can be written nothing is left.
+  # If nothing can be written, nothing of ours is left.
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
@@ -79,8 +79,7 @@ k_write() { # NAME TYPE KEY
   return 1
 }
 
-# ---- the contents: has.NAME is whole and has its hash
-# ------------------------------------------------------------------------
+# ---- the contents: has.NAME is whole and has its hash ------------------------------------------------------------------------
 
 # k_is FILE SHA256: true if the file has this hash.
 k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
@@ -103,7 +102,7 @@ k_keep() { # NUMBER NAME BYTES SHA256: keeps a content from the bastion, once th
 k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a content from that node; our key is in key.NUMBER
   k_part=$k_dir/part.$2 k_key=$k_dir/key.$1
   k_print "kcore-feed $8 $9" >"$k_key.known"
-  # More than it should be is not written: the hash could not be right any more.
+  # Bytes beyond the size are not written: the hash would be wrong anyway.
   (
     ulimit -f $(($3 / 512 + 1))
     exec ssh -F /dev/null -T -a -x -e none -i "$k_key" -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none \
@@ -148,7 +147,7 @@ mkdir "$k_dir" || exit 1
 k_jobs=
 k_leave() {
   for k_x in $k_jobs; do
-    # Of one that ended long ago the number may be another process's by now.
+    # The number of a process that ended long ago may belong to another one by now.
     { IFS= read -r k_s <"/proc/$k_x/stat"; } 2>/dev/null || continue
     set -- ${k_s##*) }
     [ "$2" != $$ ] || kill "$k_x"
@@ -182,7 +181,7 @@ while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
       k_jobs="$k_jobs $!"
       ;;
     fetch)
-      # Our key stands behind it, up to an empty line.
+      # Our key follows, up to an empty line.
       while IFS= read -r k_x && [ -n "$k_x" ]; do k_print "$k_x"; done >"$k_dir/key.$k_1"
       if command -v ssh >/dev/null 2>&1; then
         (trap - EXIT && k_fetch "$k_1" "$k_2" "$k_3" "$k_4" "$k_5" "$k_6" "$k_7" "$k_8" "$k_9") &

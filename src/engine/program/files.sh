@@ -80,7 +80,7 @@ k_enter() {
   k_swapped
 }
 
-# k_here: k_at for the folder we are in.
+# k_here: k_at = device and number of the current folder.
 k_here() {
   k_x=$(stat -c '%d:%i %u %U' .) || exit 1
   k_at=${k_x%% *}
@@ -90,7 +90,7 @@ k_swapped() {
   refuse FILE_PARENT_UNSAFE "a folder on the way to $k_file leads elsewhere, or was swapped just now"
 }
 
-# k_below NAME: from a folder that k_at stands for into one in it.
+# k_below NAME: enters a subfolder of the folder that k_at stands for.
 k_below() {
   cd -P -- "$1" || exit 1
   [ -n "$k_at" ] || return 0
@@ -134,7 +134,7 @@ k_empty() {
   rm -f ./* ./.[!.]* ./..?*
 }
 
-# k_leave: takes the folder aside away.
+# k_leave: removes the folder aside.
 k_leave() {
   k_empty
   rmdir "../$k_new" 2>/dev/null
@@ -173,7 +173,7 @@ k_new_one() {
   [ -z "$k_as" ] || k_grp=
 }
 
-# k_walk DO: in all folders beneath the one that we are in, on its file system, then in itself: DO.
+# k_walk DO: runs DO in all folders beneath the current one, on its file system, and then in itself.
 k_walk() {
   [ $((k_depth = ${k_depth:-0} + 1)) -le 200 ] || { echo "more than 200 folders deep" >&2 && exit 1; }
   for k_sub in ./* ./.[!.]* ./..?*; do
@@ -187,7 +187,7 @@ k_walk() {
   "$1"
 }
 
-# k_is_shared NAME: another user can change some folder of this tree.
+# k_is_shared NAME: true if another user can change some folder of this tree.
 k_is_shared() {
   [ -n "$k_at" ] || [ -n "$(find "$1" -xdev -type d \( ! -user 0 -o -perm -020 -o -perm -002 \) -print | head -n 1)" ]
 }
@@ -254,8 +254,8 @@ mounts_under() {
   done </proc/self/mountinfo
 }
 
-# guard_directory PATH, guard_file PATH, guard_symlink PATH FORCE, guard_absent PATH RECURSE: refuse where something stands in
-# the way of a folder, a file, a link, of nothing at all.
+# guard_directory PATH, guard_file PATH, guard_symlink PATH FORCE, guard_absent PATH RECURSE: refuse if something is in
+# the way of a folder, a file, a link, or its absence.
 guard_directory() {
   kind_of "$1"
   case $kind in
@@ -318,13 +318,13 @@ put_file() {
     k_x=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
       chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
     k_status=$?
-    # On a full disk there is room for the reason only when the copy is gone.
+    # A full disk has room for the reason only when the copy is removed.
     [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_x" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
     k_back $k_status
   )
 }
 
-# own_file PATH MODE OWNER GROUP: gives them to the file that is there; "-" keeps its group.
+# own_file PATH MODE OWNER GROUP: gives mode and owner to the present file; "-" keeps its group.
 own_file() {
   (
     k_enter "$1" "$3"
@@ -368,7 +368,7 @@ keep_folder() {
   )
 }
 
-# put_link TARGET PATH: puts a link in the place of a link, an empty folder or a file, in one rename.
+# put_link TARGET PATH: replaces a link, an empty folder or a file by a link, in one rename.
 put_link() {
   (
     k_enter "$2"
@@ -380,7 +380,7 @@ put_link() {
   )
 }
 
-# remove_path PATH RECURSE
+# remove_path PATH RECURSE: removes a file, a link or a folder.
 remove_path() {
   (
     k_enter "$1"

@@ -23,8 +23,9 @@ else
   k_put() { printf %s "$2" >"$k_me/in/$1" || k_full=1; }
 fi
 k_say() { k_print "$k_nonce $1"; }
-# k_refuse WHY: the bastion gives up on this node and hangs up when it reads that, so a runner hears first that the run is
-# over: it must not keep the lock. A link needs no room on a full disk. Without a runner its files only take room.
+# k_refuse WHY: refuses the run. The bastion gives up on this node and hangs up when it reads that, so a runner is told
+# first that the run is over: it must not keep the lock. A link needs no room on a full disk. Files without a runner
+# only take room.
 k_refuse() {
   if [ -p "${K_RUN-}/ctl" ]; then
     ln -sfn failed "$K_RUN/fin" 2>/dev/null
@@ -39,7 +40,7 @@ k_fatal() {
 
 # ---- hello, and the state folder (requirement S-5): ours, no links, not writable for others ------------------------------
 
-# k_unsafe WHY: the folder k_dir, of the state folder or above it.
+# k_unsafe WHY: refuses because of the folder k_dir, which is the state folder or one above it.
 k_unsafe() {
   k_fatal "STATE_UNSAFE $k_dir $1"
 }
@@ -62,7 +63,7 @@ for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
 done
 k_dir=$K_STATE
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
-# Behind a link counts where it leads.
+# Of a link, the target's folders count.
 [ -z "$k_dir" ] || k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
 k_dir=${k_dir:-$K_STATE}
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
@@ -107,7 +108,7 @@ set +f
 
 # ---- the run's folder --------------------------------------------------------------------------------------------------
 
-# k_lives PID BIRTH BOOT: that process, and not one that got its number later, lives.
+# k_lives PID BIRTH BOOT: true if that very process lives, and not a later one with its number.
 k_lives() {
   [ "$3" = "$k_boot" ] && { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
   k_birth=$2
@@ -115,7 +116,7 @@ k_lives() {
   [ "${20}" = "$k_birth" ] && [ "$1" != Z ]
 }
 
-# k_runs RUN_ID: the runner of that run in this boot, by the locks, lives; k_pid is empty if there was none.
+# k_runs RUN_ID: true if the runner of that run in this boot lives, by the locks; k_pid is empty if there was none.
 k_runs() {
   k_pid=
   for k_l in "$K_STATE"/lock/*; do
@@ -127,15 +128,15 @@ k_runs() {
   return 1
 }
 
-# k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
-# it lets the reader end; and half of a killed follower for a word: it looks whether the other half lives.
+# k_clear_out RUN_FOLDER: removes kept output. A dead runner's reader may wait for the other end of its FIFO: opening
+# that end lets the reader end. One half of a killed follower may wait, too: it checks whether its other half lives.
 k_clear_out() {
   for k_f in "$1"/out/*.fifo; do [ ! -p "$k_f" ] || : 1<>"$k_f"; done
   for k_f in "$1"/followers/*/poke; do [ ! -p "$k_f" ] || echo . 1<>"$k_f"; done
   rm -rf "$1/out"
 }
 
-# k_over RUN_ID: that run's follower, which left the mark, is dead, and so are its runner and the step that it left.
+# k_over RUN_ID: true if that run's follower, which left the mark, is dead, and so are its runner and the runner's step.
 k_over() {
   { read -r k_pid k_born k_b <"$K_STATE/runs/$1/mark"; } 2>/dev/null || return 1
   if k_lives "$k_pid" "$k_born" "$k_b" || k_runs "$1"; then return 1; fi
@@ -152,9 +153,9 @@ set --
 for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
   [ -d "$k_x" ] || set -- "$@" "$k_x"
 done
-# Another run may have made the first two a moment ago.
+# Another run may have made the first two folders a moment ago.
 mkdir "$@" 2>/dev/null
-# Before anything else in the folder: a follower lives, so this run may be about to take the lock.
+# The first file in the folder shows that a follower lives, so that this run may be about to take the lock.
 IFS= read -r k_s <"/proc/$$/stat"
 set -- ${k_s##*) }
 { echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
@@ -187,7 +188,7 @@ fi
 k_alive= k_start=0
 if [ -p "$K_RUN/ctl" ]; then
   ! k_runs "$K_RUNID" || k_alive=1
-  # A follower that is gone may have started one a moment ago that has not got the lock yet.
+  # An earlier follower may have started a runner a moment ago that has not got the lock yet.
   if [ -z "$k_alive" ] && [ -e "$K_RUN/launched" ]; then sleep 1 && k_runs "$K_RUNID" && k_alive=1; fi
 fi
 if [ -z "$k_alive$k_first" ]; then
@@ -203,7 +204,7 @@ k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
 k_leave() {
   [ -z "$k_streamer" ] || kill "$k_streamer" 2>/dev/null
   [ ! -d "$k_me" ] || rm -rf "$k_me"
-  # A shell that was forked this very moment forgets the signal.
+  # A shell that is being forked at this moment forgets the signal.
   echo . >&6
   { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && true >"$K_RUN/attached"
   k_wake
@@ -236,14 +237,15 @@ fi
 
 k_launch() {
   [ -z "$k_alive" ] || return 0
-  # The room that the runner needs to end on a disk that fills later is reserved now, or the run is refused.
+  # Reserves the room that the runner needs to end on a disk that fills up later, or refuses the run.
   { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
-  # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
+  # Steps find the same environment behind every kind of login (docs/states.md), with the login's user as sudo(8) names
+  # it.
   k_home=~root
   set -- env -i ${K_LEASE:+"K_LEASE=$K_LEASE"} "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
   [ "$k_login" = root ] || set -- "$@" "SUDO_USER=$k_login"
-  # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
+  # logind may kill all processes of a login that is not root's when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
     systemd-run -Gu"kcore-run-$K_RUNID-$$" "$@" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
   else
@@ -287,7 +289,7 @@ k_piece() {
   k_seen="$k_seen $k_id:$k_size "
 }
 
-# k_forward LINE: sends a line of the journal on; false after the runner's last word.
+# k_forward LINE: passes a line of the journal on; false after the runner's last word.
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
@@ -312,7 +314,7 @@ k_forward() {
 k_stream() {
   k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
-  # The start of the running step may have been told by a follower before this one.
+  # An earlier follower may have reported the start of the running step.
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
   [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
   while :; do
@@ -342,7 +344,7 @@ k_stream() {
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
-    # The bastion has now heard all that happened before this follower came.
+    # The bastion now has all events from before this follower.
     [ -n "$k_told" ] || { k_told=1 && k_say told; }
     [ -z "$k_last" ] || return 0
     read -r k_x <&6
@@ -353,12 +355,12 @@ k_stream() {
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-# k_on: the run is not over; when it is, its files vanish under our hands.
+# k_on: true while the run is not over. When it ends, its files vanish at any moment.
 k_on() {
   [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
 }
 
-# k_tell FILE TEXT: something for the runner to look at.
+# k_tell FILE TEXT: leaves a command for the runner.
 k_tell() {
   k_on || return 0
   # Written over existing bytes, which needs no room on a full disk. A link needs no room either, and the end of the run
@@ -386,7 +388,7 @@ k_lost() { # always fails
 }
 
 k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
-  # The bytes are taken from stdin in any case: nothing of them may be read as a command.
+  # The bytes are read from stdin in any case, because none of them may be taken for a command.
   if { true >>"$1"; } 2>/dev/null; then
     dd bs="$2" count=1 iflag=fullblock >>"$1" 2>/dev/null
   else
@@ -402,12 +404,12 @@ k_kill() { # sends k_sig to the group of the running step, if its process is sti
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
   set -- ${k_s##*) }
-  # A step that was forked this very moment has no group yet: that is no reason to give up on it.
+  # A step that is being forked at this moment has no group yet: that is no reason to give up on it.
   [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid" || :
 }
 
-# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. A last word that stands in
-# the journal is told by our other half, which may have much output to tell before it.
+# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. If the last
+# word is in the journal, the sending half reports it, behind all output before it.
 k_gone() {
   { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
@@ -430,7 +432,7 @@ k_listen() {
       beat)
         k_beats=$((k_beats + 1))
         k_tell beat "$$ $k_beats"
-        # After a silence the runner took us for gone: here we are again.
+        # After a long silence the runner counted this follower as gone: attach it again.
         [ -s "$K_RUN/attached" ] || k_tell attached $$
         k_gone
         ;;
@@ -460,7 +462,7 @@ k_listen() {
         k_whole texts
         k_room
         eval "$k_text" 2>/dev/null
-        # Half a text must not be taken for a whole one.
+        # Half a text must never count as a whole one.
         [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }
         ;;
       blobs) # puts all earlier blobs in their places
@@ -474,7 +476,7 @@ k_listen() {
       abort)
         k_tell stop ''
         k_tell aborted ''
-        # Again each second: the step may be about to start. No new one can.
+        # Repeated each second, because a step may be about to start; no further step can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
       fin) # OUTCOME: a waiting runner ends with it

@@ -35,11 +35,11 @@ foresee_owner() {
   esac
 }
 
-# foresee_account FILE DATABASE NAME: a user or group of that name will be there.
+# foresee_account FILE DATABASE NAME: true if a user or group of that name will exist.
 foresee_account() {
   case " $k_made " in *" $3 "*) return 0 ;; esac
   while IFS=: read -r k_x k_y; do [ "$k_x" != "$3" ] || return 0; done <"$1"
-  # Of a directory service, where the node can ask one.
+  # Accounts of a directory service, where the node can ask one.
   getent "$2" "$3" >/dev/null 2>&1
 }
 

@@ -5,7 +5,7 @@ export interface Frame {
   readonly bytes?: Uint8Array;
 }
 
-/** Frames that the follower itself says; all others are lines of the journal and count for the offset. */
+/** Frames of the follower itself; all others are lines of the journal and count for the offset. */
 const saidByFollower = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
 
 /** No journal line is longer: 64 KiB of shown text, escaped, or the keys of some ten thousand steps. */
@@ -15,7 +15,7 @@ const longestLine = 256 << 10;
  * piece.
  */
 const longestOutput = 16 << 20;
-/** Bytes of a piece of output that are waited for before they are passed on. */
+/** Bytes of output that are collected before they are passed on. */
 const portion = 64 << 10;
 /** Most characters of noise beside frames that are kept. */
 const keptNoise = 8192;
@@ -24,7 +24,7 @@ interface Pending {
   readonly id: string;
   readonly offset: number;
   readonly lost: string;
-  /** Bytes that are still to come, the line break behind them not counted. */
+  /** Bytes still to come, without the line break behind them. */
   left: number;
   /** Bytes passed on. */
   passed: number;
@@ -43,7 +43,7 @@ export class FrameReader {
   readonly #rest = new ByteBuffer();
   #pending: Pending | undefined;
   #noise = "";
-  /** Bytes of journal lines read so far: where an attach would go on. */
+  /** Bytes of journal lines read so far: the offset for a next attach. */
   offset: number;
 
   /** Whether the node may send a frame `raw`: all bytes after that frame come as frames `raw`. */
@@ -81,7 +81,7 @@ export class FrameReader {
     }
   }
 
-  /** Takes output, and behind it its line break; gives how many bytes it took. */
+  /** Takes output, and the line break behind it; returns the number of bytes taken. */
   *#takeOutput(pending: Pending, chunk: Buffer): Generator<Frame, number> {
     if (pending.left === 0) {
       this.#pending = undefined;
@@ -128,7 +128,7 @@ export class FrameReader {
     return this.#noise.slice(-keptNoise);
   }
 
-  /** The last incomplete line: where a prompt without a line break stands. */
+  /** The last incomplete line, which a prompt without a line break would be. */
   get tail(): string {
     return this.#rest.last(4096).toString("utf8");
   }
@@ -145,7 +145,7 @@ function countOf(word = ""): number {
 
 const smallest = 4096;
 
-/** Bytes that come in pieces of any size: each is copied a few times at most, however many come. */
+/** Collects bytes from pieces of any size; each byte is copied a few times at most. */
 class ByteBuffer {
   #bytes = Buffer.alloc(0);
   length = 0;
@@ -161,7 +161,7 @@ class ByteBuffer {
     this.length = length;
   }
 
-  /** All of it with `part` behind it, which stays the caller's; nothing is kept. */
+  /** All collected bytes, followed by `part`, which stays the caller's. Keeps nothing. */
   takeWith(part: Uint8Array): Buffer {
     this.append(part);
     const taken = this.#bytes.subarray(0, this.length);

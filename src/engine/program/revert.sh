@@ -27,7 +27,7 @@ r_put_back() {
   fi || echo "$r_path could not be put back"
 }
 
-# r_unit NUMBER: how that unit was.
+# r_unit NUMBER: reads the recorded state of that unit.
 r_unit() {
   { read -r r_name && read -r r_active && read -r r_enabled && read -r r_how; } <"$1.unit"
 }
@@ -58,7 +58,7 @@ case $r_mode in
 esac 2>/dev/null
 [ ! -e over ] || exit 0
 if [ "$(readlink decision)" != reverted ]; then
-  # Confirmed, and the power went before the runner could take all of it away.
+  # The trial was confirmed, and a power cut came before the runner could remove all of it.
   [ "$r_mode" != boot ] || r_over
   exit 0
 fi

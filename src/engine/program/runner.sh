@@ -29,7 +29,8 @@ else
 fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
-# A step whose progress cannot be written must not go on. Without room for the end either, the runner leaves: a new one is refused.
+# A step whose progress cannot be written must not continue. Without room for the end either, the runner leaves; the
+# bastion cannot start a new one.
 k_event() {
   k_print "$k_nonce $*" >&5 || {
     [ -z "$k_short" ] || exit 1
@@ -39,7 +40,7 @@ k_event() {
   k_poke
 }
 
-# k_full: the disk is full. The reserved room is for telling so; no step starts any more.
+# k_full: the disk is full. The runner gives up the reserved room to report it, and starts no further step.
 k_full() {
   k_stop=1 k_short=1
   : >"$K_RUN/room"
@@ -67,19 +68,19 @@ k_lock() {
     if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
-        # Our own run's runner was killed, its step goes on: it ends before anything else begins.
+        # A killed runner of this run left a running step: it must end before another begins.
         if [ "$k_by:${k_rest%%:*}" = "step:$K_RUNID" ] && k_attached && [ ! -e "$K_RUN/stop" ]; then
           k_tries=0 && sleep 1
           continue
         fi
-        # Our own run's earlier runner died, but its step is still at work: nothing runs beside it.
+        # An earlier runner of this run died while its step works: nothing runs beside it.
         case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
         return 1
       fi
     fi
     k_mine=$((k_found + 1))
-    # Another runner was faster, or there is no room: ext4 keeps so long a link in a block of its own.
+    # Another runner was faster, or the disk is full: ext4 keeps such a long link in a block of its own.
     ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
     # A runner that looked before our generation existed may have made a higher one since.
     k_highest
@@ -104,7 +105,7 @@ k_lock() {
   return 1
 }
 
-# k_unlock FILE...: frees the node, and removes those files and the generations before.
+# k_unlock FILE...: releases the lock, and removes those files and the earlier generations.
 k_unlock() {
   set -C
   ! { true >"$K_STATE/lock/$((k_mine + 1))"; } 2>/dev/null || k_mine=$((k_mine + 1))
@@ -134,7 +135,7 @@ k_tick() {
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
       if [ -n "$k_cpid" ]; then
-        # A batch is one process; each of its steps has its own time.
+        # A batch is one process, but each of its steps has its own time.
         [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
         # LIMIT/STALL: such a step's segment brings its watch (segment-functions.sh).
@@ -157,9 +158,10 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease), by the clock: the ticks of a
-# long step all wait in the FIFO. A follower whose connection was closed leaves `attached` empty: a bastion that lives is back within
-# seconds then, except in a trial, which closes it on purpose.
+# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease).
+# The clock counts, because the ticks of a long step all wait in the FIFO. A follower whose connection was closed leaves
+# `attached` empty. Then a living bastion is back within seconds, except in a trial, which closes the connection on
+# purpose.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -178,7 +180,8 @@ k_wait() {
   k_leaves
 }
 
-# k_leaves: ends when the bastion said that the run is over; on a full disk that is a link's target (follower.sh, k_tell).
+# k_leaves: ends when the bastion has ended the run; on a full disk its outcome is a link's target (follower.sh,
+# k_tell).
 k_leaves() {
   if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
@@ -207,7 +210,7 @@ k_need() {
   k_event got
 }
 
-# k_end OUTCOME: the runner's last act. Nothing secret stays; the journal does, until later runs prune it.
+# k_end OUTCOME: the runner's last act. It removes all secrets; the journal stays until later runs prune it.
 k_end() {
   k_flush
   [ -n "$K_DRY" ] || k_status "$1"
@@ -279,7 +282,8 @@ k_sight() {
   k_ev=$k_ev$k_x
 }
 
-# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: the same for one step; k_there and k_hashes are the lines foreseen.
+# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: adds one step to the look; k_there and k_hashes are the expected
+# lines.
 k_sight_data() {
   case $1 in [ae]) return 0 ;; esac
   if ! k_is "$6"; then k_proved= && return 0; fi
@@ -298,18 +302,18 @@ k_sight_data() {
   [ -z "$k_links" ] || k_there="${k_there}l '$6'$K_NL"
 }
 
-# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: all that stat prints of it is known if it is in order.
+# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: true if the whole line of stat is known for a step in order.
 k_foreseen() {
   case $1:$k_names:$7:$8:$9 in [df]::????:-:- | [df]:1:????:[!-]*:[!-]* | l::*) ;; *) return 1 ;; esac
 }
 
-# k_is PATH: something is there, a dangling link as well.
+# k_is PATH: true if something is there, also a dangling link.
 k_is() {
   [ -e "$1" ] || [ -L "$1" ]
 }
 
-# k_sight_links PATH...: BusyBox prints a link's target as it is: one with a line break could say anything of other paths. So
-# each path has its lines, no more and no fewer, or nothing is believed.
+# k_sight_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could
+# forge lines of other paths. So each path must have its exact number of lines, or none of them counts.
 k_sight_links() {
   k_rest=${k_ev#?} k_y=2
   [ -z "$k_names" ] || k_y=4
@@ -322,7 +326,7 @@ k_sight_links() {
   [ -z "$k_rest" ] || k_ev=$K_NL k_proved=
 }
 
-# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the evidence shows the step of these words (batch.ts) in order.
+# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: true if the evidence shows the step of these words (batch.ts) in order.
 k_holds() {
   [ -z "$k_proved" ] || ! k_foreseen "$@" || return 0
   case $1 in
@@ -401,7 +405,7 @@ k_child() {
   fi
   k_time=
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
-  # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
+  # The step itself writes its pid first, so that it holds the lock even if this runner dies at this moment.
   k_lib=
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
@@ -416,7 +420,7 @@ k_child() {
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
   wait "$k_pid"
   k_rc=$?
-  # Not earlier: the readers would see an end before the step has opened its own.
+  # Closed only now: the readers would see an end before the step has opened its own.
   exec 6>&- 7>&-
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
@@ -429,7 +433,7 @@ k_child() {
       IFS= read -r k_x <&8
     done
   fi
-  # A step that failed for want of room may have lost its own words about it.
+  # A step that failed on a full disk may have lost its own message about it.
   case $k_rc in 0 | 1[0124] | 20) ;; *) { printf %16384s . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full ;; esac
   for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
     case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
@@ -464,7 +468,7 @@ k_data() {
   nb= ms=
 }
 
-# k_load: the variables of the step `i`; of one of the batch lane no others are looked at.
+# k_load: sets the variables of the step `i`; for a step of the batch lane only those that it has.
 k_load() {
   eval "d=\$d_$i title=\$title_$i ms=\$ms_$i"
   [ -z "$d" ] || return 0
@@ -495,12 +499,12 @@ k_go() {
     done
     k_batch
   done
-  # The first step that the next segment declares must have nothing of the one that was loaded last.
+  # The first step of the next segment must not inherit variables of the last one.
   k_clear
 }
 
-# k_ask: everything that the segment is sure or likely to need is asked for at once, before its first step: the blobs of steps
-# whose evidence does not hold, and small ones of steps that have none.
+# k_ask: before the first step, asks at once for all blobs that the segment surely or probably needs. These are the
+# blobs of steps whose evidence does not hold, and small ones of steps without evidence.
 k_ask() {
   k_provable= k_wanted=
   for i in "$@"; do
@@ -528,17 +532,17 @@ k_want() {
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
-# k_doubt VERDICT: a dry run brings its own (segment-functions.sh).
+# k_doubt VERDICT: replaced in a dry run (segment-functions.sh).
 k_doubt() {
   false
 }
 
-# k_trial: changes on trial bring their own (segment-functions.sh).
+# k_trial: replaced when a step is on trial (segment-functions.sh).
 k_trial() {
   :
 }
 
-# k_ok: the evidence shows the loaded step in order.
+# k_ok: reports the loaded step as in order by the evidence.
 k_ok() {
   ! k_doubt ok || return 0
   k_oks="$k_oks $i" k_o2=ok
@@ -575,7 +579,7 @@ k_batch() {
   done
 }
 
-# k_end_step OUTCOME STATUS: how the step `i` ended, for the journal and for the steps behind it.
+# k_end_step OUTCOME STATUS: records the end of the step `i`, for the journal and for later steps.
 k_end_step() {
   eval "title=\$title_$i ms=\$ms_$i"
   k_o2=$1
@@ -593,7 +597,7 @@ k_end_step() {
   esac
 }
 
-# k_step: the loaded step, in a shell of its own.
+# k_step: runs the loaded step in a shell of its own.
 k_step() {
   k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
@@ -629,8 +633,8 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
-  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output. Right behind a
-  # change it would hardly find that.
+  # Most steps are in order and print nothing, so a first look goes without readers for output. Right behind a change
+  # that is unlikely.
   [ "$k_o2" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
@@ -638,7 +642,7 @@ k_step() {
   live=$k_live k_looks=
   case $look:$k_rc in
     1:0 | 1:11 | 1:12 | 1:14) ;;
-    # A look that was ended from outside ends the step.
+    # A look that was ended by a signal ends the step.
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do

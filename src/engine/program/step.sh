@@ -48,21 +48,21 @@ k_esc() {
   done
 }
 
-# fact NAME VALUE: one fact found.
+# fact NAME VALUE: reports one found fact.
 fact() {
   k_esc "$2"
-  # A fact that is lost to a full disk would look like a difference.
+  # A fact lost to a full disk would look like a difference, so the step fails.
   printf 'F %s=%s\n' "$1" "$k_e" >&3 || exit 98
 }
 
-# refuse CODE TEXT: ends this text; the step has failed with problem CODE. The first line of TEXT is its message.
+# refuse CODE TEXT: ends this text; the step fails with problem CODE. The first line of TEXT is its message.
 refuse() {
   k_esc "$2"
   printf 'R %s %s\n' "$1" "$k_e" >&3
   exit 99
 }
 
-# note TEXT: one line of progress.
+# note TEXT: reports one line of progress.
 note() {
   k_esc "$1"
   # A step that runs as another user has no journal: its notes are output.
@@ -168,8 +168,9 @@ k_blobs() {
   for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
 }
 
-# k_change TEXT: the guard, then apply or react. Before it a reaction is owed to every step that watches this one: a
-# crash in between must not forget it (docs/runner.md, Owed reactions). k_new = those to whom nothing was owed before (files.sh, nothing_done).
+# k_change TEXT: runs the guard, then apply or react. Before them a reaction is owed to every step that watches this
+# one: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new = the watchers to whom nothing was
+# owed before (files.sh, nothing_done).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
     k_text guard
@@ -195,7 +196,8 @@ k_change() {
 # Exit statuses of a step's shell:
 # 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown;
 # 15 did not converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
-# k_others: another process of our group lives.
+#
+# k_others: true while another process of our group lives.
 k_others() {
   for k_x in /proc/[0-9]*/stat; do
     { IFS= read -r k_s <"$k_x"; } 2>/dev/null || continue
@@ -226,7 +228,7 @@ k_main() {
     k_left=$((k_left - 1))
     k_once
     k_result=$?
-    # One more attempt: of a wait that does not hold yet, or of an apply that failed. Never in a dry run.
+    # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
     case $k_result:$K_DRY in 1[3567]:) [ "$k_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
     printf '%s retry %s %s\n' "$k_nonce" "$k_i" "$k_left" >&5
     sleep "$k_interval"
@@ -260,7 +262,7 @@ k_once() {
         ;;
       *) exit 13 ;;
     esac
-    # A step that ends the boot cannot look again; one without a test of its own has nothing to look at.
+    # A step that ends the boot cannot look again; one without a probe has nothing to look at.
     [ -z "$k_ends" ] || exit 10
     if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
     k_look now

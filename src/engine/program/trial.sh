@@ -27,7 +27,7 @@ trial_open() {
   fi
 }
 
-# trial_at_boot: a unit goes back before networks and services come up.
+# trial_at_boot: installs a unit that reverts at a boot, before networks and services come up.
 trial_at_boot() {
   [ -d /run/systemd/system ] && have systemd-run || return 1
   k_unit=kcore-trial$(printf %s "$K_STATE" | tr / -).service
@@ -60,7 +60,7 @@ trial_before() {
     refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
 }
 
-# trial_number: k_n = the next number, in the order of which is gone back.
+# trial_number: k_n = the next number, by which the revert orders its records.
 trial_number() {
   read -r k_n <"$k_t/count" && k_n=$((k_n + 1)) && echo "$k_n" >"$k_t/count"
 }

@@ -6,9 +6,9 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** A node that waits for a content which the bastion has yet to fetch. */
 export interface Asker {
-  /** Aborted: it waits no more. */
+  /** Aborted when the node no longer waits. */
   readonly signal: AbortSignal;
-  /** Hears that a fetch goes on, and now and then how far it is; `total` where the server says it. */
+  /** Called while a fetch goes on, now and then with its progress; `total` where the server names it. */
   readonly tell: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
@@ -61,7 +61,7 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
 
 /** The name on the node of a blob that is not sensitive. */
 export function blobName({ sha256 }: Blob): string {
-  // The batch lane may have the same content in another form.
+  // The `.b` sets it apart from the same content in another form, for the batch lane.
   return `${sha256}.b`;
 }
 
@@ -144,7 +144,7 @@ export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Bl
   return new Blob({ sha256, size, sensitive, read, form: "assignment", ...omitUndefined({ bytes, label }) });
 }
 
-/** The same bytes, not to be seen. */
+/** The same bytes as a sensitive blob. */
 export function hidden({ sha256, size, read }: Blob): Blob {
   return new Blob({ sha256, size, read, sensitive: true });
 }

@@ -44,7 +44,7 @@ export const UnitName = z
       : `${name}.service`,
   );
 
-/** A URL of http or https with a host that can be no option, and without a password. */
+/** A URL of http or https, without a password, whose host cannot be taken for an option. */
 export const HttpUrl = z
   .string()
   .regex(

@@ -7,7 +7,7 @@ export interface RemoteContent {
   readonly sha256: string;
   /** The content's name in views. */
   readonly label: string;
-  /** For the URL's own server. */
+  /** Headers for the URL's own server. */
   readonly headers: Readonly<Record<string, string | Secret>>;
   /** Absolute path of the CA to trust; absent: those of this machine's Node. */
   readonly caFile?: string | undefined;

@@ -22,7 +22,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
-    // A sealed value has none yet.
+    // A sealed value that is not open yet is empty.
     if (value !== "") values.add(value);
   }
 

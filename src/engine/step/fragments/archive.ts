@@ -24,7 +24,7 @@ export function toolsOf(format: Format): readonly Tool[] {
 
 function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
-  // A pipe tells only how its last one ended, and tar may be content with less than there was.
+  // A pipe shows only the end of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
@@ -33,7 +33,10 @@ function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
 
-/** Two lists, with complaints in $K_TMP/err, that go line by line: names, and lines that begin with type and mode as ls -l prints them. */
+/**
+ * Prints two lists that correspond line by line: names, and lines that begin with type and mode as ls -l prints them.
+ * Complaints go to $K_TMP/err.
+ */
 function list(format: Format, from: Blob | Sh): Sh {
   return format === "zip"
     ? sh`unzip -Z1 ${from} >"$K_TMP/names" 2>"$K_TMP/err" && unzip -Z -s ${from} | sed -e '1,2d' -e '$d' >"$K_TMP/lines"`

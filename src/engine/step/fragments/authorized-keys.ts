@@ -1,8 +1,8 @@
 import { rawSh } from "../sh.ts";
 
 /**
- * Reads sshd's file of keys (sshd(8), AUTHORIZED_KEYS FILE FORMAT) on stdin, and the wanted keys from "$tmp/keys": a line each of base64,
- * fingerprint, the line as wanted, and, where any comment will do, a word more, between tabs.
+ * Reads sshd's file of keys (sshd(8), AUTHORIZED_KEYS FILE FORMAT) on stdin, and the wanted keys from "$tmp/keys". Each
+ * line there has, between tabs, base64, fingerprint and the wanted line, and one word more if any comment will do.
  */
 const common = `
   BEGIN {
@@ -47,7 +47,7 @@ export const findKeys = rawSh(`'${common}
     print "others", (others == "" ? "none" : others)
   }'`);
 
-/** Prints the file as it shall be: `wanted` is present or absent; with `exclusive` no other key is left. */
+/** Prints the new file: `wanted` is present or absent; with `exclusive` no other key is left. */
 export const editKeys = rawSh(`'${common}
   !parse($0) { print; next }
   key in whole {

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
 export interface Image {
-  /** With its registry, and a tag or a digest. */
+  /** The image's name with its registry, and a tag or a digest. */
   readonly name: string;
   readonly runtime: "auto" | "podman" | "docker" | "k3s" | "ctr";
   readonly namespace: string;

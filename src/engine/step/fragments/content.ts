@@ -2,7 +2,7 @@ import { blobOf, hidden, type Blob } from "../blob.ts";
 import type { StepContext } from "../define.ts";
 import { Secret } from "../secret.ts";
 
-/** Where a text comes from, as a module's arguments say it: one of content, template, source and base64. */
+/** The source of a text, as a module's arguments: one of content, template, source and base64. */
 export interface ContentArgs {
   readonly content?: string | Secret | undefined;
   readonly template?: string | undefined;

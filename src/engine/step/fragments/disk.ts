@@ -11,7 +11,10 @@ import {
 } from "../disk-names.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive without media. */
+/**
+ * `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive
+ * without media.
+ */
 export const wholeDisks: Sh = sh`whole_disks() {
   for path in /sys/block/*; do
     case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | zd* | '*') continue ;; esac
@@ -20,8 +23,8 @@ export const wholeDisks: Sh = sh`whole_disks() {
 }`;
 
 /**
- * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
- * the one whole disk that says it is VALUE, or refuses. The others print objections to writing to a device.
+ * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs)
+ * to the one whole disk with this value, or refuses. The others print objections to writing to a device.
  */
 export const diskFunctions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
@@ -187,14 +190,14 @@ partition_of() {
 }
 `;
 
-/** The functions, and the disk found: `disk` and `disk_name` are set after it. */
+/** The functions, and the search for this disk: it sets `disk` and `disk_name`. */
 export function findDisk(id: DiskId): Sh {
   const { kind, value } = diskName(id);
   return sh`${diskFunctions}
 find_disk ${kind} ${value}`;
 }
 
-/** The functions, and the disk that carries a partition: `disk` and `disk_name` are set after it. */
+/** The functions, and the search for the disk of a partition: it sets `disk` and `disk_name`. */
 function findPartition(partuuid: string): Sh {
   return sh`${diskFunctions}
 disk_name=$(whole_disks | while read -r name; do
@@ -250,7 +253,7 @@ ${isRoot}`;
 export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
-/** A device of device-mapper or md has a link of a known name. */
+/** Finds a device of device-mapper or md by its link, whose name is known. */
 function findByLink(link: string, refusal: Sh): Sh {
   return sh`${diskFunctions}
 disk= disk_name=
@@ -315,5 +318,5 @@ function findIn(partuuid: string): Sh {
 device=$(device_of "$name")`;
 }
 
-/** The programs they need; all are in Debian's essential packages and in util-linux anywhere else. */
+/** The programs that these texts need; all are in Debian's essential packages and in util-linux anywhere else. */
 export const diskTools = ["blkid", "lsblk", "partx", "wipefs"].map((command) => ({ command, package: "util-linux" }));

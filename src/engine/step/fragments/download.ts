@@ -27,7 +27,7 @@ function canWget(download: Download): Sh {
   return need === "curl" ? sh`false` : need === "curl or wget" ? sh`have wget` : sh`wget --version >/dev/null 2>&1`;
 }
 
-/** In dry runs: a program for it is there, and no server says that there is no such thing. */
+/** In dry runs: fails if no program can fetch it, or the server says that it does not exist. */
 export function foreseeDownload(download: Download): Sh {
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 if have curl; then
@@ -120,7 +120,7 @@ while :; do
 done`;
 }
 
-/** The headers go to the URL's own server, never to where that sends us on. */
+/** The headers go to the URL's own server, never to the target of a redirection. */
 function curlWithHeaders(download: Download): Sh {
   return sh`to=$(${curlInput(download)} | curl -q -sS --globoff -K - --proto '=http,https' --connect-timeout 60 -r 0-0 ${curlOptions(download)} -o /dev/null -w '%{redirect_url}' 2>"$K_TMP/err") || return
     case $to in

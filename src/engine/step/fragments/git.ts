@@ -12,7 +12,7 @@ export interface Remote {
   readonly knownHosts?: string | undefined;
 }
 
-/** Whether a ref is a commit's whole name, which nothing can move. */
+/** Whether a ref is a commit's whole name, which always means the same. */
 export function isCommit(ref: string): boolean {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref);
 }
@@ -48,7 +48,7 @@ umask 022
 failed() { refuse GIT_FAILED "$1: "${url}"$K_NL$(cat "$K_TMP/err")"; }`;
 }
 
-/** `new`, the commit that the ref is at the remote, and `full`, the ref's whole name; a branch wins over a tag. */
+/** Sets `new` to the ref's commit at the remote, and `full` to the ref's whole name; a branch wins over a tag. */
 export function askRemote({ url, ref }: Remote): Sh {
   if (isCommit(ref)) return sh`new=${ref} full=`;
   const names = /^(HEAD$|refs\/)/.test(ref) ? [ref] : [`refs/tags/${ref}`, `refs/heads/${ref}`];
@@ -66,7 +66,7 @@ done
 [ -n "$new" ] || { ! unsure || exit 1; : >"$K_TMP/err"; failed ${`there is no branch or tag ${ref}`}; }`;
 }
 
-/** In the repository: brings `$new`. A server that does not give a commit by its name has it behind its branches and tags. */
+/** In the repository: fetches `$new`. If a server does not give a commit by its name, its branches and tags have it. */
 export function fetchNew({ depth }: Remote): Sh {
   const shallow = depth === undefined ? sh`` : sh`--depth ${depth}`;
   return sh`case $full in

@@ -15,8 +15,8 @@ export function kernelName(name: string): string {
 }
 
 /**
- * Sets `now`: loaded, built-in or absent; `users`: how often it is in use, and by which modules; `loaders` and `blacklisters`: the files that load it
- * at boot and that forbid that (modprobe.d(5)), a line each.
+ * Sets `now`: loaded, built-in or absent. `users`: the use count, and the modules that use it. `loaders` and
+ * `blacklisters`: the files that load it at boot and that forbid that (modprobe.d(5)), a line each.
  */
 export function lookAtModule(name: string): Sh {
   return sh`now=absent users=0
@@ -63,7 +63,9 @@ $(grep -HEs ${line} ${probeFiles})
 END_OF_OPTIONS`;
 }
 
-/** Adds to `users` the network interfaces that are there by the module: it is their driver, or makes their kind (bond, vlan, bridge …). */
+/**
+ * Adds to `users` the network interfaces of the module: it is their driver, or makes their kind (bond, vlan, bridge …).
+ */
 export function linksOf(name: string): Sh {
   const kinds = { bonding: "bond", "8021q": "vlan" };
   const kind = new Map(Object.entries(kinds)).get(kernelName(name)) ?? kernelName(name);

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { keyFits, strongKey } from "./luks.ts";
 
-/** How cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
+/** Options by which cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
 export const byTpm = ["--token-only", "--token-type", "systemd-tpm2"] as const;
 
 /** sh condition: the TPM opens the container on `$device`. */
@@ -47,12 +47,14 @@ export function enroll(keyFile: string, pcrs: string): Sh {
 systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
 }
 
-/** Gives the container on `$device`, which the TPM opens, the key of the key file as well. */
+/** Adds the key file's key to the container on `$device`, which the TPM opens. */
 export function addByTpm(keyFile: string): Sh {
   return sh`cryptsetup luksAddKey -q ${[...byTpm]} ${[...strongKey]} "$device" ${keyFile} </dev/null || exit 1`;
 }
 
-/** Takes from the container on `$device` the key of the key file, and then that file; not before the TPM has opened it. */
+/**
+ * Removes the key file's key from the container on `$device`, and then the file, once the TPM has opened the container.
+ */
 export function dropKey(keyFile: string): Sh {
   return sh`if [ -e ${keyFile} ]; then
   ${tpmOpens} || { echo "the TPM does not open $device, so its key file stays" >&2; exit 1; }
@@ -63,7 +65,10 @@ export function dropKey(keyFile: string): Sh {
 fi`;
 }
 
-/** Takes the TPM from the container on `$device`, if that has it by us, and then the mark; not before the key file has opened it. */
+/**
+ * Removes our TPM binding from the container on `$device`, and then the mark, once the key file has opened the
+ * container.
+ */
 export function release(keyFile: string, mark: string): Sh {
   return sh`if [ -e ${mark} ]; then
   ${keyFits(keyFile)} || { echo "the key file does not open $device, so its TPM stays" >&2; exit 1; }

@@ -1,7 +1,7 @@
 import { mappingName } from "../disk-names.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** Root's folder on the node; a container's files there are called by its UUID. */
+/** Root's folder on the node; the names of a container's files there contain its UUID. */
 export const luksFolder = "/etc/kcore/luks";
 
 /** The file that opens the container at boot: 64 random bytes. */
@@ -9,7 +9,10 @@ export function keyFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.key`;
 }
 
-/** Says that the machine's TPM opens the container; empty. Each container of ours has this file, or a key file. */
+/**
+ * An empty file: it says that the machine's TPM opens the container. Each container of ours has this file, or a key
+ * file.
+ */
 export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
@@ -32,7 +35,7 @@ export function keyFits(keyFile: string | Sh): Sh {
 }`;
 }
 
-/** Makes the key file, unless it is there; it is on the disk before anything is locked with it. */
+/** Makes a missing key file, and flushes it to the disk before anything is locked with it. */
 export function makeKeyFile(keyFile: string): Sh {
   return sh`parent_of ${keyFile} 1
 safe_parents ${keyFile}
@@ -56,7 +59,7 @@ export function crypttabLine(uuid: string, { discard, unlock }: { discard: boole
 }
 
 /**
- * How a key of 256 bits or more is kept in a key slot: there is nothing to be guessed, so no time is spent on making guesses slow
- * (cryptsetup-luksFormat(8), --pbkdf; systemd-cryptenroll does the same with its recovery keys).
+ * Options for a key of 256 bits or more: it cannot be guessed, so no time is spent on slowing guesses
+ * (cryptsetup-luksFormat(8), --pbkdf). systemd-cryptenroll does the same with its recovery keys.
  */
 export const strongKey = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"] as const;

@@ -35,12 +35,15 @@ export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
   return bridge && `bridge, STP ${bridge.stp ? "yes" : "no"}`;
 }
 
-/** Where systemd-networkd is told to make it. */
+/** The file by which systemd-networkd makes the interface. */
 export function netdevPath(name: string): string {
   return `/etc/systemd/network/10-kcore-${name}.netdev`;
 }
 
-/** systemd.network(5), systemd.netdev(5). The VLAN's place at its link is a drop-in of the link's file, which only the node knows. */
+/**
+ * systemd.network(5), systemd.netdev(5). A VLAN is named in a drop-in of its link's file, whose name only the node
+ * knows.
+ */
 export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const kind = vlan ? "vlan" : bond ? "bond" : "bridge";
@@ -64,7 +67,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
       ["DHCP", { none: "no", ipv4: "ipv4", ipv6: "ipv6", both: "yes" }[dhcp]],
       // networkd accepts router advertisements by default, even without DHCP.
       ["IPv6AcceptRA", ["ipv6", "both"].includes(dhcp) ? "yes" : "no"],
-      // A bridge without a port has its addresses all the same.
+      // A bridge without a port gets its addresses, too.
       ...(addresses.length > 0 ? [["ConfigureWithoutCarrier", "yes"] as const] : []),
       ...addresses.map((address) => ["Address", address] as const),
       ...gateways.map((gateway) => ["Gateway", gateway] as const),
@@ -216,7 +219,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   ];
 }
 
-/** The paths of the files by which it may be configured. */
+/** The paths of all files that may configure the interface. */
 export function allFiles(wanted: Interface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }

@@ -40,7 +40,7 @@ esac
 case $backend in *' '*) refuse NETWORK_UNMANAGED "several programs configure networks on this node ($backend): say which by the argument backend" ;; esac`;
 }
 
-/** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend that was found. */
+/** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend. */
 export function declareFiles(wanted: Interface): Sh {
   const call = ({ path, mode, text }: ConfigFile): Sh => sh`"$1" ${path} ${mode} ${blobOf(text)} || return 1`;
   const { name, vlan } = wanted;
@@ -67,7 +67,7 @@ esac
 }`;
 }
 
-/** Refuses when another file wins over one of those of the backend: the interface's own or a member's. */
+/** Refuses if another file takes precedence over a file of the backend, for the interface or a member. */
 export function refuseOthers(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   return sh`for one in ${[name, ...membersOf(wanted)]}; do
@@ -100,7 +100,7 @@ case $backend in
 esac${vlan ? refuseOtherLinks(name, vlan.link) : sh``}`;
 }
 
-/** A VLAN that was moved to another link: the file of the old one makes it still. */
+/** Refuses a VLAN that has moved to another link, because the old link's file still makes it there. */
 function refuseOtherLinks(name: string, link: string): Sh {
   return sh`
 case $backend in
@@ -165,7 +165,7 @@ case $backend in
 esac`;
 }
 
-/** Sets `anew` where something stands under the name that is, or was to be, made otherwise. */
+/** Sets `anew` if the interface of this name is, or was to be, of another kind. */
 function seeAnew(wanted: Interface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then

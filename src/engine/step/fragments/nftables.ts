@@ -19,10 +19,13 @@ export interface Table {
   readonly more: string;
 }
 
-/** Protocols as IANA counts them: a node without /etc/protocols (netbase) has no names for them. */
+/** Protocols by IANA's numbers: a node without /etc/protocols (netbase) has no names for them. */
 const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
 
-/** The table as `nft -f` loads it, in one transaction and without touching any other: one that is not there is made, so that it can be deleted. */
+/**
+ * The table as `nft -f` loads it, in one transaction and without touching any other. A missing table is made first, so
+ * that it can be deleted.
+ */
 export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
   const chain = [
     `type filter hook input priority filter; policy ${input};`,
@@ -103,8 +106,9 @@ fi`;
 }
 
 /**
- * Refuses rules that would not let this node's ssh in again: the port that answers this session, from where it came, as sshd says in
- * SSH_CONNECTION (sshd(8)) of this process or one that began it; where nothing says so, each port of sshd from anywhere.
+ * Refuses rules that would lock out ssh: the port that answers this session, from the session's address. sshd names
+ * both in SSH_CONNECTION (sshd(8)) of this process or a parent. Without it, each port of sshd must stay open from
+ * anywhere.
  */
 export function refuseLockout(allow: readonly Allowed[]): Sh {
   const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");

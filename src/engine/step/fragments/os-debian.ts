@@ -1,18 +1,21 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses a machine that could not be reached any more from its own disk. */
+/** Refuses a machine that could not be reached any more after booting from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
   return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
 ${judgeAccess(user, authorizedKeys)}`;
 }
 
-/** Refuses a machine that kcore installs no system on. */
+/** Refuses a machine on which kcore installs no system. */
 export function judgeMachine(system: "Debian" | "NixOS"): Sh {
   return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED ${`kcore installs ${system} on x86_64 machines only, and this one is `}"$(uname -m)"`;
 }
 
-/** Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step, where it may name some. */
+/**
+ * Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step,
+ * if it may name some.
+ */
 export function judgeAccess(user: string, authorizedKeys?: readonly string[]): Sh {
   return sh`set -- /etc/ssh/ssh_host_*_key
 [ -s "$1" ] || refuse LIVE_UNSUITED "there are no host keys of OpenSSH in /etc/ssh, and the installed system shall be known by those of the live one"
@@ -26,7 +29,10 @@ export function keyLines(keys: readonly string[]): string {
   return keys.map((key) => `${key}\n`).join("");
 }
 
-/** `keys_of USER LINES`: whom the live system lets in as this user (NixOS has its own place for them), and these lines. */
+/**
+ * `keys_of USER LINES`: the keys by which the live system lets this user in (NixOS has its own place for them), and
+ * these lines.
+ */
 const keysOf = sh`keys_of() {
   # Unlike cat it ends a last line that has no end.
   grep -h '' "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { functions, judgeAccess, judgeMachine } from "./os-debian.ts";
 
-/** Refuses a live system that cannot install NixOS, or whose machine could not be reached any more afterwards. */
+/** Refuses a live system that cannot install NixOS, or whose machine could not be reached afterwards. */
 export function judgeNixos(user: string): Sh {
   return sh`${judgeMachine("NixOS")}
 for tool in nixos-install nixos-generate-config; do
@@ -51,11 +51,11 @@ export interface Installation {
   readonly name: string;
   /** A flake in place of the input nixpkgs; empty: the flake's own. */
   readonly nixpkgs: string;
-  /** Nothing is fetched: the live system's store has it all. */
+  /** Fetches nothing: the live system's store has it all. */
   readonly offline: boolean;
 }
 
-/** Runs nixos-install(8), tells its stages as progress, and refuses with its last lines when it fails. */
+/** Runs nixos-install(8), reports its stages as progress, and refuses with its last lines if it fails. */
 export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
   const words = [
     "--no-root-passwd",
@@ -81,7 +81,10 @@ export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
 [ ! -e "$K_TMP/failed" ] || refuse NIXOS_INSTALL_FAILED "nixos-install failed$K_NL$(tail -n 20 "$K_TMP/installer")"`;
 }
 
-/** UEFI boots the disk before the medium that is booted now; GRUB itself leaves the firmware's list alone. `disk` and `esp_name` are set. */
+/**
+ * Makes UEFI boot the disk before the present medium; GRUB itself leaves the firmware's list alone. `disk` and
+ * `esp_name` are set.
+ */
 export function bootDiskFirst(guid: string): Sh {
   return sh`if [ -d /sys/firmware/efi/efivars ] && have efibootmgr && ! efibootmgr -v 2>/dev/null | grep -qi ${guid}; then
   efibootmgr -c -d "$disk" -p "$(cat "/sys/class/block/$esp_name/partition")" -L NixOS -l '\\EFI\\BOOT\\BOOTX64.EFI' >"$K_TMP/loader" 2>&1 ||

@@ -1,9 +1,9 @@
 import { rawSh, sh } from "../sh.ts";
 
-/** Where the new system is mounted while it is made. */
+/** The mount point of the new system while it is made. */
 export const target = "/run/kcore-target";
 
-/** The root filesystem's label from the moment that all is there. */
+/** The root filesystem's label once the system is complete. */
 export const done = "kcore-system";
 
 /**
@@ -31,6 +31,6 @@ if [ ! -e "$t/.kcore-unfinished" ]; then
   [ -z "$found" ] || refuse OS_FOUND "the filesystem on $device, which should be empty, holds $found"
 fi`;
 
-/** Marks the system as finished, and leaves it. */
+/** Marks the system as finished, and unmounts it. */
 export const finishTarget = sh`rm -f "$t/.kcore-unfinished" && sync
 leave_target && e2label "$device" ${done} && sync || exit 1`;

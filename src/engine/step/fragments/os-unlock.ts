@@ -7,10 +7,10 @@ import { keyLines, type Access } from "./os-debian.ts";
 /** The label of a container's header until a system that can start lies in it. */
 export const unfinished = "kcore-unfinished";
 
-/** Where the initrd listens: not where the system does, whose host key is another one. */
+/** The initrd's port differs from the system's, because its host key does. */
 export const unlockPort = 2222;
 
-/** The initrd's own host key, as OpenSSH keeps it. */
+/** The initrd's own host key, in OpenSSH's form. */
 export function hostKeyOf(uuid: string): string {
   return `${luksFolder}/${uuid}.ssh`;
 }

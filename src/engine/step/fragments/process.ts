@@ -5,7 +5,7 @@ import type { Resource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The message where others could read a secret. */
+/** The message for a secret in a place that others can read. */
 export const refuseSecret = ({ input }: { readonly input?: unknown }): string | undefined =>
   input instanceof Secret
     ? "must not be secret: command lines and environments can be read by others; give it by stdin"
@@ -51,7 +51,7 @@ export const Check = z
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether nothing else that is given contradicts `check`; a refinement of a module's arguments. */
+/** Whether no other argument contradicts `check`; a refinement of a module's arguments. */
 export function isWholeCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
@@ -112,8 +112,8 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); a command has LANG
- * instead, which knows UTF-8.
+ * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); an
+ * operator's command has LANG instead, which knows UTF-8.
  */
 function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
@@ -127,7 +127,7 @@ function wordsOf(codes: readonly number[]): string {
   return ` ${codes.join(" ")} `;
 }
 
-/** Runs a command, and tells its exit code and whether that was a change; ends 0 when that means success. */
+/** Runs a command, and reports its exit code and whether that was a change; ends with 0 if the code means success. */
 function withProcess(command: Sh, given: Process): Sh {
   const { changed } = given;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
@@ -160,7 +160,7 @@ function guardExpression(expression: string): Sh {
 
 interface Needs {
   readonly cwd?: string | undefined;
-  /** A name to be found on PATH, or a path. */
+  /** A name on PATH, or a path. */
   readonly program?: string | undefined;
 }
 
@@ -173,7 +173,7 @@ export function needsOf({ cwd, program }: Needs): Resource[] {
   ];
 }
 
-/** For a dry run: the command could not begin. From a folder of its own, only the step itself would know. */
+/** For a dry run: fails if the command could not begin. With a folder of its own, only the step itself can know. */
 export function foreseeNeeds({ cwd, program }: Needs): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}

@@ -1,6 +1,9 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Sets `file`: absent, “swap of N bytes” by its signature, or something else; and `mode`: its mode and owner, empty where it is absent. */
+/**
+ * Sets `file`: absent, “swap of N bytes” by its signature, or something else. Sets `mode`: its mode and owner, empty
+ * where it is absent.
+ */
 export function lookAtSwapFile(path: string): Sh {
   return sh`mode=
 kind_of ${path}
@@ -14,7 +17,7 @@ if [ "$kind" = file ]; then
 fi`;
 }
 
-/** Fails where the file would fill the disk: its own room, where it is there already, is not counted. */
+/** Fails if the file would fill the disk; the room of an existing one is not counted. */
 export function roomForSwapFile(path: string, size: number): Sh {
   return sh`free=$(df -Pk ${path.slice(0, path.lastIndexOf("/")) || "/"} | { read -r line && read -r a b c free rest && echo "$free"; })
   [ "$free" -gt ${size / 1024} ] || { echo ${`${path} needs ${size / 2 ** 20} MiB, and `}"$((free / 1024)) MiB are free" >&2; exit 1; }`;

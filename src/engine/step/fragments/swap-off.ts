@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { underSystemd } from "./mount-unit.ts";
 
-/** Services that make swap without any unit of systemd's for it: zram-tools, Ubuntu's zram-config, dphys-swapfile. */
+/** Services that make swap without a swap unit of systemd's: zram-tools, Ubuntu's zram-config, dphys-swapfile. */
 const services = ["zramswap.service", "zram-config.service", "dphys-swapfile.service"];
 
 /**
@@ -53,7 +53,7 @@ export const commentSwapLines: Sh = sh`if [ -n "$lines" ]; then
   done </etc/fstab >"$K_TMP/fstab" && put_file "$K_TMP/fstab" /etc/fstab - - - || exit 1
 fi`;
 
-/** Refuses, where `areas` hold more than there is memory for: swapoff would have the kernel end programs. */
+/** Refuses if `areas` hold more than fits into memory: swapoff would make the kernel end programs. */
 export const fitsIntoMemory: Sh = sh`used=0 free=0
 while read -r path kind size this rest; do
   case $path in /*) used=$((used + this)) ;; esac

@@ -2,23 +2,23 @@ import { sh, type Sh } from "../sh.ts";
 
 /** A key as the kernel and files of sysctl.d(5) name it. */
 export interface Sysctl {
-  /** As the operator wrote it. */
+  /** The key as the operator wrote it. */
   readonly key: string;
-  /** Below /proc/sys. */
+  /** The path below /proc/sys. */
   readonly path: string;
-  /** Blanks made single. */
+  /** The value, with blanks made single. */
   readonly value: string;
 }
 
 /**
- * sysctl.d(5): is the first separator a slash, dots stay; is it a dot, dots and slashes change places: `net.ipv4.conf.eth0/10.rp_filter` is
- * net/ipv4/conf/eth0.10/rp_filter.
+ * sysctl.d(5): if the first separator is a slash, dots stay; if it is a dot, dots and slashes change places. So
+ * `net.ipv4.conf.eth0/10.rp_filter` is net/ipv4/conf/eth0.10/rp_filter.
  */
 export function sysctlPath(key: string): string {
   return /[./]/.exec(key)?.[0] === "." ? key.replaceAll(/[./]/g, (char) => (char === "." ? "/" : ".")) : key;
 }
 
-/** How a file names it: by dots, where no name between them has one. */
+/** The key in a file: with dots, where no name between them has one. */
 export function sysctlName(path: string): string {
   return path.includes(".") ? path : path.replaceAll("/", ".");
 }

@@ -13,7 +13,7 @@ export interface Updates {
   readonly epoch: number;
   /** The target of the update, in the form of `runtime`. */
   readonly target: string;
-  /** Whether the target counts where no boot would keep it. */
+  /** Whether the target counts even if no boot would keep it. */
   readonly tried: boolean;
 }
 

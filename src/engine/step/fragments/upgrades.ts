@@ -18,16 +18,16 @@ export interface Upgrader {
    * where they are known. `kept`: names of packages kept back. `gone`: names of packages that would be removed.
    */
   readonly look: (upgrade: Upgrade) => Sh;
-  /** In dry runs, where the lists are old: sets them as they would be with new lists; nothing where that cannot be told. */
+  /** In dry runs with old lists: sets them by new lists; does nothing where that is impossible. */
   readonly lookAhead?: (upgrade: Upgrade) => Sh;
   readonly guard: Sh;
-  /** Fetches lists when `$lists` is old, looks, calls `may`, and does it. */
+  /** Fetches lists when `$lists` is old, looks, calls `may`, and upgrades. */
   readonly apply: (upgrade: Upgrade) => Sh;
-  /** True where it was cut off. */
+  /** True if an upgrade of ours was interrupted. */
   readonly isCutOff: Sh;
 }
 
-/** apt-get(8): a pin to the version that is installed (apt_preferences(5)) leaves a package alone, and holds nothing beyond the step. */
+/** apt-get(8): a pin to the installed version (apt_preferences(5)) leaves a package alone, and ends with the step. */
 function aptWords({ except, mode }: Upgrade): Sh {
   return sh`${except.length === 0 ? sh`` : sh`-o Dir::Etc::preferencesparts="$K_TMP/pins"`} ${mode === "full" ? sh`dist-upgrade` : sh`--with-new-pkgs upgrade`}`;
 }
@@ -75,7 +75,7 @@ ${runApt(aptWords(upgrade))}
 exit $status`,
 };
 
-// apk(8). It always upgrades all there is.
+// apk(8). It always upgrades all packages.
 const apkUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,

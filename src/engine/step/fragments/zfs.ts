@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses where ZFS's programs or its kernel module are not there; loads nothing, so that a dry run may ask. */
+/** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run may ask. */
 export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
@@ -41,9 +41,10 @@ const readVdevs = sh`read_vdevs() {
 }`;
 
 /**
- * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`. `look_at_member` says of
- * `device`: `member` is its vdev's shape, `not imported` (and `import` the pool's GUID), `out` of a pool that it was in, `faulted`,
- * `unfinished`, or `none`; where it is in the pool, `leaf`, `top`, `kind` and `count` tell of its place.
+ * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`.
+ * `look_at_member` sets `member` for `device`: its vdev's shape, `not imported` (and `import` the pool's GUID), `out`
+ * of its pool, `faulted`, `unfinished`, or `none`. For a member of the pool, `leaf`, `top`, `kind` and `count` describe
+ * its place.
  */
 export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
   return sh`${readVdevs}
