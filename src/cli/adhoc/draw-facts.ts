@@ -17,11 +17,11 @@ export interface Gathered {
 
 export interface Difference {
   readonly fact: string;
-  /** By node; null: it cannot tell. */
+  /** By node; null for a node without the fact. */
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Each node with all that it told. */
+/** Each node with all its facts. */
 export function drawFacts(nodes: readonly Gathered[], now: number): string {
   return nodes
     .map(({ node, facts = {}, gathered, ...end }) => {

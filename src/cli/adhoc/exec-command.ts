@@ -21,7 +21,7 @@ interface ExecFlags extends RunFlags {
   readonly output: "plain" | "json" | "events";
 }
 
-/** The exit code where the only node gave none, or not all of its answer: that of ssh(1), whose use this has. */
+/** The exit code if the only node gave none, or not all of its answer: that of ssh(1), which scripts know. */
 const NO_ANSWER = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */

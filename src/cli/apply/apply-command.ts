@@ -101,7 +101,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Does it unless it is a dry run, and notes how it ended. Gives the exit code. */
+/** Makes the change unless it is a dry run, and notes its result. Returns the exit code. */
 async function perform(
   manifest: Manifest,
   change: Change,

@@ -38,7 +38,7 @@ export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterF
     perform: async () => {
       const code = await installNode(request, flags);
       if (code !== 0) return code;
-      // The first controller may have come by this very installation.
+      // This installation may have deployed the first controller.
       const now = await recordPlace(flags);
       if ("cluster" in now)
         await now.cluster.ask((client) => client.call("putObject", { value }, { id: `NodeInstall/${name}` }));

@@ -109,7 +109,7 @@ async function choose(
   return { what: `all certificates of ${nameOf(node)}`, certificates: active, keys };
 }
 
-/** Hex as OpenSSL, browsers and ourselves write it: with or without colons and prefix. */
+/** Hex as OpenSSL, browsers and kcore write it: with or without colons and prefix. */
 function hexOf(text: string): string {
   const hex = text
     .replace(/^sha256:|^0x/i, "")

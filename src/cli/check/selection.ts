@@ -52,7 +52,7 @@ function addUsing(wanted: Set<string>, states: ReadonlySet<string>, folders: rea
     const uses = orchestration?.stages.some(
       ({ within, work }) =>
         within.some(({ include }) => wanted.has(include)) ||
-        // A name that is an expression may be any.
+        // An expression as a name may mean any state.
         (work.kind === "apply" && work.states.some((state) => state.each !== undefined || states.has(state.name))),
     );
     if (uses) wanted.add(name);

@@ -13,7 +13,7 @@ export interface KnownModules {
   load(name: string): Promise<ModuleDefinition | undefined>;
   /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
   all(): Promise<readonly ModuleDefinition[]>;
-  /** In YAML, as a step has it. */
+  /** An example in YAML, as a step of a state. */
   example(name: string): string | undefined;
 }
 
@@ -33,7 +33,7 @@ export function knownModules(project: string | undefined): KnownModules {
   };
 }
 
-/** One file that is wrong does not keep the others from being seen. */
+/** A broken file must not hide the others. */
 function tellBroken(name: string): (error: unknown) => [] {
   return (error) => {
     if (!(error instanceof KcoreError)) throw error;

@@ -19,7 +19,10 @@ interface Text {
   readonly what: string;
 }
 
-/** The modules in which each of the words occurs, those first whose names say it; whole words count for more. */
+/**
+ * The modules in which each of the words occurs. Modules with the word in their names come first; whole words count
+ * more.
+ */
 export function searchModules(modules: readonly Searched[], words: readonly string[]): readonly Found[] {
   const wanted = words.flatMap((word) => word.toLowerCase().split(/\s+/)).filter((word) => word !== "");
   return modules
@@ -60,7 +63,7 @@ function bestOf(texts: readonly Text[], word: string): { readonly score: number;
     .reduce((best, one) => (one.score > best.score ? one : best), { score: 0, what: "" });
 }
 
-/** 4: it is the text; 3: a word of it; 2: the beginning of one; 1: somewhere in it, if it is long enough to mean something. */
+/** 4: the word is the text. 3: a word of it. 2: the beginning of one. 1: a part of it, if the word is long enough. */
 function fitOf(text: string, word: string): number {
   if (text === word) return 4;
   const parts = [...text.split(/[^a-z0-9]+/), ...text.split(/\s+/).map((part) => part.replace(/[.,;:]$/, ""))];

@@ -14,9 +14,9 @@ import { openLab, type Lab, type NodeSpec } from "#lab/lab.ts";
 export interface Trial {
   readonly shell: string;
   readonly outcomes: readonly string[];
-  /** Whether they are those of a module that converges. */
+  /** Whether the outcomes are those of a module that converges. */
   readonly isGood: boolean;
-  /** Why not, as the run told it. */
+  /** The problem that the run reported. */
   readonly problem?: string;
 }
 
@@ -86,7 +86,7 @@ async function prepare(
   return project;
 }
 
-/** The events of one run over all of them. */
+/** The events of one run over all machines. */
 async function apply(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
   const words = ["--project", project, "--on", "*", "--output", "json", ...(dryRun ? ["--dry-run"] : [])];
   const { stdout, stderr } = await run([join(shippedRoot(), "bin/kcore"), "state", "apply", "try", ...words]);

@@ -12,8 +12,8 @@ import { contextHome } from "./kcore-home.ts";
 const leaving = 60_000;
 
 /**
- * How a run opens the roots of nodes that it waits for, if kcore encrypted them: each boot of a run ends at their initrd.
- * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when there is no use in waiting.
+ * Unlocks the encrypted roots of nodes that a run waits for, at their initrd, at each boot of the run.
+ * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when waiting is of no use.
  */
 export function unlocker(
   who: string,
@@ -33,7 +33,7 @@ export function unlocker(
   };
 }
 
-/** Recorded as any look at the key is. Undefined: nothing of the node is kept here. */
+/** Unlocks the node by a key that is kept here, and records that access. Undefined: no key of the node is kept here. */
 async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<Unlocked | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);

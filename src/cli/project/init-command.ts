@@ -41,7 +41,7 @@ async function initProject(
     const place = join(project, path);
     if (isIgnoreOfOurs(path, place)) continue;
     await makeFolder(dirname(place));
-    // A file that came there a moment ago is not written over either.
+    // createFile never overwrites a file that appeared a moment ago.
     await createFile(place, text, { mode }).catch((cause: unknown) => {
       throw unwritten(place, cause);
     });

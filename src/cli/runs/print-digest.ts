@@ -14,7 +14,7 @@ export interface RecordedDigest extends RunDigest {
   readonly asked: Pick<RunRequest, "params" | "skipHealth" | "context">;
 }
 
-/** A recorded run in short. */
+/** Makes the digest of a recorded run. */
 export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
   const { digestRun } = await import("#tui/digest.ts");
   const { folder, header, model } = run;

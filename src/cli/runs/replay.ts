@@ -15,7 +15,7 @@ export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;
 }
 
-/** `kcore runs replay`: a recorded run as it came, live where there is a terminal. */
+/** `kcore runs replay`: a recorded run at its own pace, live where there is a terminal. */
 export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
   const { output, style } = viewOf(flags);

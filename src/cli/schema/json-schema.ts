@@ -41,7 +41,7 @@ export function schemaOf(schema: z.ZodType): JsonSchema {
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
       const { def } = zodSchema._zod;
-      // A class of ours, such as Secret: no file holds one.
+      // A class of ours, such as Secret: no file can hold one.
       if (def.type === "custom") jsonSchema.not = {};
       // zod leaves these out where a transform follows, since they might describe its result; ours describe the file's
       // value.
@@ -72,7 +72,7 @@ function withoutNothing(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** The schema with each one that stands in it made anew. */
+/** The schema with each of its inner schemas replaced. */
 export function mapInner(schema: JsonSchema, change: (inner: JsonSchema) => JsonSchema): JsonSchema {
   const { properties, patternProperties, additionalProperties, items, anyOf, oneOf, allOf } = schema;
   const all = (list: readonly JsonSchema[]) => list.map(change);

@@ -18,7 +18,7 @@ const each: JsonSchema = {
   type: ["array", "object", "string"],
   description: "A list or a map known before the run; it is repeated, with item.",
 };
-/** Of a file's keys without those that others may stand beside. */
+/** The keys of a file, without the rule about other keys beside them. */
 const written = schemaOf(WrittenKeys).properties ?? {};
 const common = { when: isCondition, each };
 

@@ -24,7 +24,7 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(description !== undefined && { description }),
     ...(preset !== undefined && { default: preset }),
     ...(examples && { examples }),
-    // Said once more where it is looked for by an editor that completes a key.
+    // Repeated here, where an editor looks that completes a key.
     ...(types && { type: [...new Set([...types, "string"])] }),
     ...either(isExpression, {}, rules),
   };

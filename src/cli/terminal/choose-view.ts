@@ -5,7 +5,7 @@ import type { PlainOptions } from "#tui/plain.ts";
 /** The views that a user can ask for. */
 export type ViewName = "ink" | "plain" | "json";
 
-/** How lines tell a run. */
+/** The form of a run's lines. */
 export type LineStyle = Pick<PlainOptions, "detail" | "times">;
 
 /** The flags that choose and shape the view. */
@@ -17,7 +17,7 @@ export interface ViewFlags {
   readonly stay?: boolean;
 }
 
-/** The view that these flags ask for; those that say how lines look ask for lines. @throws KcoreError as {@link chooseView} */
+/** The view of these flags; flags about the form of lines ask for lines. @throws KcoreError as {@link chooseView} */
 export function viewOf({ output, quiet = false, verbose = false, times = false, stay = true }: ViewFlags): {
   readonly output: ViewName;
   readonly style: LineStyle;
@@ -67,7 +67,10 @@ function isWatched({ stdout, env, recorded }: Surroundings): boolean {
 
 let script: boolean | undefined;
 
-/** script(1) starts its command in a session of its own; so the leader of our session is its child. */
+/**
+ * Whether script(1) runs above us: it starts its command in a session of its own, so the leader of our session is its
+ * child.
+ */
 function isUnderScript(): boolean {
   script ??= nameOf(parentOf(fieldsOf("self")?.session)) === "script";
   return script;

@@ -10,7 +10,7 @@ import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {
   readonly folder: RunFolder;
-  /** How the run was shown. */
+  /** The view in which the run was shown. */
   readonly output: ViewName | "quiet";
   readonly style?: LineStyle | undefined;
 }

@@ -7,14 +7,14 @@ import { ninthOfTen } from "#tui/quantile.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
-/** At most so many earlier runs of the same kind are read, and so many headers looked at for them. */
+/** The most earlier runs of the same kind to read, and the most headers to look at for them. */
 const RUNS = 20;
 const HEADERS = 200;
 
-/** Milliseconds for the view's first pictures before the disk is troubled. */
+/** Milliseconds for the view's first pictures before the disk is used. */
 const PATIENCE = 300;
 
-/** Of a long record, so many windows of so many bytes, spread over it. */
+/** The number of windows of a long record to read, spread over it, and their bytes. */
 const WINDOWS = 8;
 const WINDOW = 131_072;
 
@@ -25,7 +25,7 @@ const WINDOW = 131_072;
 export class EarlierRuns {
   /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
   readonly durations = new Map<string, number>();
-  /** Of those that did all that was asked, the newest first; filled likewise. */
+  /** The paces of runs that did all their work, the newest first; filled likewise. */
   readonly paces: Pace[] = [];
   readonly #folder: RunFolder;
   readonly #seen = new Map<string, number[]>();

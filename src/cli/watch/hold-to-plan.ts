@@ -6,7 +6,7 @@ import type { Foreseen, Foresight } from "#tui/foreseen.ts";
 import { gitState } from "../process/git-state.ts";
 import type { RecordedDigest } from "../runs/print-digest.ts";
 
-/** Differences that are told one by one. */
+/** Most differences that are named one by one. */
 const TOLD = 10;
 
 const foreseen = z.object({
@@ -108,7 +108,10 @@ export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (differences.length > 0) throw outdated(differences);
 }
 
-/** A name can mean another machine at the same commit: a roster may come from a URL or a program, or from another user. */
+/**
+ * A name can mean another machine at the same commit, because a roster may come from a URL, a program, or another
+ * user's files.
+ */
 function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
   const places = new Map(now.map(({ name, place }) => [name, place]));
   return then.flatMap(({ name, place = "an unknown address" }) => {
@@ -133,7 +136,7 @@ function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): read
   ];
 }
 
-/** A step by its name and nodes, with all that is foreseen of it. */
+/** Compares steps by name and nodes, with all that the dry run foresees of them. */
 function differencesOf(then: Plan["foresight"], now: Foresight | undefined): readonly string[] {
   const [before, after] = [allOf(then), allOf(now)];
   const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);

@@ -72,7 +72,7 @@ export async function startRun(
   return startRun(flags, { ...request, command, grants: [...request.grants, ...grants] }, watch);
 }
 
-/** A dry run that says that something would change, or that it cannot be told. */
+/** Whether a dry run found a change, or cannot exclude one. */
 async function differs(model: Watched["model"]): Promise<boolean> {
   const { tallyOfRun } = await import("#tui/tally.ts");
   const { wouldChange, unknown } = tallyOfRun(model);
@@ -95,7 +95,7 @@ async function assertPlanned(file: string, given: RunFlags, request: RunRequest)
   holdToPlan(plan, await digestOf(await readRun(project, folder.id)));
 }
 
-/** A plan only tells; and who reads events or a result of their own types nothing. */
+/** Whether to ask for grants: a dry run asks nothing, and a reader of events or of a result types nothing. */
 function mayAsk(
   { exitCode, left }: Watched,
   { dryRun }: RunRequest,
@@ -104,7 +104,7 @@ function mayAsk(
   return exitCode === exitCodes.failed && !left && !dryRun && (output === "ink" || output === "plain");
 }
 
-/** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
+/** Starts the process that drives a recorded run, or gives the run to the warm process. */
 function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }

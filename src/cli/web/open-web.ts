@@ -47,7 +47,7 @@ export interface WideOptions extends Common {
   readonly passphraseFile?: string;
 }
 
-/** Milliseconds between two questions to the cluster which keys are revoked. */
+/** Milliseconds between two requests to the cluster for the revoked keys. */
 const askEvery = 60_000;
 
 /** For other machines: TLS, and operators' certificates alone. */
@@ -107,7 +107,7 @@ async function certificateFor(
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
-  // No identity stands in it: it can be used for nothing in the cluster.
+  // The certificate holds no identity, so it is useless in the cluster.
   const cert = issueCertificate({
     commonName: "kcore-web",
     publicKey,

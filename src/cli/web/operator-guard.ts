@@ -9,16 +9,16 @@ import { out, type Guard, type Verdict } from "#web/guard.ts";
 export interface OperatorGuardOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
-  /** Fingerprint of this machine's own operator's key, who needs no cluster's word. */
+  /** Fingerprint of this machine's own operator's key, which needs no answer of the cluster. */
   readonly own: string;
   readonly told: () => ToldKeys;
 }
 
 /** The controllers' answer about keys; empty until one was reached. */
 export interface ToldKeys {
-  /** Fingerprints of those that are revoked. */
+  /** Fingerprints of the revoked keys. */
   readonly revoked?: ReadonlySet<string>;
-  /** Why they do not tell this machine. */
+  /** The reason why the controllers refuse this machine an answer. */
   readonly refusal?: string;
 }
 

@@ -145,7 +145,7 @@ function readStamp(path: string): Sh {
 [ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
 }
 
-/** A line in $K_TMP/tree for each thing that is no folder: mode, owner, group, size, time of change, name. */
+/** A line in $K_TMP/tree for each entry that is no folder: mode, owner, group, size, time of change, name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }

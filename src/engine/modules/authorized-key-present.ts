@@ -97,7 +97,7 @@ function effectsOf({ user, path }: Args): Effects {
   };
 }
 
-/** How a key stands in the file, as facts tell it: without its bytes. */
+/** A key's form in the file, as facts show it: without its bytes. */
 function told({ type, comment }: PublicKey, options: readonly string[]): string {
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
@@ -137,7 +137,10 @@ function giveKeys({ keys, options }: Args): Sh {
     : sh`printf '%s\n' ${keys.map(line)} >"$K_TMP/keys" || exit 1`;
 }
 
-/** sshd heeds no file that others could have written (sshd_config(5), StrictModes). Of a home folder that is so, put_file says it and refuses. */
+/**
+ * sshd ignores a file that other users could have written (sshd_config(5), StrictModes). For a home folder of that
+ * kind, put_file refuses.
+ */
 function probeAccess(given: Args): Sh {
   return sh`fact kind "$kind"
 ${
@@ -154,7 +157,7 @@ fact access "$access"`
 }`;
 }
 
-/** ssh-keygen of the node has to know these kinds of keys: so has its sshd. */
+/** Fails if the node's ssh-keygen, and so its sshd, does not know these kinds of keys. */
 function checkKeys({ keys }: Args): Sh {
   return sh`if have ssh-keygen; then
   printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
@@ -166,7 +169,7 @@ fi`;
 /** Outputs of `stat -L -c '%u %a'` for a folder that root or the user owns and others can write to. */
 const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
 
-/** Of a folder that put() closes first, only the folder is checked: no other user can change its files after that. */
+/** For a folder that put() closes first, checks only the folder: no other user can change its files after that. */
 function foresee(given: Args): Sh {
   const { user } = given;
   if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;
@@ -202,7 +205,7 @@ function refuseOwnKey({ user, keys }: Args): Sh {
 fi`;
 }
 
-/** In a folder of the user's it is the user who puts back: links there lead nowhere else. */
+/** In a user's own folder the revert runs as that user, whose links can lead it to no other user's files. */
 function keep(given: Args): Sh {
   const { user } = given;
   if (!inHome(given))

@@ -61,7 +61,7 @@ export const caTrusted = defineModule({
     const place = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
-    // update-ca-certificates hashes the names anew only where a link is new to it.
+    // update-ca-certificates makes the names by hash anew only for a new link.
     const link = `/etc/ssl/certs/${name}.pem`;
     const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
@@ -130,7 +130,9 @@ function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 10);
 }
 
-/** The certificate alone, as PEM; its base64; from when to when it is valid, in seconds. @throws KcoreError CERTIFICATE_INVALID */
+/**
+ * The certificate alone, as PEM; its base64; its first and last valid second. @throws KcoreError CERTIFICATE_INVALID
+ */
 function certificateOf({ name, certificate, source }: Args, { readFile }: StepContext) {
   const given = source === undefined ? certificate : Buffer.from(readFile(source).bytes ?? "").toString("utf8");
   const invalid = (what: string): KcoreError =>

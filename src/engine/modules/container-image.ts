@@ -5,7 +5,7 @@ import { withRuntime, type Image } from "../step/fragments/containers.ts";
 import type { Resource } from "../step/effects.ts";
 import { sh } from "../step/sh.ts";
 
-/** Docker, Podman and containerd each complete a short name in another way; a whole one means the same to all. */
+/** Docker, Podman and containerd complete a short name in different ways; a whole one means the same to all. */
 const reference =
   /^(localhost|[a-z0-9][a-z0-9-]*(\.[a-z0-9-]+)+|[a-z0-9][a-z0-9.-]*:\d{1,5})(:\d{1,5})?(\/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$/;
 

@@ -57,7 +57,7 @@ ${eachDisk(
 [ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
-      // Each is found and judged once more by the process that writes, which holds it alone.
+      // The process that writes finds and judges each disk once more, and holds it exclusively.
       apply: sh`${alone}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
@@ -79,7 +79,7 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** The functions, and `body` once for each disk: KIND, NAME and the GUID of its table if it is kcore's. */
+/** The functions, and `body` once for each disk with KIND, NAME and the GUID of its table, if the table is kcore's. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
 ${clearing}

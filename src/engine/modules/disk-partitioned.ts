@@ -65,9 +65,9 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs made of the node's id, the disk's name and the partition's name: that is how a
- * later run knows its own work. A disk that holds anything else is refused (requirement F-18) unless it was granted by
- * name; one that is in use is refused always. Partitions are added to a table of ours, never moved, resized or removed.
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. So a later run
+ * recognizes them. A disk with other contents is refused (requirement F-18) unless it was granted by name; a disk in
+ * use is always refused. Partitions are added to a table of ours, never moved, resized or removed.
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
@@ -102,7 +102,8 @@ case $todo in
   wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
-      // Found and judged once more by the very process that writes, which holds the disk alone: the names of disks may have changed since.
+      // The process that writes finds and judges the disk once more, and holds it exclusively: names of disks may have
+      // changed.
       apply: sh`${findDisk(disk)}
 ${alone}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}

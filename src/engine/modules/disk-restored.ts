@@ -117,7 +117,8 @@ if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "$
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
       guard: judged(),
-      // Found and judged once more by the very process that writes, which holds the device alone: the names of disks may have changed since.
+      // The process that writes finds and judges the device once more, and holds it exclusively: names of disks may
+      // have changed.
       apply: sh`${alone}
 ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
@@ -161,7 +162,7 @@ function sumsOf(pieces: Pieces): string {
     .join("\n");
 }
 
-/** `BLOCK GAP COUNT` of each piece: how far it is from the end of the one before. */
+/** `BLOCK GAP COUNT` of each piece; the gap begins at the end of the piece before. */
 function placesOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
@@ -172,7 +173,10 @@ function placesOf(pieces: Pieces): string {
     .join("\n");
 }
 
-/** Sets `differ`: how many pieces are not there. Past the caches: partitions have their own, which the whole disk does not see. */
+/**
+ * Sets `differ`: the number of pieces that are not there. Reads past the caches: a partition's cache is not visible in
+ * the whole disk.
+ */
 function compare(pieces: Pieces): Sh {
   return sh`sync
 blockdev --flushbufs "$device" 2>/dev/null

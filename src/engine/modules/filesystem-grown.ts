@@ -10,8 +10,8 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * ```yaml
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
- * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order when less than 4 MiB of the
- * device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
+ * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order if less than 4
+ * MiB of the device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",

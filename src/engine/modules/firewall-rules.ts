@@ -165,7 +165,7 @@ on_revert "nft -f '$k_t/"${table}".nft'"`,
     if (state === "absent")
       return {
         ...common,
-        // Without nft nothing of it can be there, unless its files are.
+        // Without nft the table cannot exist; only its files can.
         tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
         probe: sh`${look}
@@ -208,7 +208,10 @@ sync -f /etc/systemd/system 2>/dev/null || sync`,
   },
 });
 
-/** A unit of its own: the configuration of nftables.service belongs to its package and to others, and that service need not run. */
+/**
+ * A unit of its own: nftables.service and its configuration belong to their package and to others, and that service
+ * need not run.
+ */
 function unitText(table: string, path: string): string {
   return `# Managed by kcore.
 [Unit]

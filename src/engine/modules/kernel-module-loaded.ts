@@ -76,7 +76,7 @@ export const kernelModuleLoaded = defineModule({
         writes: [
           ...places,
           ...paths.map((path) => ({ is: "parents", path }) as const),
-          // A module brings settings of its own.
+          // A module brings its own settings below /proc/sys.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         reads: [
@@ -120,7 +120,10 @@ ${isLoaded ? loadNow(given) : unload(name)}`,
   },
 });
 
-/** The file's text in /etc/modprobe.d; empty where there is none. `blacklist` is about devices, `install` about the name (modprobe.d(5)). */
+/**
+ * The file's text in /etc/modprobe.d; empty for no file. `blacklist` concerns devices, `install` the name
+ * (modprobe.d(5)).
+ */
 function probeText({ name, options, blacklist }: Args): string {
   const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
   if (pairs.length > 0) return `options ${name}${pairs.join("")}`;
@@ -139,7 +142,7 @@ ${blacklist ? sh`` : listed}
 ${blacklist ? listed : sh``}`;
 }
 
-/** Where it may not be loaded anew, other options are only told. */
+/** Without `reload`, a difference of the running options is only reported. */
 function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
   if (state === "absent") return sh``;
   return sh`${runningParameter(name, key, wanted)}
@@ -206,7 +209,7 @@ function keepNow({ name, reload }: Args): Sh {
 esac`;
 }
 
-/** Sets `differs` where it runs with other options. */
+/** Sets `differs` if the module runs with other options. */
 function findDiffering({ name, options }: Args): Sh {
   return sh`differs=
 ${shLines(
@@ -217,7 +220,7 @@ ${shLines(
 )}`;
 }
 
-/** Keeps one of its files with a line or more, or keeps it away. */
+/** Keeps a file of these lines, or keeps it away if there are none. */
 function keepFile(path: string, text: string): Sh {
   if (text === "") return sh`[ ! -e ${path} ] || remove_path ${path} 0 || exit 1`;
   const blob = blobOf(`# made by kcore\n${text}\n`);

@@ -31,7 +31,7 @@ export const kernelUpdated = defineModule({
   refusals: ["KERNEL_UNKNOWN", "PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "TOOL_MISSING"],
   step: ({ listsMaxAge, lockTimeout }) => {
     const packages: Packages = {
-      // Each is one word: findKernels lets no other in.
+      // Each name is one word: findKernels lets no other in.
       names: [{ name: rawSh("$kernels") }],
       state: "latest",
       updateCache: true,

@@ -92,7 +92,10 @@ export const limitsSet = defineModule({
 
 const most = "/proc/sys/fs/nr_open";
 
-/** Refuses more open files than the kernel lets a process have, also where the file is in order (setrlimit(2), EPERM); of `unlimited` PAM makes as many as it has. */
+/**
+ * Refuses more open files than the kernel lets a process have, also if the file is in order (setrlimit(2), EPERM). For
+ * `unlimited` PAM uses the kernel's limit.
+ */
 function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
   const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
   if (files.length === 0) return step;

@@ -106,7 +106,7 @@ export const luksOpened = defineModule({
     const isTpm = unlock === "tpm2";
     const registers = pcrList(pcrs);
     const makeKey = makeKeyFile(keyFile);
-    // A key file that the container does not know yet, or no more, is made one that it knows: by the TPM, as `judge` has seen.
+    // A key file that the container does not know, or no longer, is added to it by the TPM, as `judge` has checked.
     const needsKey = sh`if [ "$key" != fits ]; then
   ${makeKey}
   ${addByTpm(keyFile)}

@@ -85,7 +85,9 @@ sync`,
   },
 });
 
-/** Sets `layout` (empty: there is none), `pool`, `active`, `have` (bytes) and `size`: as wanted, or as it is. */
+/**
+ * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes) and `size`, the wanted or the present one.
+ */
 function look({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;
   return sh`${quietLvm}

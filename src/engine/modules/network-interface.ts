@@ -24,7 +24,7 @@ const InterfaceName = z
     "must be an interface's name of at most 15 letters, digits, “.”, “_” and “-”",
   )
   .refine((name) => !["lo", "all", "default"].includes(name), "is a name that the kernel keeps for itself");
-/** In one spelling, that of ip(8). */
+/** An address in one spelling, that of ip(8). */
 const Address = z
   .string()
   .refine((text) => isIP(text) !== 0 && !text.includes("%"), "must be an IPv4 or IPv6 address")
@@ -272,7 +272,7 @@ function isNetwork(text: string): boolean {
   return version !== 0 && lengthOf(text) <= (version === 6 ? 128 : 32);
 }
 
-/** Whether it is in the network of one of these. */
+/** Whether the address is in one of these networks. */
 function isNear(address: string, networks: readonly string[]): boolean {
   // Every IPv6 host knows the router by its link-local address.
   if (/^fe[89ab]/i.test(address)) return true;

@@ -66,8 +66,8 @@ type Args = z.output<typeof args>;
  *   trustedKeys: ["cache.example.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="]
  *   settings: { max-jobs: 2, trusted-users: [root] }
  * ```
- * Nix with its daemon (multi-user), installed where it is not there yet by either method; a Nix that is there is kept,
- * wherever it came from. The daemon must answer. On NixOS the settings belong into the node's flake.
+ * Nix with its daemon (multi-user). A missing Nix is installed by either method; a present one of any origin is kept.
+ * The daemon must answer. On NixOS the settings belong into the node's flake.
  */
 export const nixInstalled = defineModule({
   name: "nix.installed",
@@ -191,7 +191,10 @@ ${apt.apply({
 ) || exit 1`;
 }
 
-/** `nix`, `version`, `daemon`, `boot`, `answers`. Asked for a path that cannot be, a daemon that lives says so. */
+/**
+ * Sets `nix`, `version`, `daemon`, `boot`, `answers`. The question is about an impossible path: a living daemon says
+ * so.
+ */
 const look = sh`nix=absent version=none
 if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
 daemon=inactive boot=disabled answers=no

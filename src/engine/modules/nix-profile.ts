@@ -9,7 +9,10 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
-/** One path as a bastion action exported it: as `nix-store --export` writes it, without the end (8 bytes of zero), compressed by gzip. */
+/**
+ * One path from a bastion action, in the form of `nix-store --export` without the end (8 bytes of zero), compressed by
+ * gzip.
+ */
 const Exported = z
   .strictObject({
     path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
@@ -118,9 +121,9 @@ esac`;
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * A newer version of the same name is not replaced unless `downgrade` says so. The path becomes the profile's newest generation; the older
- * ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node is sent the paths that its store lacks, and those
- * whose files are damaged there. The fact `generation` names the present one.
+ * A newer version of the same name is not replaced unless `downgrade` allows it. The path becomes the profile's newest
+ * generation; the older ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node gets
+ * the paths that its store lacks, and those whose files are damaged there. The fact `generation` names the present one.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -151,7 +154,7 @@ const [nixStore, nixEnv, gzip] = [
   { command: "gzip", package: "gzip" },
 ];
 
-/** The profile is a link to its present generation, `NAME-NUMBER-link`. */
+/** Reports the generation: the profile is a link `NAME-NUMBER-link`. */
 function tellGeneration(profile: string): Sh {
   return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
 now=\${now##*-}
@@ -208,7 +211,7 @@ done <${list}`,
   };
 }
 
-/** Without a source: nothing can be put right. */
+/** Without a source, a missing or damaged path is refused. */
 function requirePath(path: string): Sh {
   return sh`nix-store --check-validity ${path} 2>/dev/null || refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}
 nix-store --verify-path ${path} >/dev/null 2>&1 || refuse NIX_PATH_DIFFERS ${`the files of ${path} are damaged, and the step names no source`}`;

@@ -189,7 +189,7 @@ function textOf(
     .join("");
 }
 
-/** apt reads no source at all while two name one repository with different keys. */
+/** apt reads no source at all while two of them name one repository with different keys. */
 function goesWithOthers(file: string, text: string): Sh {
   const own = file.slice(file.lastIndexOf("/") + 1);
   return sh`rm -rf "$K_TMP/parts" && mkdir "$K_TMP/parts" || exit 1
@@ -211,7 +211,10 @@ ${putFile({ path: ring, blob: key })}
 back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else remove_path ${ring} 0; fi; }`;
 }
 
-/** This repository's lists alone; apt calls a failure that may pass a success unless told otherwise (apt-get(8), update). */
+/**
+ * Fetches this repository's lists alone. Without `Error-Mode`, apt calls a temporary failure a success (apt-get(8),
+ * update).
+ */
 function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
   return sh`${key === undefined && source === undefined ? sh`back() { :; }` : sh``}
 ${lockedApt({ lockTimeout })}

@@ -110,7 +110,8 @@ type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" |
 function gapOf(given: Args, updates: Updates): Gap {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
-  // A node that is about to boot for it is as far as it comes without that.
+  // A node that is about to boot for this order counts as having reached the target: it cannot come further without the
+  // boot.
   const look = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
@@ -198,7 +199,7 @@ fact back "$back"`),
   }
 }
 
-/** The bundle goes where the updater looks for it, unless its store has the path; it believes nothing of it. */
+/** Puts the bundle where the updater looks for it, unless its store has the path; the updater checks it. */
 function deliver({ bundle, target }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));

@@ -15,9 +15,9 @@ const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", 
  * ```yaml
  * service.current: { except: [postgresql.service] }
  * ```
- * After an update, services go on with the programs and libraries that they were started with. Those are restarted, one by one; systemd itself is
- * executed anew, which ends nothing. dbus, logind and those named in `except` are told of and left: reboot.ifRequired with `services: true` boots for
- * them.
+ * After an update, services continue with the programs and libraries that they were started with. Such services are
+ * restarted, one by one; systemd itself is executed anew, which ends nothing. dbus, logind and those named in `except`
+ * are only reported: reboot.ifRequired with `services: true` boots for them.
  */
 export const serviceCurrent = defineModule({
   name: "service.current",

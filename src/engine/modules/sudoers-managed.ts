@@ -99,7 +99,9 @@ function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = f
   return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;
 }
 
-/** The new file by itself, and then all that sudo reads with it, elsewhere: two files may contradict each other. */
+/**
+ * Checks the new file by itself, and then together with all other files in a copy: two files may contradict each other.
+ */
 function checked(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1

@@ -138,7 +138,7 @@ if [ "$fstab" != ${line} ]; then
   ${writeFstab(fstab, { source: path }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi`,
-    // Writing a large file to a slow disk is done when it is; it stands still for no minute.
+    // Writing a large file to a slow disk may take this long, but never stands still for a minute.
     timeout: 7200,
     stall: 120,
     tools: [

@@ -130,7 +130,7 @@ $gaps
 END_OF_GAPS`;
 }
 
-/** The value of now comes back with the file. */
+/** The revert restores the present value with the file. */
 function keepLive({ path }: Sysctl): Sh {
   return sh`old=$(cat ${`/proc/sys/${path}`} 2>/dev/null) && on_revert "cat >/proc/sys/"${path}" <<'K_OLD'$K_NL$old\${K_NL}K_OLD"`;
 }

@@ -112,7 +112,7 @@ ${keep}`,
       timeout: 120,
     } as const;
     const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
-    // The first line says whose it is.
+    // The first line shows whether the service is kcore's.
     const ours = sh`owner=
 [ ! -f ${own.path} ] || IFS= read -r owner <${own.path} || :
 if [ "$owner" = "# Managed by kcore." ]; then owner=ours; elif [ -e ${own.path} ]; then owner=another; else owner=; fi`;

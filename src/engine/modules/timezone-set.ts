@@ -11,8 +11,8 @@ const database = "/usr/share/zoneinfo";
  * ```yaml
  * timezone.set: { zone: Europe/Berlin }
  * ```
- * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone where Debian is. Programs that run already go on in the zone they began with.
- * The hardware clock is left alone.
+ * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone on Debian. Running programs stay in the zone that
+ * they began with. The hardware clock is left alone.
  */
 export const timezoneSet = defineModule({
   name: "timezone.set",
