@@ -6,7 +6,7 @@ import { foldNames } from "./fold-names.ts";
 import type { Foreseen } from "./foreseen.ts";
 import { whatOf } from "./work-item.ts";
 
-/** A comment of GitHub takes 65,536 characters, a summary and GitLab's notes more; the rest is counted. */
+/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
 const ROOM = 60_000;
 /** Lines of one diff, and of a failed step's output. */
 const DIFF = 120;
@@ -117,7 +117,7 @@ function longestRun(text: string): number {
   return Math.max(0, ...(text.match(/`+/g) ?? []).map(({ length }) => length));
 }
 
-/** Belongs to the item of the list above it. */
+/** Indents a block, so that it belongs to the list item above. */
 function indent(block: string): string {
   return `\n${block.replaceAll(/^(?=.)/gm, "  ")}`;
 }

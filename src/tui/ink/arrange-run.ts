@@ -58,7 +58,7 @@ export function arrange(props: SceneProps): Scene {
   };
 }
 
-/** The choice after a Ctrl-C comes before a question. */
+/** The choice after a Ctrl-C has precedence over a question. */
 function panelOf(
   { model, ui, theme, size, foretold, real }: SceneProps,
   question: Question | undefined,
