@@ -17,7 +17,7 @@ export interface BastionHook {
   readonly isGate: boolean;
 }
 
-/** Seconds that suffice to end a hook and to answer; of a short time a part. */
+/** Seconds that suffice to end a hook and to answer; a short hook keeps only a part of its time. */
 const longestSpare = 5;
 const spareShare = 0.2;
 

@@ -26,7 +26,7 @@ type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | 
 interface Area {
   readonly width: number;
   readonly height: number;
-  /** Rows for the nodes, and the least rows for the selected node. */
+  /** Rows for the nodes, and the fewest rows for the selected node. */
   readonly inner: number;
   readonly preview: number;
 }
