@@ -65,7 +65,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
   const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
   idle.unref();
   /** Tells the standing state at the client's pace: it may be more than may be unsent. A line is true when it is sent. */
-  const tellWhatStands = async (response: ServerResponse, watch: Watch): Promise<void> => {
+  const sendPresent = async (response: ServerResponse, watch: Watch): Promise<void> => {
     await yieldToLoop();
     let until = performance.now() + sliceMs;
     for (const [key] of replica.entries(commonPrefix(watch.prefixes))) {
@@ -86,7 +86,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
       watching.set(response, watch);
       response.once("close", () => watching.delete(response));
-      if (!changesOnly) await tellWhatStands(response, watch);
+      if (!changesOnly) await sendPresent(response, watch);
       send(response, textOf({ type: "synced" }));
     },
     tell: (about, id) => tellAll(textOf({ type: "soft", about, id })),

@@ -118,7 +118,7 @@ export function namesOf({
 }
 
 /** “stage: title  (module)”, without repeated parts. */
-export function whatOf({
+export function itemTitle({
   stage,
   title,
   module,

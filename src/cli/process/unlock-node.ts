@@ -28,7 +28,7 @@ export function unlocker(
       if (end === "open" || end === "lost") opened.set(id, now());
       return end === "open";
     } catch (error) {
-      throw whatNobodyMends(name, error);
+      throw unlockFailure(name, error);
     }
   };
 }
@@ -47,7 +47,7 @@ async function unlockKept({ node, context, ...asked }: Unlocking, who: string): 
  * Waiting longer helps only if the node is unreachable; every other error becomes UNLOCK_FAILED, which ends the
  * waiting.
  */
-function whatNobodyMends(node: string, error: unknown): unknown {
+function unlockFailure(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
   const message = `${node} waits to be unlocked: ${problem.message}`;

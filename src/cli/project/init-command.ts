@@ -36,7 +36,7 @@ async function initProject(
   const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
   const files = skeletonOf({ newId: randomUUID, empty, ...omitUndefined({ cluster }) });
-  refuseWhatIsThere(project, files);
+  refuseExisting(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);
     if (isIgnoreOfOurs(path, place)) continue;
@@ -60,7 +60,7 @@ async function initProject(
 }
 
 /** Writes nothing where one of the files exists: an operator's own project must not become half an example. */
-function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
+function refuseExisting(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
   const folders = ["roster", "orchestrate"].filter((name) => existsSync(join(project, name)));
   if (folders.length > 0)
     throw usageError(`${project} is a kcore project already: it holds ${folders.join("/ and ")}/`);

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Outcome } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
-import type { Foretold } from "#tui/what-follows.ts";
+import type { Foretold } from "#tui/confirmation-text.ts";
 
 /** The most earlier runs to look at for a dry run of the same request. */
 const HEADERS = 100;

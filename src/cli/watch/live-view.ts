@@ -6,7 +6,7 @@ import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
-import type { Foretold } from "#tui/what-follows.ts";
+import type { Foretold } from "#tui/confirmation-text.ts";
 import { lastDryRun } from "./last-dry-run.ts";
 import { EarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";

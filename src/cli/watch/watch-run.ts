@@ -9,7 +9,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/run-drawing.ts";
-import { whatFollows } from "#tui/what-follows.ts";
+import { upcomingStages } from "#tui/confirmation-text.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
@@ -238,7 +238,7 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
       if (type.startsWith("question.") || type.startsWith("run."))
-        questions.follow(fleeting.questions, whatFollows(fleeting));
+        questions.follow(fleeting.questions, upcomingStages(fleeting));
     },
     close: () => {
       questions.follow([]);

@@ -7,7 +7,7 @@ import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../what-follows.ts";
+import type { Foretold } from "../confirmation-text.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "../timers.ts";
 import type { KeyPress } from "./keys.ts";

@@ -5,7 +5,7 @@ import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../what-follows.ts";
+import type { Foretold } from "../confirmation-text.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
 import type { Line } from "./text.ts";

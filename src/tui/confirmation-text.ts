@@ -6,7 +6,7 @@ const STAGES = 4;
 const NAMES = 3;
 
 /** The stages after a confirmation: “then: web on n1, n2, n3; restart on 40 nodes”; empty without any. */
-export function whatFollows({ stages }: Pick<RunModel, "stages">): string {
+export function upcomingStages({ stages }: Pick<RunModel, "stages">): string {
   const coming = stages.filter(({ state }) => state === "pending");
   if (coming.length === 0) return "";
   const told = coming.slice(0, STAGES).map(tellStage);
