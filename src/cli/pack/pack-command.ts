@@ -56,13 +56,13 @@ async function addPack(
   const fetched = await fetchPack(folder, from);
   const { name } = fetched;
   const pin = await alone(folder, async () => {
-    refuseWhatIsThere(folder, name);
+    refuseExisting(folder, name);
     return keepPack(folder, from, fetched);
   });
   print({ [name]: pin }, output);
 }
 
-function refuseWhatIsThere(project: string, name: string): void {
+function refuseExisting(project: string, name: string): void {
   if (readPins(project)[name] !== undefined)
     throw usageError(
       `the project has a pack “${name}” already`,
