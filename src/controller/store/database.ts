@@ -139,7 +139,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Keeps the newest snapshots and the journal since the oldest of them, so that one damaged file costs nothing. */
+  /** Keeps the newest snapshots and the journal since the oldest of them, so that a single damaged file costs nothing. */
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));
