@@ -7,8 +7,8 @@ import { nodeCredentials, recordAt, startController } from "#support/controllers
 import { freePort } from "#support/ports.ts";
 
 /**
- * What an agent costs that has nothing to do but its heartbeats, as its unit starts it, from the bundle (npm run build):
- * `node bench/agent.ts [MINUTES]`. CPU time is the process's own, so other load does not count.
+ * The cost of an agent that only sends heartbeats, started as by its unit, from the bundle (npm run build): `node
+ * bench/agent.ts [MINUTES]`. CPU time is the process's own, so other load does not count.
  */
 const [minutes = 10] = process.argv.slice(2).map(Number);
 const root = resolve(import.meta.dirname, "..");
@@ -38,7 +38,7 @@ try {
   try {
     const seen = () => controller.operator.call("getNode", {}, { id: nodeId }).catch(() => undefined);
     await eventually(async () => (await seen())?.status === "ready");
-    // The start itself is not what is measured.
+    // The start itself is not measured.
     await sleep(20_000);
     const [before, began] = [cpuMs(child.pid), performance.now()];
     for (let minute = 1; minute <= minutes; minute++) {

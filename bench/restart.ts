@@ -13,8 +13,8 @@ import { startController } from "#support/controllers.ts";
 import { unitEnvironment } from "#support/unit-environment.ts";
 
 /**
- * How long a controller with 110,000 objects takes from its start to its first answer that it is ready, after a stop in good order and after a
- * `kill -9`, and what it holds in memory when 50,000 of them are deleted:
+ * Measures a controller with 110,000 objects: the time from its start to its first answer that it is ready, after a
+ * regular stop and after a `kill -9`; and its memory after 50,000 deletions.
  * `node bench/restart.ts [ROUNDS] [PROGRAM]…`, programs (dist/node-main.js) alternating.
  */
 const [rounds = "5", ...programs] = process.argv.slice(2);
@@ -81,7 +81,7 @@ try {
   await cluster.remove();
 }
 
-/** Writes what is missing to `objects`, then `dirty` changes that no snapshot has; keeps a copy of the folder as it then is. */
+/** Fills up to `objects`, then writes `dirty` changes that no snapshot has; keeps a copy of the resulting folder. */
 async function fill(folder: string, id: string, dirty: number, kept: string): Promise<void> {
   const open = async (): Promise<{ replica: Replica; db: ControllerDatabase }> => {
     const db = await openDatabase({

@@ -9,9 +9,10 @@ import { uploadBundle } from "#api/bundle-transfer.ts";
 import { writeRuntime } from "#support/bundles.ts";
 
 /**
- * What a rollout costs the controller that carries it out: `node bench/rollout.ts [NODES] [BATCH]`, 200 in batches of 20 unless told
- * otherwise, on three controllers as their units start them, from the bundle (npm run build). A node takes two seconds to prepare and three to
- * be activated, which is less than a real one: the share of a core is an upper bound. CPU time is the process's own, so other load does not count.
+ * The cost of a rollout for the controller that carries it out: `node bench/rollout.ts [NODES] [BATCH]`, by default 200
+ * in batches of 20. It runs on three controllers, started as by their units, from the bundle (npm run build). A node
+ * takes two seconds to prepare and three to activate, less than a real one: the share of a core is an upper bound. CPU
+ * time is the process's own, so other load does not count.
  */
 const [count = 200, batch = 20] = process.argv.slice(2).map(Number);
 const program = resolve(import.meta.dirname, "../dist/node-main.js");

@@ -6,8 +6,8 @@ import { parse } from "yaml";
 import { idOfName, loadRoster } from "#engine/roster/load-roster.ts";
 
 /**
- * What a roster of many nodes costs at a command's start, each time in a process that has loaded none before:
- * `node bench/roster.ts [NODES] [ROUNDS]`. CPU, since the clock tells of others on the machine, too.
+ * The cost of a roster of many nodes at a command's start, each time in a process that has loaded none before: `node
+ * bench/roster.ts [NODES] [ROUNDS]`. CPU, since elapsed time includes other processes of the machine.
  */
 const [nodes = "5000", rounds = "7", project] = process.argv.slice(2);
 const files = 10;

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import semver from "semver";
 import { parse } from "yaml";
 
-// Fails when package-lock.json holds a version that advisories.yaml names (S-26). It asks nobody: what was good yesterday is good today
-// until somebody changes one of the two files.
+// Fails when package-lock.json holds a version that advisories.yaml names (S-26). It asks no server, so its result
+// changes only with one of the two files.
 
 export interface Advisory {
   readonly package: string;
@@ -20,7 +20,7 @@ export interface Lock {
 }
 
 export interface Locked {
-  /** What an alias stands for (`npm:NAME@…`); absent: what its folder says. */
+  /** The real name of an alias (`npm:NAME@…`); absent: the name of its folder. */
   readonly name?: string;
   readonly version?: string;
   readonly resolved?: string;
@@ -32,7 +32,10 @@ export function nameOf(path: string, { name }: Locked): string {
   return name ?? path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
 }
 
-/** Whether a package comes from the registry, whose versions say what is in them; from git, a file or a URL any number can stand there. */
+/**
+ * Whether a package comes from the registry, where a version fixes the content; from git, a file or a URL the version
+ * can be any number.
+ */
 export function isPublished({ version, resolved }: Locked): boolean {
   const isRegistry = resolved === undefined || resolved.startsWith("https://registry.npmjs.org/");
   return isRegistry && semver.valid(version) !== null;

@@ -7,8 +7,10 @@ import { collectExamples } from "./module-examples.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles the command line into `dist/`: programs with their compiled code (V8 gives it out after a script has run, of a module it does not), of which each command
- * initializes its needs. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end, so that a running kcore never meets half of one.
+ * Bundles the command line into `dist/`: programs with their compiled code, of which each command initializes its
+ * needs. They are scripts, because V8 gives out the code of a script after it has run, and never a module's. `npm run
+ * bench:view` measures the start. The new bundle is made aside and put in place at the end, so that a running kcore
+ * never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
@@ -110,8 +112,8 @@ function replaced(path: string, text: string, from: string, to: string): string 
 }
 
 /**
- * Ink takes every line of every frame apart, to guard the terminal from what is in it and for its grid of characters. Ours are whole rows;
- * what has nothing but letters and colours in it is written as it is.
+ * Ink takes every line of every frame apart, to guard the terminal from control characters and for its grid. Ours are
+ * whole rows, so a row of letters and colours alone is written as it is.
  */
 const rowsAreWhole: Plugin = {
   name: "whole rows",
@@ -125,7 +127,7 @@ const rowsAreWhole: Plugin = {
       ),
       loader: "js",
     }));
-    // What has but characters of one column need not be looked at one by one to find what changed.
+    // In a row of one-column characters the changed part is found without looking at each character.
     build.onLoad({ filter: /\/ink\/build\/line-update\.js$/ }, async ({ path }) => ({
       contents: await changed(
         path,
@@ -144,7 +146,7 @@ const rowsAreWhole: Plugin = {
   },
 };
 
-/** What would load a great deal at the start that nobody uses: Node's fetch for Yoga's own bytes, zod's fifty languages. */
+/** Leaves out large unused parts of the start: Node's fetch for Yoga's own bytes, zod's fifty languages. */
 const startsFast: Plugin = {
   name: "start fast",
   setup(build) {
@@ -160,8 +162,8 @@ const startsFast: Plugin = {
 };
 
 /**
- * Of Kubernetes' library only what reads a kubeconfig and lets a request in is used: not its classes for each kind of each
- * version of the API, nor undici, with which they ask (ADR 0313).
+ * Leaves out all of Kubernetes' library but reading a kubeconfig and authenticating a request. Unused are its classes
+ * for each kind of each version of the API, and undici, their client (ADR 0313).
  */
 const accessAlone: Plugin = {
   name: "kubeconfig alone",
@@ -177,8 +179,8 @@ const accessAlone: Plugin = {
 };
 
 /**
- * For AES-GCM ssh2 makes a cipher of Node for each packet. Node asks of a key that is bytes whether it is one of its own
- * objects by two exceptions, so the key is made one of these objects once; and random padding is fetched for many packets
+ * For AES-GCM ssh2 makes a cipher of Node for each packet. For a key of bytes, Node finds out by two exceptions whether
+ * it is one of its own objects. So the key becomes such an object once, and random padding is fetched for many packets
  * at a time.
  */
 const packetsAreLight: Plugin = {
@@ -211,7 +213,7 @@ function randomFillSync(packet, at, length) {
   },
 };
 
-/** A program is a script, no module: what it needs of Node it asks for itself. */
+/** A program is a script, no module, so it loads Node's own modules itself. */
 const builtinsAreAsked: Plugin = {
   name: "Node's own modules",
   setup(build) {
@@ -247,13 +249,13 @@ const patches = [
   tokensAreNotLogged,
 ];
 
-/** What seals and opens values is a program of its own, too: no start reads it that seals and opens none. */
+/** The code that seals and opens values is a program of its own, too: a start that does neither does not read it. */
 const ageExports = ["seal", "open", "lock", "unlock", "generate", "recipientOf", "isRecipient"];
 
 /**
- * What is loaded at once is a program: a script, of which V8 can keep all that it has compiled (src/cli/process/run-program.ts),
- * which it cannot of modules. `contents` gives its exports by `kcore.give`. The views that take the whole terminal, and
- * ink with them, are one of their own.
+ * Builds one program: a script, of which V8 can keep all compiled code (src/cli/process/run-program.ts), unlike a
+ * module's. `contents` gives its exports by `kcore.give`. The views of the whole terminal, with ink, are a program of
+ * their own.
  */
 async function buildProgram(name: string, contents: string): Promise<void> {
   const file = join(aside, `${name}.program`);
@@ -286,14 +288,14 @@ const __dirname = process.getBuiltinModule("path").dirname(__filename);`,
     process.stderr.write(`${name} takes twice the memory: there is more than ASCII in it, beside strings: ${beyond}\n`);
 }
 
-/** What Node starts: the command line, and a run's own process. */
+/** Builds the files that Node starts: the command line, and a run's own process. */
 async function buildStarters({ warmsUp }: { readonly warmsUp: boolean }): Promise<void> {
   const load = `import { runProgram } from "./src/cli/process/run-program.ts";`;
   const start = `${load} export const { start } = await runProgram("start");`;
   const main = {
     ...shared,
     target: "node22",
-    // An import statement of Node's own modules has Node load what else they would export.
+    // An import statement of Node's own modules makes Node load all that they export.
     banner: {},
     define: { ...shared.define, KCORE_WARMS_UP: String(warmsUp) },
   };
@@ -328,7 +330,7 @@ kcore.give({ openLiveView, openFleetScreen });`,
     `import { openAccess } from "./src/kubernetes/kubeconfig-access.ts"; kcore.give({ openAccess });`,
   );
   await buildProgram("run-main", `import "./src/cli/run-main.ts";`);
-  // What runs on nodes is one file, started by the runtime that is pushed with it.
+  // The program of nodes is one file, started by the runtime that is pushed with it.
   await build({
     ...shared,
     entryPoints: ["src/cli/node-main.ts"],

@@ -13,7 +13,7 @@ export interface ModuleNames {
   readonly symbol: string;
 }
 
-/** What a module's name begins with is one word, but for these. */
+/** The first part of a module's name is one word, with these exceptions. */
 const families = ["authorized-key", "kernel-module"];
 
 export function namesOf(file: string): ModuleNames {

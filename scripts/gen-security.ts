@@ -4,8 +4,8 @@ import { methods } from "../src/api/methods.ts";
 import type { Method, MethodName } from "../src/api/methods.ts";
 import { roles } from "../src/pki/identity.ts";
 
-// Writes what docs/security.md takes from elsewhere: the methods × roles that the controllers obey, and the tests that name
-// a promise.
+// Writes the generated parts of docs/security.md: methods × roles that the controllers obey, and the tests that name a
+// promise.
 
 const root = join(import.meta.dirname, "..");
 const file = join(root, "docs/security.md");

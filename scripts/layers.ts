@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 /**
- * Checks the layers with dependency-cruiser, that it saw every module (a newer TypeScript once made it read none and say
- * “no violations”), and that it finds the violations planted for it, a circle of mere types among them. They are planted in
- * a copy, since other checks read the tree at the same time.
+ * Checks the layers with dependency-cruiser, and checks that it saw every module: a newer TypeScript once made it read
+ * none and say “no violations”. It must find the planted violations, a circle of mere types among them. They are
+ * planted in a copy, since other checks read the tree at the same time.
  */
 const root = join(import.meta.dirname, "..");
 
@@ -32,7 +32,7 @@ function cruise(): Report {
     });
     return JSON.parse(text) as Report;
   } catch (error) {
-    // It exits with the number of violations; the report is on stdout all the same.
+    // dependency-cruiser exits with the number of violations, and the report is on stdout even then.
     return JSON.parse((error as { stdout: string }).stdout) as Report;
   }
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes what the tests of kubernetes.object and kubernetes.node ask: a real kube-apiserver, built from Debian's source package, and Debian's etcd.
-# As root on Debian 12, with its package sources: sh scripts/make-kube-apiserver.sh [FOLDER]. Takes 5 to 9 minutes on two cores, 4 GB of memory
-# and 5 GB below $TMPDIR; leaves 130 MB in the lab's folder, where test/support/kube-server.ts looks for them, and Go's packages installed.
+# Makes the servers for the tests of kubernetes.object and kubernetes.node: a real kube-apiserver, built from Debian's
+# source package, and Debian's etcd. As root on Debian 12, with its package sources: sh scripts/make-kube-apiserver.sh
+# [FOLDER]. Takes 5 to 9 minutes on two cores, 4 GB of memory and 5 GB below $TMPDIR. Leaves 130 MB in the lab's folder,
+# where test/support/kube-server.ts looks for them, and Go's packages installed.
 set -eu
 version=1.20.2
 out=${1:-${KCORE_LAB_DIR:-/var/lib/kcore-lab}/kube}
@@ -30,7 +31,8 @@ rm -rf vendor/github.com/modern-go/reflect2
 cp -rL /usr/share/gocode/src/github.com/modern-go/reflect2 vendor/github.com/modern-go/reflect2
 rm -f vendor/github.com/modern-go/reflect2/*_test.go
 
-# The definitions of OpenAPI, which server-side apply rests on, are generated from every package with a tag for them, on the package or on a type.
+# Server-side apply needs the definitions of OpenAPI. They are generated from every package with a tag for them, on the
+# package or on a type.
 go build -o "$dir/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
 packages=$(grep -rl --include='*.go' '^// *+k8s:openapi-gen=true' staging/src/k8s.io pkg cmd | grep -v -e _test.go -e /testdata/ -e /sample- |
   xargs -n1 dirname | sort -u | sed -e 's#^staging/src/#k8s.io/kubernetes/vendor/#' -e '/^k8s.io/!s#^#k8s.io/kubernetes/#' | paste -sd,)

@@ -10,7 +10,7 @@ interface Table {
   readonly lab?: readonly {
     readonly args: ModuleExamples["tried"][number]["args"];
     readonly refusal?: { readonly args: ModuleExamples["tried"][number]["args"]; readonly code: string };
-    /** It only prepares the lab for others. */
+    /** The step only prepares the lab for others. */
     readonly helps?: true;
   }[];
 }

@@ -1,7 +1,7 @@
 import { blobOf } from "../src/engine/step/blob.ts";
 import { Secret } from "../src/engine/step/secret.ts";
 
-/** What every file of a sample holds. */
+/** The content of every file of a sample. */
 export const SAMPLE = "sample\n";
 
 /** Of the text that a sample's files hold. */

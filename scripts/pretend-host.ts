@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import ssh2 from "ssh2";
 
 /**
- * Loaded before a kcore that is warmed up (scripts/warm-up.ts): whatever address it connects to, it finds an SSH server in
- * this very process, without a socket, which runs its commands with this machine's sh.
+ * Loaded before a kcore that is warmed up (scripts/warm-up.ts). Each connection, to any address, reaches an SSH server
+ * in this process, without a socket, which runs its commands with this machine's sh.
  */
 const hostKey = new URL(`./host-key`, new URL(import.meta.url).searchParams.get("folder") ?? "");
 const server = new ssh2.Server({ hostKeys: [readFileSync(fileURLToPath(hostKey))] }, (client) => {
@@ -29,7 +29,7 @@ const server = new ssh2.Server({ hostKeys: [readFileSync(fileURLToPath(hostKey))
   });
 });
 
-/** One end of a connection; what is written to it comes out of `other` a moment later, as it would from a socket. */
+/** One end of a connection: data written to it comes out of `other` a moment later, as it would from a socket. */
 class End extends Duplex {
   other?: End;
 

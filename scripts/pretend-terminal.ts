@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 
-// Loaded before a kcore that is warmed up (scripts/warm-up.ts): its view takes this for the terminal it was started in.
-// The run's own process, which inherits what is loaded, hears by its stdin what the view hands over.
+// Loaded before a kcore that is warmed up (scripts/warm-up.ts): a terminal for its view. The run's own process inherits
+// the loaded modules, but takes the view's answers by its stdin.
 if (!process.argv[1]?.endsWith("run-main.js")) {
   const stdin = new PassThrough();
   Object.defineProperty(process, "stdin", {

@@ -1,7 +1,7 @@
 import { writeFileSync, appendFileSync } from "node:fs";
 
 /**
- * `tmux pipe-pane 'node record-pane.ts FILE COLUMNS ROWS TITLE'`: writes what a pane shows as an asciicast of version 2.
+ * `tmux pipe-pane 'node record-pane.ts FILE COLUMNS ROWS TITLE'`: writes a pane's output as an asciicast of version 2.
  */
 const [file = "out.cast", columns = "80", rows = "24", title = ""] = process.argv.slice(2);
 const header = { version: 2, width: Number(columns), height: Number(rows), title, env: { TERM: "xterm-256color" } };
@@ -20,7 +20,7 @@ function write(): void {
 process.stdin.on("data", (bytes: Buffer) => {
   begun ??= performance.now();
   const now = (performance.now() - begun) / 1000;
-  // What comes within a tenth of a second is one picture.
+  // Output within a tenth of a second is one picture.
   if (held !== "" && now - since > 0.1) write();
   if (held === "") since = now;
   held += decoder.decode(bytes, { stream: true });

@@ -2,10 +2,11 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Writes what a release is made of (CycloneDX, of package-lock.json, without what only building and testing need) beside the bundle (S-26).
+// Writes the parts of a release beside the bundle (S-26): CycloneDX, of package-lock.json, without packages for
+// building and testing alone.
 
 const root = join(import.meta.dirname, "..");
-// Not `--omit dev`: npm leaves out with it what a release needs as well as its tests do (yaml, zod, diff).
+// Not `--omit dev`: npm then leaves out packages that both a release and its tests need (yaml, zod, diff).
 const args = ["sbom", "--package-lock-only", "--sbom-format", "cyclonedx"];
 const text = execFileSync("npm", args, { cwd: root, encoding: "utf8", maxBuffer: 1 << 26 });
 

@@ -108,7 +108,7 @@ async function rollOut(at: Bastion): Promise<void> {
     await shoot(terminal, "failed.png", words);
     await inBrowser(at);
     await at.until(hasFinished, "the end of the roll-out", 60_000);
-    // It failed, so the view stays until somebody has seen it.
+    // The run failed, so the view stays until a key is pressed.
     await terminal.press("q");
     await terminal.shows(/^\$ *$/m);
   } finally {
@@ -161,7 +161,7 @@ async function reports({ project: folder }: Bastion): Promise<void> {
   }
 }
 
-/** Its revision stands in what is shown. */
+/** The project's revision stands in the views. */
 async function commit(at: Bastion): Promise<void> {
   await at.write({ ".gitignore": "/home/\n/passphrase\n*.html\n" });
   const who = ["-c", "user.name=operator", "-c", "user.email=operator@bastion"];

@@ -37,7 +37,7 @@ need /usr/sbin/sgdisk gdisk
 need /usr/sbin/debootstrap debootstrap
 need /usr/bin/faketime faketime
 need /usr/bin/tmux tmux
-# What kcore seals, age opens, and the other way round.
+# Tests: age opens values that kcore sealed, and the other way round.
 need /usr/bin/age age
 # Ansible's inventories are imported as Ansible reads them.
 need /usr/bin/ansible-inventory ansible-core

@@ -56,8 +56,9 @@ const context: StepContext = {
 const parts = ["probe", "guard", "foresee", "keep", "asks", "apply", "react", "show"] as const;
 
 /**
- * The texts of every module for its example, and for those arguments of its cases and of module-samples.ts that reach a text which none before
- * reached, by a name that tells where they come from; and as problems the texts that nothing reached, and samples that are not needed.
+ * The texts of every module, by a name that tells their origin. Arguments are the module's example, and those of its
+ * cases and of module-samples.ts that reach a further text. Problems are texts that no arguments reach, and samples
+ * that are not needed.
  */
 async function moduleTexts(): Promise<{ texts: Map<string, string>; problems: string[] }> {
   const problems: string[] = [];
@@ -114,7 +115,7 @@ function textsOf(module: ModuleDefinition, args: unknown): Record<string, string
 }
 
 interface Template {
-  /** Its longest constant piece. */
+  /** The longest constant piece of the text. */
   readonly piece: string;
   readonly place: string;
 }
@@ -201,9 +202,9 @@ function readCache(): typeof known {
   }
 }
 
-/** What both have to say of these files, as lines; and rules that nothing needs any more. */
+/** The comments of sh and shellcheck on these files, as lines, and rules that are no longer needed. */
 function judge(files: ReadonlyMap<string, string>): string[] {
-  // It names the file in front of what it says.
+  // sh names the file in front of its message.
   const { err } = run("sh", ["-c", 'for file; do sh -n "$file"; done', "sh", ...files.keys()]);
   const problems = err.split("\n").filter((line) => line !== "");
   const lines = new Map([...files.keys()].map((path) => [path, readFileSync(path, "utf8").split("\n")]));

@@ -1,4 +1,4 @@
-/** What shellcheck says that is no mistake here, each with its reason. */
+/** Rules of shellcheck whose findings are no mistakes here, each with its reason. */
 export const leftOut: ReadonlyMap<string, string> = new Map([
   ["SC1007", "`a= b=` empties variables; nothing is meant to be assigned"],
   ["SC1003", "a back slash in quotes is meant as it stands"],
@@ -18,7 +18,7 @@ export const leftOut: ReadonlyMap<string, string> = new Map([
   ["SC2209", "`kind=file`, `unit=a`: words that happen to be commands"],
 ]);
 
-/** What is right in lines of this form only. */
+/** Rules that allow their finding in lines of this form only. */
 export const allowedLines: readonly { readonly code: string; readonly line: RegExp; readonly why: string }[] = [
   { code: "SC1010", line: /fact reboot done/, why: "the fact's value is the word done" },
   { code: "SC1097", line: /IFS== read/, why: "IFS is the equals sign" },

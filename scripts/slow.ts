@@ -9,7 +9,7 @@ const commands = suites.map((name) =>
   name.endsWith(".ts") ? ["npx", "mocha", name] : ["npm", "run", "--silent", `test:${name}`],
 );
 
-// They look after themselves too: a killed test leaves no core taken.
+// Each burner ends with its parent: a killed test leaves no core busy.
 const burn = "const { ppid } = process; for (;;) { if (process.ppid !== ppid) break; for (let n = 0; n < 1e8; n++); }";
 const burners = Array.from({ length: Number(process.env["KCORE_LOAD"] ?? 8) }, () =>
   spawn(process.execPath, ["-e", burn], { stdio: "ignore" }),

@@ -7,10 +7,10 @@ import { pathToFileURL } from "node:url";
 import ssh2 from "ssh2";
 
 /**
- * Lets a kcore that was built to be warmed up do what kcore does most: everything changes on two nodes and then nothing,
- * over SSH, seen in the live view. The nodes are folders of this machine, behind an SSH server without a socket. Each of
- * kcore's processes leaves what V8 has compiled beside the bundle (src/cli/process/run-program.ts), added to what was there. Gives
- * what went wrong, if anything did; then kcore starts slower, no more.
+ * Lets a kcore that was built to be warmed up do its most frequent work: everything changes on two nodes and then
+ * nothing, over SSH, in the live view. The nodes are folders of this machine, behind an SSH server without a socket.
+ * Each of kcore's processes adds its compiled code to the file beside the bundle (src/cli/process/run-program.ts).
+ * Resolves with the error, if there was one: then kcore only starts slower.
  */
 export async function warmUp(main: string): Promise<string | undefined> {
   const home = mkdtempSync(join(tmpdir(), "kcore-warm-up-"));

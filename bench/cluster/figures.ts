@@ -1,4 +1,4 @@
-/** One line of a bench: what was measured, its goal, and what it was measured against. */
+/** One line of a bench: a figure, its goal, and the figure of the peer. */
 export interface Figure {
   readonly name: string;
   readonly value: string;
@@ -16,7 +16,7 @@ export function printFigures(figures: readonly Figure[]): void {
   }
 }
 
-/** The median of what `measure` gives. */
+/** The median of several results of `measure`. */
 export function median(times: number, measure: () => number): number {
   const found = Array.from({ length: times }, () => measure()).toSorted((a, b) => a - b);
   return found[Math.floor(found.length / 2)] as number;

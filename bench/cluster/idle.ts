@@ -35,7 +35,7 @@ export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
       await eventually(async () => (await seen())?.status === "ready");
     }
     for (const { operator } of controllers) operator.close();
-    // The start itself is not what is measured, nor what V8 compiles of it afterwards.
+    // Neither the start nor V8's compilation after it is measured.
     await sleep(settlingMs);
     const pids = [...controllers.map((one) => one.pid()), ...agents.map(({ child }) => child.pid ?? 0)];
     const before = pids.map(useOf);

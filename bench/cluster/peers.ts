@@ -1,8 +1,8 @@
 import { createRequire } from "node:module";
 
 /*
- * What we are measured against comes from a package of its own (peers/), which the product never sees. Only what the
- * benches use is typed here.
+ * The peers of these benches come from a package of their own (peers/), which the product never sees. Only their used
+ * parts are typed here.
  */
 const requirePeer = createRequire(new URL("peers/package.json", import.meta.url));
 

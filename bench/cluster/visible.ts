@@ -6,7 +6,7 @@ import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { quantile, type Figure } from "./figures.ts";
 
-/** From the request at one controller to the news at another, which tells only what is on its disk; RTT by delay lines. */
+/** From the request at one controller to the news at another, which tells only data on its disk; RTT by delay lines. */
 export async function benchVisible(): Promise<readonly Figure[]> {
   return [
     await visibleAt(0, "p50 ≤ 10 ms", 200),

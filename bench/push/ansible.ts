@@ -73,7 +73,7 @@ function playbook({ work }: Scene, base: string): string {
     ...work.commands.map((guard) =>
       guard === "creates"
         ? `shell: { cmd: "echo made >${here}/created", creates: "${here}/created" }`
-        : // It has no “unless”.
+        : // Ansible has no `unless`.
           `shell: "grep -qs made ${here}/unless || { echo made >${here}/unless; echo changed; }"\n      register: made\n      changed_when: made.stdout == 'changed'`,
     ),
   ];

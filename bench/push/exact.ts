@@ -4,7 +4,10 @@ import type { Exact, Name, Phase } from "./results.ts";
 import { contenderOf, perform, round } from "./rounds.ts";
 import type { Scene } from "./scene.ts";
 
-/** What a contender starts on a node and sends to it: no matter of time. The scene has one node, behind a line. */
+/**
+ * Counts a contender's processes on a node and bytes to it, which do not depend on time. The scene has one node, behind
+ * a line.
+ */
 export async function countExactly(scene: Scene, lines: Lines, name: Name): Promise<Exact> {
   const small = await countWork(scene, lines, name);
   const twice = workload({ directories: 20, files: 28, links: 8 });

@@ -10,7 +10,9 @@ export interface Lines {
   stop(): Promise<void>;
 }
 
-/** Lines to all addresses, in a process of their own: who is measured and the lines do not wait for each other. */
+/**
+ * Lines to all addresses, in a process of their own, so that the contender and the lines do not wait for each other.
+ */
 export async function startLines(addresses: readonly string[], port: number, rtt: number): Promise<Lines> {
   const words = [
     "--disable-warning=ExperimentalWarning",

@@ -2,7 +2,9 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { cpus, loadavg, totalmem } from "node:os";
 
-/** What figures depend on, without any name of the machine; the load tells whether it did anything else. */
+/**
+ * The properties of the machine that figures depend on, without any name of it. The load shows other work at the time.
+ */
 export function describeMachine(): string {
   const system = /^PRETTY_NAME="(.*)"$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? "Linux";
   const ssh = /^[^,]+/.exec(spawnSync("ssh", ["-V"], { encoding: "utf8" }).stderr)?.[0] ?? "OpenSSH";

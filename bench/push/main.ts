@@ -40,7 +40,7 @@ const say = (text: string) => process.stderr.write(`${text}\n`);
 const folder = mkdtempSync(join(tmpdir(), "kcore-push-"));
 const largest = wants("growth") ? 200 : values.quick && !wants("exec") ? 10 : 50;
 const targets: Targets = await startTargets(largest);
-// What was started ends with this process by itself; the folder does not.
+// Child processes end with this one by themselves; the folder does not.
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(
     signal,
@@ -85,7 +85,7 @@ async function time(scene: Scene, names: readonly Name[], rtt: number, often = r
   cells.push(...(await timeRounds(scene, names, rtt, often)));
 }
 
-/** The peers of Debian's packages that are here; what is missing is told. */
+/** The peers whose Debian packages are installed; missing ones are named. */
 function peers(): Name[] {
   return (["ansible", "mitogen"] as const).filter((name) => {
     const missing = missingPackages(name);

@@ -19,8 +19,8 @@ export interface Measured {
   readonly stdout: string;
 }
 
-// The first process of a namespace inherits what nobody else waits for, so that no time is lost; what goes on after the
-// end (a run's process writing its last lines; ssh's masters, which are ended) is CPU, but no seconds of waiting.
+// The first process of a namespace inherits orphans, so that no CPU time is lost. Work after the end is CPU, but no
+// waiting: a run's process writes its last lines, and ssh's masters are ended.
 const account = `echo go >&3
 "$@" 3>&-
 echo "end $?" >&3

@@ -17,7 +17,7 @@ const curves: readonly Curve[] = [
   { name: "script", phase: "B", title: "the script, B", colour: "#8a5a00", dash: "6 4" },
 ];
 
-/** Seconds over nodes at RTT 0, both axes logarithmic: what grows as N does is a straight line there. */
+/** Seconds over nodes at RTT 0, both axes logarithmic: linear growth is a straight line there. */
 export function growthPlot({ cells }: Results): string {
   const of = ({ name, phase }: Curve) =>
     cells

@@ -1,4 +1,4 @@
-/** Somebody who brings the workload to nodes; `local` is kcore without ssh. */
+/** The name of a contender, which brings the workload to nodes; `local` is kcore without ssh. */
 export type Name = "script" | "kcore" | "local" | "ansible" | "mitogen";
 /** A: from scratch, everything changes. B: again, nothing changes. */
 export type Phase = "A" | "B";
@@ -23,11 +23,11 @@ export interface Exact {
   readonly contender: Name;
   readonly processes: Readonly<Record<Phase, number>>;
   readonly bytes: Readonly<Record<Phase, number>>;
-  /** Processes that one more directory, file or link starts when it changes. */
+  /** Processes for one more directory, file or link that changes. */
   readonly perChange: number;
 }
 
-/** All that one run of the bench found; what was not measured is absent. */
+/** All results of one run of the bench; a figure that was not measured is absent. */
 export interface Results {
   readonly date: string;
   readonly machine: string;

@@ -25,8 +25,8 @@ interface Sample extends Measured {
 }
 
 /**
- * Every contender in every round, from scratch and once more, each time another one first: what disturbs the machine for
- * a while disturbs all of them. Each result is proved.
+ * Every contender in every round, from scratch and once more, each time in another order: a disturbance of the machine
+ * affects all of them. Each result is proved.
  */
 export async function timeRounds(scene: Scene, names: readonly Name[], rtt: number, rounds: number): Promise<Cell[]> {
   const samples = new Map<string, Sample[]>();

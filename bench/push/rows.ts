@@ -1,6 +1,6 @@
 import { cellOf, type Cell, type Name, type Phase, type Results } from "./results.ts";
 
-/** One line of the table: a figure of the peer and of kcore, what it shall be and what it was at first. */
+/** One line of the table: a figure of the peer and of kcore, its goal, and its value at the beginning. */
 export interface Row {
   readonly figure: string;
   readonly peer: string;
@@ -42,7 +42,7 @@ function goalsOf(results: Results): Goal[] {
   const [script, kcore] = [exact("script"), exact("kcore")];
   const own = (peer: number | undefined, mine: number | undefined, show: Goal["show"]) =>
     ({ peer, kcore: mine, show, judge: "own" }) as const;
-  // What one node more costs; start-up is the same for all.
+  // The cost of one more node; start-up is the same for all.
   const slope = (name: Name) => {
     const [ten, fifty] = [at(name, "B", 10), at(name, "B", 50)];
     return ten && fifty && (fifty.bastion - ten.bastion) / 40;

@@ -15,7 +15,7 @@ export interface Scene {
   readonly nodes: readonly { readonly name: string; readonly address: string; readonly port: number }[];
 }
 
-/** Somebody who brings the workload to the nodes of a scene. */
+/** A way to bring the workload to the nodes of a scene. */
 export interface Contender {
   readonly name: string;
   /** Makes its files, and the nodes as if it had never been there. */
@@ -84,7 +84,7 @@ export function kcoreContender(scene: Scene, { local = false } = {}): Contender 
       renew(folder, base, scene, {
         "project/roster/nodes.yaml": `nodes:\n${roster.join("")}`,
         "project/orchestrate/README.md": "",
-        // Its only step is left out, so no node is spoken to: what is left is kcore's own start-up.
+        // The only step of this state is left out, so it connects to no node: kcore's own start-up remains.
         "project/states/nothing.yaml": `steps:\n  - { id: none, when: false, command.run: { cmd: "true" } }\n`,
         ...Object.fromEntries(Object.entries(stateOf(work, base)).map(([path, text]) => [`project/${path}`, text])),
       });
@@ -146,8 +146,8 @@ export function placesOf({ folder }: Scene, name: string): readonly [folder: str
 let moved = 0;
 
 /**
- * A contender's folder anew, with these files and an empty folder for each node. The one before is moved aside: on ext4 whoever
- * makes files pays for looking past all that was deleted in the last seconds, and a real node has deleted nothing.
+ * Makes a contender's folder anew, with these files and an empty folder for each node. The old folder is moved aside
+ * instead of deleted. On ext4, making files is slower after many recent deletions, and a real node has deleted nothing.
  */
 export function renew(folder: string, base: string, { nodes }: Scene, files: Readonly<Record<string, string>>): void {
   if (existsSync(folder)) renameSync(folder, `${folder}.${process.pid}.${(moved += 1)}`);

@@ -1,11 +1,12 @@
 import { createServer, Socket, type AddressInfo, type Server } from "node:net";
 
-/** What TCP sends at once on a new connection (RFC 6928: ten segments). */
+/** Bytes that TCP sends at once on a new connection (RFC 6928: ten segments). */
 const FIRST_WINDOW = 14_600;
 
 /**
- * A line as a distant node's: each byte takes half a round trip, connecting takes one and a half until the server hears of
- * it, and a window opens as TCP's does at the start, twice as wide with each round trip. Only what a push needs: no faults.
+ * A line as a distant node's. Each byte takes half a round trip, and a connection reaches the server after one and a
+ * half. The window doubles with each round trip, as TCP's does at the start. It has only the properties that matter to
+ * a push, and no faults.
  */
 export async function startSlowLine(
   host: string,

@@ -4,7 +4,7 @@ import { kilobytes, milliseconds, rowsOf, seconds } from "./rows.ts";
 /** A table's cells, its head first. */
 export type Table = readonly (readonly string[])[];
 
-/** The goals: what the peer takes (the script through OpenSSH, unless the row names another), what kcore takes. */
+/** The goals: the figures of the peer (the script through OpenSSH, unless the row names another) and of kcore. */
 export function goalsTable(results: Results): Table {
   const head = ["figure", "the script", "kcore", "ratio", "goal", "aim", "", "at first (script, kcore)"];
   return [
@@ -58,7 +58,7 @@ export function timesTable(results: Results): Table {
   return [["N", "RTT", "", "A", "B", "CPU of the bastion, B", "CPU of a target, A / B"], ...rows];
 }
 
-/** What is the same in each run. */
+/** The figures that are the same in each run. */
 export function exactTable({ exact }: Results): Table {
   return [
     ["", "processes A / B", "for each change", "bytes sent A / B"],

@@ -23,7 +23,9 @@ function workload(base: string): string {
   return `steps:\n${steps.map((step) => `  - ${step}\n`).join("")}`;
 }
 
-/** A converged run over many targets, with the live view and with `--output json`: what the view costs the run, and the memory that it takes. */
+/**
+ * A converged run over many targets, with the live view and with `--output json`: the view's cost in time and memory.
+ */
 export async function measureFleet(
   project: string,
   base: string,

@@ -9,8 +9,9 @@ import { measureStartUp } from "./start-up.ts";
 import { measureWeb } from "./web.ts";
 
 /**
- * What the live view costs: `npm run bench:view [startup] [replay] [web] [fleet]`; all of it without words. The bundle in
- * dist/ is measured, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node -e 0`) go to the screen.
+ * The cost of the live view: `npm run bench:view [startup] [replay] [web] [fleet]`; all of them without arguments. It
+ * measures the bundle in dist/, the fleet with TARGETS (200) targets. Figures, goals and the machine's own pace (`node
+ * -e 0`) go to the screen.
  */
 const wanted = process.argv.slice(2);
 const wants = (name: string) => wanted.length === 0 || wanted.includes(name);
@@ -32,7 +33,7 @@ const milliseconds = (value: number) => `${value.toFixed(0)} ms`;
 const mebibytes = (value: number) => `${value.toFixed(0)} MiB`;
 const atMost = (value: number, limit: number, text: string) => ({ met: value <= limit, text: `≤ ${text}` });
 
-/** What starting Node alone takes here and now: other people's work on the machine shows in it. */
+/** The start of Node alone, here and now: other load on the machine shows in it. */
 function bareNode(): number {
   const times = Array.from({ length: 7 }, () => {
     const from = performance.now();

@@ -6,7 +6,7 @@ import { descendantsOf } from "#support/children.ts";
 
 export const kcore = new URL("../../bin/kcore", import.meta.url).pathname;
 
-/** A program in a terminal of its own (by script(1)): what it writes, when, and what it costs. */
+/** A program in a terminal of its own (by script(1)): its output, the times of it, and its cost. */
 export class PseudoTerminal {
   readonly #script: ChildProcessWithoutNullStreams;
   readonly #ended: Promise<unknown>;
@@ -24,7 +24,7 @@ export class PseudoTerminal {
     this.#script.stdout.setEncoding("utf8").on("data", (chunk: string) => {
       if (this.started === 0 && chunk.includes("GO")) this.started = performance.now();
       this.text += chunk;
-      // Only what is looked for is kept; a long replay writes much.
+      // A long replay writes much, so only the end is kept, in which patterns are searched.
       if (this.text.length > 1e6) this.text = this.text.slice(-5e5);
     });
     this.#ended = once(this.#script, "close");
@@ -34,7 +34,7 @@ export class PseudoTerminal {
     this.#script.stdin.write(keys);
   }
 
-  /** Waits until the pattern stands in what was written; resolves with the milliseconds that took. */
+  /** Waits until the pattern stands in the output; resolves with the milliseconds that took. */
   async waitFor(pattern: RegExp, patience = 20_000): Promise<number> {
     const start = performance.now();
     while (!pattern.test(this.text)) {
@@ -80,7 +80,10 @@ export function peakOf(pid: number): number {
   return Number(/VmHWM:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
 }
 
-/** Mebibytes that belong to a process alone, now: what it shares with others, Node's own program above all, is not in it. */
+/**
+ * Mebibytes that belong to a process alone, now, without memory that it shares with others, Node's own program above
+ * all.
+ */
 export function privateOf(pid: number): number {
   const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
   return [...text.matchAll(/^Private_\w+:\s*(\d+)/gm)].reduce((sum, [, size]) => sum + Number(size), 0) / 1024;

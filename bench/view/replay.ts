@@ -10,7 +10,7 @@ export async function measureReplay(project: string, { nodes = 1000, steps = 30,
   await terminal.waitFor(/deploy_node/);
   const pid = await terminal.view();
   await sleep(500);
-  // What loading the record and the first frame cost is told by the start-up figures.
+  // The start-up figures have the cost of loading the record and of the first frame.
   const [cpu, from] = [cpuOf(pid), performance.now()];
   const keys: number[] = [];
   while (performance.now() - from < (seconds - 2) * 1000) {

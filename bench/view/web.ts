@@ -11,9 +11,9 @@ import { median } from "./pseudo-terminal.ts";
 const PICTURE = 250;
 
 /**
- * What kcore web makes of a large run that goes on while somebody looks: for each picture the lines of the events since the
- * last one are read and taken in, the page's parts are drawn, and what is new is written for the page. Nothing waits in
- * between; a page is opened when the run has begun, and another one at its end.
+ * The work of kcore web for a large run that is watched while it goes on. For each picture it reads the new events,
+ * draws the page's parts, and writes the changes for the page. Nothing waits in between; a page is opened when the run
+ * has begun, and another one at its end.
  */
 export async function measureWeb(project: string, { nodes = 1000, steps = 30, seconds = 30 } = {}) {
   const id = "20261121-060000-feed";

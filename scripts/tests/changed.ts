@@ -6,7 +6,7 @@ import { root, suiteOf, suites } from "./suites.ts";
 /** The test files that a change can break, and how the rest is told. */
 export interface Change {
   readonly tests: ReadonlySet<string>;
-  /** Lines on what a run of `names` leaves out. */
+  /** Lines on the tests that a run of `names` leaves out. */
   readonly leftOut: (names: readonly string[]) => string[];
 }
 

@@ -32,7 +32,10 @@ export function jobLine(result: JobResult): string {
   return `${word.padEnd(6)} ${pad(seconds)} s ${pad(cpu)} s CPU  ${job.name}: ${countsLine(counts)}`;
 }
 
-/** Tests, CPU and time by suite, the ten jobs that took longest with what ran beside them, the ten files that computed most, and what failed. */
+/**
+ * Tests, CPU and time by suite; the ten longest jobs with the jobs beside them; the ten files that computed most; and
+ * failures.
+ */
 export function drawReport(
   results: readonly JobResult[],
   flaky: readonly JobResult[],

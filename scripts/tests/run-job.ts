@@ -58,7 +58,7 @@ export function startJob(job: Job): Running {
     });
   });
   const end = (): void => {
-    // Its own process alone: children of tests do not know this signal.
+    // Only the job's own process gets it: children of tests do not know this signal.
     signal(child.pid ?? 0, job.check ? "SIGTERM" : "SIGUSR2");
     setTimeout(killGroup, graceful).unref();
   };

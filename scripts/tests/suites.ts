@@ -28,7 +28,7 @@ interface Suite {
   readonly timeout: number;
   /** Files of about so many seconds share a process, which loads the sources once. */
   readonly together?: number;
-  /** Its machines need root. */
+  /** The suite's machines need root. */
   readonly root?: true;
 }
 

@@ -6,13 +6,13 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 export const AgentConfig = z.object({
   /** Must be the id in the node's certificate; absent: it is taken from there. */
   nodeId: z.string().optional(),
-  /** Where the node tells its status: plain HTTP on loopback, mTLS from outside. */
+  /** The address of the status server: plain HTTP on loopback, mTLS from outside. */
   listenAddr: z.string().default("[::]:9091"),
   /** One more endpoint, tried first. */
   controllerAddr: z.string().optional(),
   /** Endpoints of the controllers, `host:port`, in the order in which they are tried. */
   controllers: z.array(z.string()).default([]),
-  /** Whether controllers that a controller tells of are tried as well, after those that are named here. */
+  /** Whether controllers that a controller names are tried as well, after those of this file. */
   learnControllers: z.boolean().default(false),
   dcId: z.string().default("DC1"),
   labels: z.record(z.string(), z.string()).default({}),
@@ -34,16 +34,16 @@ export const AgentConfig = z.object({
   tls: TlsFiles("node"),
   renewal: z
     .object({
-      /** The certificate is renewed when so many days or fewer are left. */
+      /** Days before its end at which the certificate is renewed. */
       daysLeft: z.number().min(0).max(89).default(30),
       /** Waits between failed attempts grow from this to an hour. */
       retrySecs: z.number().positive().max(3600).default(60),
     })
     .prefault({}),
   heartbeatIntervalSecs: z.number().positive().max(3600).default(15),
-  /** How often disks and addresses are looked at; a change is told. */
+  /** Seconds between two looks at disks and addresses; changes are reported. */
   factsIntervalSecs: z.number().positive().max(86_400).default(300),
-  /** Where `status.json` lies. */
+  /** The folder of `status.json`. */
   stateDir: z.string().default("/var/lib/kcore"),
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;

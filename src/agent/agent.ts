@@ -38,12 +38,12 @@ export interface AgentParts {
   readonly version: string;
   readonly nodeId: string;
   readonly statusFile: string;
-  /** Told when other credentials came into use. */
+  /** Called when other credentials came into use. */
   readonly onCredentials: () => void;
   readonly revocations: RevokedKeys;
-  /** Told when keys were revoked. */
+  /** Called when keys were revoked. */
   readonly onRevoked: () => void;
-  /** Told when the node has registered, and with each heartbeat that says that a rollout concerns it. */
+  /** Called when the node has registered, and at each heartbeat whose answer says that a rollout concerns it. */
   readonly onConcerned: () => void;
 }
 
@@ -67,7 +67,7 @@ export class Agent {
     this.#parts = parts;
   }
 
-  /** One beat after the other until the signal; after a failure a shorter wait that grows. */
+  /** Sends one heartbeat after the other until the signal; after a failure it waits less, and longer each time. */
   async live(): Promise<void> {
     const { signal, log, config, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
@@ -83,9 +83,9 @@ export class Agent {
         returning.reset();
         await this.#renew();
         await this.report("running");
-        // The time of the beat is part of the interval; a clock that jumps makes it neither longer nor nothing.
+        // The interval includes the time of the beat; a clock that jumps must neither extend nor skip it.
         wait = Math.min(interval, Math.max(interval / 2, interval - (clock() - began)));
-        // Agents that started in one moment, after a power failure, do not go on beating in one moment.
+        // Agents that started together, after a power failure, must not keep beating together.
         if (!wasIn) wait = spread(interval, random);
         wasIn = true;
       } catch (error) {
@@ -152,7 +152,7 @@ export class Agent {
     const { credentials, log } = this.#parts;
     try {
       if (!(await this.#loadIfChanged())) return;
-      // The controller knows this node by its key and expiry: tell it both anew.
+      // The controller knows this node by its key and expiry, which are both new.
       this.#standing = undefined;
       log.info("the certificate was reloaded", { expires: credentials.present().notAfter.toISOString() });
     } catch (error) {
@@ -216,7 +216,7 @@ export class Agent {
     return { ...this.#facts, address, revocations: this.#parts.revocations.version() };
   }
 
-  /** Whether this machine has changed since it registered: a disk came, an address went. */
+  /** Whether this machine has changed since it registered: a new disk, a missing address. */
   async #lookAround(): Promise<boolean> {
     const { config, clock, log, machine } = this.#parts;
     if (Math.abs(clock() - this.#factsAt) < config.factsIntervalSecs * 1000) return false;
@@ -242,7 +242,9 @@ export class Agent {
     if (fresh.length > 0) log.info("other controllers were learned of", { controllers: fresh });
   }
 
-  /** In force at once; a disk that cannot keep it is logged, and the next start asks for all of them. */
+  /**
+   * The keys are in force at once. If the disk refuses them, that is logged, and the next start asks for all of them.
+   */
   async #takeRevoked(): Promise<void> {
     const { revocations, log, onRevoked } = this.#parts;
     const told = this.#standing?.revoked;
@@ -254,9 +256,12 @@ export class Agent {
     if (told) onRevoked();
   }
 
-  /** With an expired certificate a controller answers nothing else, so it has not told yet whether we are approved (F-25). */
+  /**
+   * A controller answers nothing else to an expired certificate, so this node does not know yet whether it is approved
+   * (F-25).
+   */
   async #renewLate(): Promise<void> {
-    // The connections that are open were made with a certificate that was still good.
+    // The open connections began with a certificate that was still valid.
     this.#parts.controllers.close();
     await this.#takeRenewed();
   }
@@ -268,7 +273,7 @@ export class Agent {
   async #takeRenewed(endingBefore?: string): Promise<void> {
     if (!(await this.#parts.renewer.renewIfDue(endingBefore))) return;
     await this.#loadIfChanged();
-    // Only now, with the new key on the disk: registering takes the old key away.
+    // Only with the new key on the disk, because registering removes the old one.
     await this.#register();
   }
 }

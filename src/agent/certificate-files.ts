@@ -6,7 +6,7 @@ import { syncFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
 
-/** A certificate and its key under names of their own until both are known to be good: `node.key.next`, `node.crt.next`. */
+/** A certificate and its key under names of their own until both are proved: `node.key.next`, `node.crt.next`. */
 export interface NextFiles {
   readonly certFile: string;
   readonly keyFile: string;

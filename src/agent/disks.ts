@@ -10,7 +10,7 @@ export type Disk = NonNullable<StorageFacts["disks"]>[number];
 /** Block devices that are no disks (Documentation/admin-guide/devices.txt). */
 const notDisks = /^(?:loop|ram|zram|dm-|md|sr|fd|nbd|zd)/;
 
-/** The disks of this machine as sysfs(5) tells of them, by name; `root` is `/` but in tests. */
+/** The disks of this machine by sysfs(5), in the order of their names; `root` is `/` except in tests. */
 export async function readDisks(root = "/"): Promise<readonly Disk[]> {
   const names = (await readdir(join(root, "sys/block")).catch(() => [])).filter((name) => !notDisks.test(name));
   const mounted = await mountedDevices(root);
@@ -18,7 +18,7 @@ export async function readDisks(root = "/"): Promise<readonly Disk[]> {
   return disks.filter((disk) => disk.size > 0);
 }
 
-/** How the node keeps volumes, and how much room there is. */
+/** The node's storage for volumes, and its room. */
 export async function readStorage({ storage }: AgentConfig, root = "/"): Promise<StorageFacts> {
   const { backend, filesystemVolumeDir, lvm, zfs } = storage;
   const room = backend === "filesystem" ? await roomOf(filesystemVolumeDir) : {};
@@ -70,7 +70,7 @@ async function mountedDevices(root: string): Promise<ReadonlySet<string>> {
   return new Set(text.split("\n").map((line) => line.split(" ")[2] ?? ""));
 }
 
-/** Room of the file system that a folder is on, or will be on; nothing when that cannot be told. */
+/** The room of a folder's file system, also before the folder exists; empty if it cannot be read. */
 async function roomOf(folder: string): Promise<{ readonly capacity?: number; readonly free?: number }> {
   try {
     const { blocks, bavail, bsize } = await statfs(folder);

@@ -14,7 +14,7 @@ import type { Network, Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { readStorage } from "./disks.ts";
 
-/** A machine's registration but for the address, which depends on the controller. */
+/** A machine's registration without the address, which depends on the controller. */
 export type Facts = Omit<Registration, "address">;
 
 /** Looks at this machine. */
@@ -48,14 +48,17 @@ export async function gatherFacts({
   };
 }
 
-/** Whether two looks agree but for free space, which changes all the time. */
+/** Whether two looks agree, apart from free space, which changes all the time. */
 export function isSameMachine(before: Facts, after: Facts): boolean {
   const { storage: { free: _before, ...storageBefore } = {}, ...restBefore } = before;
   const { storage: { free: _after, ...storageAfter } = {}, ...restAfter } = after;
   return JSON.stringify([restBefore, storageBefore]) === JSON.stringify([restAfter, storageAfter]);
 }
 
-/** How busy this machine is; of the root's disk and that of this folder, the fuller one counts. `inbox`: the file of the updater's next order. */
+/**
+ * The machine's load; of the disks of root and of this folder, the fuller one counts. `inbox`: the file of the
+ * updater's next order.
+ */
 export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   const [storeFree, orderUntaken, ...disks] = await Promise.all([
     readStoreFree(),
@@ -85,7 +88,7 @@ async function readUntaken(inbox: string): Promise<number | undefined> {
   return seconds !== undefined && seconds > takenWithin ? seconds : undefined;
 }
 
-/** As df(1) counts: the blocks for root alone are not free. */
+/** As df(1): blocks reserved for root are not free. */
 async function readDisk(path: string): Promise<{ readonly diskUsed: number; readonly diskSize: number } | undefined> {
   const told = await statfs(path).catch(() => undefined);
   if (!told || told.blocks === 0) return undefined;

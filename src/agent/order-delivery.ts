@@ -13,7 +13,7 @@ import { readAccepted, updatesFolder, writeOrder, type Accepted } from "#updater
 
 /** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
 export interface OrderDelivery {
-  /** A rollout concerns this node: its orders are asked for until no rollout does. */
+  /** Starts asking for orders, until no rollout concerns this node any more. */
   readonly concern: () => void;
   readonly stop: () => Promise<void>;
 }
@@ -35,7 +35,10 @@ export interface DeliveryPorts {
 
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
-/** Delivers between the controllers, on connections of its own as an exchange waits for its answer, and the updater of this node. */
+/**
+ * Delivers between the controllers and the updater of this node. It has connections of its own, because an exchange
+ * waits for its answer.
+ */
 export function deliverUpdates({
   stateDir,
   controllers,
@@ -87,7 +90,8 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
   let pause: number = pauseMs.shortest;
   while (!signal.aborted) {
     const { report } = (await ports.readAccepted()) ?? {};
-    // A busy updater refuses an order without an answer. Its next report may mean that it is free, so the order is asked for again.
+    // A busy updater refuses an order without an answer. After its next report it may be free, so the order is asked
+    // for again.
     if (report?.epoch !== reported) known = report?.fence;
     reported = report?.epoch;
     try {
@@ -100,7 +104,7 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
       }
       pause = pauseMs.shortest;
     } catch (error) {
-      // After a refusal the next heartbeat tells whether there is still something to ask.
+      // After a refusal the next heartbeat shows whether an exchange is still of use.
       if (signal.aborted || error instanceof ApiRefusal) return;
       log.warn("an update cannot be followed yet", { retryInMs: pause, ...describeError(error) });
       await sleep(pause, signal);
@@ -109,7 +113,10 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
   }
 }
 
-/** Gives the updater an order, unless it would refuse it for ever: a former owner's order must not replace one that the bastion left there. */
+/**
+ * Gives the updater an order, unless the updater would refuse it for ever: a former owner's order must not replace the
+ * bastion's in the inbox.
+ */
 async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, order: Order): Promise<void> {
   const { fence, past = [] } = (await read()) ?? {};
   if (!judgeOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
@@ -117,7 +124,7 @@ async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, orde
   await give(order);
 }
 
-/** The answer; undefined when the node has a new report before it comes. */
+/** The answer; undefined if the node has a new report first. */
 async function untilNextReport<Answer>(
   { readAccepted: read, watch: changes, signal }: DeliveryPorts,
   reported: number | undefined,

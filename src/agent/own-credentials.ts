@@ -4,7 +4,9 @@ import { KcoreError } from "#errors/problem.ts";
 /** The node's certificate with its key, as they lie on the disk. */
 export interface OwnCredentials {
   readonly present: () => LoadedCredentials;
-  /** Loads them again if the files changed; says whether they did. @throws KcoreError; then those at hand stay */
+  /**
+   * Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay
+   */
   readonly reloadIfChanged: () => Promise<boolean>;
 }
 

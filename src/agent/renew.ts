@@ -13,13 +13,13 @@ export interface RenewalOptions {
   readonly clock: () => number;
   /** A client of the controller that renews, with the present certificate. */
   readonly client: ApiClient;
-  /** Proves the new credentials to that controller; throws when it does not take them. */
+  /** Proves the new credentials to that controller; throws if it refuses them. */
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
 const dayMs = 86_400_000;
 
-/** Whether it is time: so many days or fewer are left. */
+/** Whether so few days are left. */
 export function isRenewalDue(
   { notAfter }: Pick<LoadedCredentials, "notAfter">,
   daysLeft: number,
@@ -29,15 +29,16 @@ export function isRenewalDue(
 }
 
 /**
- * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are known to be good: the certificate has
- * the identity of the old one, leads to our root, fits the key, and the controller accepts it on a new connection. A failure leaves the old
- * ones in use and on the disk. Gives when the new one ends.
+ * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are proved. The
+ * certificate must have the old one's identity, lead to our root, fit the key, and be accepted on a new connection.
+ * After a failure the old ones stay in use and on the disk. Resolves with the new one's end.
  * @throws KcoreError the refusal of the controller; RENEWAL_FAILED
  */
 export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
   const { identity } = present;
   const { nonce, challenge } = await client.call("renewChallenge", { nodeId: identity.id });
-  // A controller must not have the node sign another text: the text is ours, only the nonce is theirs.
+  // A controller must not make the node sign a text of its choice: the text is ours, only the nonce is the
+  // controller's.
   if (challenge !== renewalChallenge(identity.cluster, identity.id, nonce)) {
     throw failed("the controller's challenge is not one for this node's renewal");
   }

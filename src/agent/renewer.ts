@@ -7,18 +7,18 @@ import { createBackoff } from "#base/wait.ts";
 import type { OwnCredentials } from "./own-credentials.ts";
 import { isRenewalDue, renewCertificate } from "./renew.ts";
 
-/** Renews the node's certificate in good time. */
+/** Renews the node's certificate before it ends. */
 export interface Renewer {
   /**
-   * Renews when it is time, or when an operator wants certificates that end before `endingBefore` to be renewed; not too
-   * soon after a failure. Says whether there are new files. Failures are logged.
+   * Renews when it is due, or when an operator requests it for certificates that end before `endingBefore`; not too
+   * soon after a failure. Returns whether there are new files. Failures are logged.
    */
   readonly renewIfDue: (endingBefore?: string) => Promise<boolean>;
-  /** The reason for which a certificate that ends soon is not renewed; undefined: there is nothing an operator has to know. */
+  /** The reason for an overdue renewal; undefined if an operator need not know of any. */
   readonly problem: () => string | undefined;
 }
 
-/** From then on a renewal that fails is more than a hiccup: there is a week left to mend it. */
+/** Days left at which a failed renewal is reported: an operator still has a week to repair it. */
 const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -43,13 +43,13 @@ export function createRenewer({
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
-  // Each wish is fulfilled once: clocks differ, and a sub-CA may end sooner than the wish.
+  // Each request is fulfilled once: clocks differ, and a sub-CA may end sooner than requested.
   let fulfilled: string | undefined;
   return {
     async renewIfDue(endingBefore) {
       const present = credentials.present();
       const now = clock();
-      // A clock that was set back must not keep a renewal waiting for as long.
+      // A clock that was set back must not delay a renewal by as much.
       const isWaiting = now < notBefore && notBefore - now <= hourMs;
       const isWanted =
         endingBefore !== undefined &&
@@ -60,7 +60,8 @@ export function createRenewer({
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
         const expires = await controllers.ask((client) => {
-          // A question that changes nothing: were the new key registered now, a crash would leave the node with a dead one.
+          // A request that changes nothing: if the new key were registered now, a crash would leave the node with a
+          // dead one.
           const prove = async (fresh: Credentials): Promise<void> => {
             const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
             await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));

@@ -23,8 +23,8 @@ import { serveStatus, type StatusServer } from "./status-server.ts";
 const exchangeMs = 15_000;
 
 /**
- * Runs the node's agent until the signal: registers, then sends heartbeats; when no controller can be reached it goes on
- * trying for ever. It renews the node's certificate and tells the node's status. Resolves when it has stopped in good order.
+ * Runs the node's agent until the signal: registers, then sends heartbeats. Without a reachable controller it tries for
+ * ever. It renews the node's certificate and serves the node's status. Resolves after a regular stop.
  * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY
  */
 export async function runAgent(daemon: Daemon): Promise<void> {
@@ -41,7 +41,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     isPatient: false,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
-  // An exchange is answered when there is an order.
+  // An exchange gets its answer only when there is an order.
   const patient = openControllers({
     endpoints,
     credentials: credentials.present,

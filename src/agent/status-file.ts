@@ -17,11 +17,11 @@ export interface AgentStatus {
   readonly controller?: string;
   readonly lastHeartbeat?: string;
   readonly certificateExpires?: string;
-  /** Why the certificate is not renewed, when that becomes urgent. */
+  /** The reason for an overdue renewal, once it is urgent. */
   readonly renewal?: string;
   /** The node's health as the node itself finds it. */
   readonly health: { readonly ok: boolean; readonly reason?: string | undefined };
-  /** Why no controller is reached. */
+  /** The reason why no controller is reached. */
   readonly error?: string;
   readonly version: string;
   readonly pid: number;
@@ -31,8 +31,8 @@ export interface AgentStatus {
 const ownFile = "agent.json";
 
 /**
- * Puts the agent's part into `status.json` and keeps the other parts: a run on this node writes its steps to
- * the same file. When it changed while we prepared ours, we read it again. A file that is no JSON object is replaced.
+ * Puts the agent's part into `status.json` and keeps the other parts: a run on this node writes its steps to the same
+ * file. If it changed meanwhile, it is read again. A file that is no JSON object is replaced.
  */
 export async function writeAgentStatus(file: string, agent: AgentStatus): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });

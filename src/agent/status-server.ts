@@ -21,9 +21,9 @@ export interface StatusPages {
 
 export interface StatusServer {
   readonly port: number;
-  /** New connections meet the new certificate. */
+  /** New connections get the new certificate. */
   readonly use: (credentials: LoadedCredentials) => void;
-  /** Ends the connections of those whose key is revoked by now. */
+  /** Ends the connections of revoked keys. */
   readonly cut: () => void;
   readonly close: () => Promise<void>;
 }
@@ -35,8 +35,8 @@ const limits = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout
 const connectionLimit = 64;
 
 /**
- * Serves a node's status, read-only, on one port: plain HTTP for whom comes from this machine, TLS 1.3 with a certificate of
- * an operator or a controller of our cluster for all others.
+ * Serves a node's status, read-only, on one port: plain HTTP for clients on this machine, and TLS 1.3 with a
+ * certificate of an operator or a controller of our cluster for all others.
  * @throws KcoreError LISTEN_FAILED
  */
 export async function serveStatus({
@@ -50,7 +50,7 @@ export async function serveStatus({
   readonly listen: Endpoint;
   readonly credentials: LoadedCredentials;
   readonly pages: StatusPages;
-  /** By the SHA-256 of a public key; asked for each request. */
+  /** By the SHA-256 of a public key; called for each request. */
   readonly isRevoked: (spki: string) => boolean;
   readonly clock: () => number;
   readonly log: Log;
@@ -79,7 +79,7 @@ export async function serveStatus({
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  // A node keeps no log of strangers.
+  // A node does not log strangers.
   secure.on("tlsClientError", (_error, socket) => socket.destroy());
   const door = createSocketServer((socket: Socket) => {
     const server: Server = isLoopback(socket.remoteAddress) ? plain : secure;

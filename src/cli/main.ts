@@ -1,6 +1,6 @@
 import { kcoreVersion } from "./process/version.ts";
 
-// Only what is needed to tell the version stands here; everything else is loaded when it is known to be wanted.
+// Only the parts that `--version` needs stand here; everything else is loaded when it is needed.
 const [first] = process.argv.slice(2);
 if (first === "--version" || first === "-V") {
   process.stdout.write(`${kcoreVersion()}\n`);

@@ -84,14 +84,17 @@ export type ResultFormat = "table" | "wide" | "json" | "yaml";
 
 export const allFormats: readonly ResultFormat[] = ["table", "wide", "json", "yaml"];
 
-/** `-o`, how a command's result is printed. */
+/** `-o`, the format of a command's result. */
 export function addResultOption(command: Command, formats: readonly ResultFormat[] = ["table", "json"]): Command {
   return command.addOption(
     new Option("-o, --output <format>", "how to print the result").choices([...formats]).default(formats[0]),
   );
 }
 
-/** `-o, --output`, how a run is shown; without it the terminal decides (`chooseView`). The others say how lines look. */
+/**
+ * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The others define the form of
+ * lines.
+ */
 export function addViewOptions(command: Command): Command {
   return command
     .addOption(
@@ -111,14 +114,14 @@ export function collect(value: string, earlier: readonly string[] = []): readonl
   return [...earlier, value];
 }
 
-/** How many, as an option says it. @throws InvalidArgumentError */
+/** A count, as an option has it. @throws InvalidArgumentError */
 export function countOf(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && text !== "") return count;
   throw new InvalidArgumentError("a whole number is wanted");
 }
 
-/** An age in milliseconds, as an option says it. @throws InvalidArgumentError */
+/** An age in milliseconds, as an option has it. @throws InvalidArgumentError */
 export function ageOf(text: string): number {
   const [, count, unit = ""] = /^(\d+)([mhdw])$/.exec(text) ?? [];
   const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };

@@ -7,8 +7,8 @@ import { pathOf, wrapHelp } from "./terminal/wrap-help.ts";
 import { kcoreVersion } from "./process/version.ts";
 
 /**
- * The program with the one command that the words ask for loaded; the others stand in the help by name only. For manual pages all
- * are loaded.
+ * The program with the one command that the words ask for loaded; help lists the others by name only. For manual pages
+ * all are loaded.
  */
 export async function buildProgram(words: readonly string[]): Promise<Command> {
   const program = new Command("kcore")

@@ -1,9 +1,9 @@
 import { reportFailure } from "./terminal/report-failure.ts";
 import { serveRun } from "./process/run-process.ts";
 
-// The program of a run's own process: one file in the bundle, so that nothing is looked for while nodes wait.
+// The program of a run's own process: one file in the bundle, so that nothing is loaded while nodes wait.
 try {
-  // The record is closed and every view has it all: nothing that is left over may keep the process.
+  // The record is closed and every view has it all: no leftover handle may keep the process.
   process.exit(await serveRun(process.argv.slice(2)));
 } catch (error) {
   process.exitCode = reportFailure(error, { debug: true, json: false });

@@ -28,7 +28,7 @@ export async function start(argv: readonly string[], warm?: WarmProcess): Promis
   }
 }
 
-/** Whoever read our output has seen enough (`kcore … | head`), or the terminal is gone. */
+/** A reader has seen enough (`kcore … | head`), or the terminal is gone: both are no error. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }

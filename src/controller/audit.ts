@@ -6,14 +6,14 @@ import { describeError, type Log } from "#api/log.ts";
 /** The trail of the changes that callers made through this controller, each entry chained to the one before it (S-27, ADR 0513). */
 export interface Audit {
   readonly record: (fields: Fields) => void;
-  /** Entries from a number on. */
+  /** Entries from this number on. */
   readonly page: (from: number) => Promise<Page>;
   readonly close: () => Promise<void>;
 }
 
 /**
- * A controller whose trail cannot be opened serves all the same, and says so: its log has the requests, and damage to the trail must not
- * stop the cluster.
+ * A controller whose trail cannot be opened serves all the same, and says so. Its log has the requests, and damage to
+ * the trail must not stop the cluster.
  */
 export async function openAudit(
   folder: string,

@@ -4,13 +4,13 @@ import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/replica.ts";
 
-/** The certificates that this controller needs, and the alarms before each of them ends. */
+/** The certificates that this controller needs, and the alarms before their ends. */
 export interface CertificateEnds {
   /** Each certificate, by its name in metrics. */
   readonly all: () => ReadonlyMap<string, Certified>;
-  /** Why this controller counts as failed: a certificate ends within two days. */
+  /** The reason why this controller counts as failed: a certificate ends within two days. */
   readonly failure: () => string | undefined;
-  /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the alarm before. */
+  /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
   readonly tell: () => void;
 }
 

@@ -116,7 +116,10 @@ export function openCluster(state: ControllerState, { log, clock, random }: Pick
     updates,
     bundles,
     ...member,
-    /** Whether a controller may replicate with this key. While joining, members are unknown; a known one must show its own key. */
+    /**
+     * Whether a controller may replicate with this key. While this one joins, it knows no members; a known one must use
+     * its own key.
+     */
     mayReplicate: (id: string, key: string): boolean =>
       !certificates.isRevoked(key) &&
       (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.knowsMembers()),
@@ -173,7 +176,7 @@ function watchMembership(
   let published: string | undefined;
   const emptiness = (): string | undefined => {
     const { ready, registers } = replica.status();
-    // A controller that was restored or repaired holds registers: it has to catch up, but is not empty.
+    // A restored or repaired controller holds registers: it has to catch up, but is not empty.
     return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
   };
   let isToldEmpty = false;
@@ -190,7 +193,7 @@ function watchMembership(
     const present = own.credentials().cert;
     if (published === present) return;
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
-    // While joining it looks again and again; afterwards it is told when it becomes a member.
+    // While joining it checks again and again; afterwards it is notified when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
     if (!isIn()) return;
     if (replica.isUnheard()) return again(retryMs);
@@ -202,11 +205,11 @@ function watchMembership(
     });
   };
   return {
-    /** Whether it has caught up with its cluster, and is a member: asked with every request. */
+    /** Whether it has caught up with its cluster, and is a member; called with every request. */
     isReady,
-    /** Whether its members can be told from strangers: it is ready, or was put back and knows the members of then. */
+    /** Whether it can tell members from strangers: it is ready, or was put back and knows its former members. */
     knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
-    /** Why it has nothing and will get nothing by itself, in words. */
+    /** The reason why it has nothing and will get nothing by itself, in words. */
     emptiness,
     /**
      * Makes the first controller of a cluster its first member, once. A controller that left a cluster, or was removed, is refused by its own

@@ -43,9 +43,7 @@ export const ControllerConfig = z.object({
       peers: z.array(z.unknown()).optional(),
       /** Controllers, `host:port`, of which one sponsors this one: it has registered it already. */
       join: z.array(z.string()).default([]),
-      /**
-       * Controllers, `host:port`, that a founder which lost its state asks for it: the others of the roster.
-       */
+      /** Controllers, `host:port`, that a founder which lost its state asks for the state: the others of the roster. */
       rejoin: z.array(z.string()).default([]),
       /**
        * By endpoint of `join` and `rejoin`, the SHA-256 of the public key that must answer there, lower-case hex: without it a
@@ -61,7 +59,7 @@ export const ControllerConfig = z.object({
   beginning: z.string().optional(),
   /** Whether new nodes wait for `kcore node approve`. The strictest of all controllers' settings holds. */
   requireManualApproval: z.boolean().default(false),
-  /** A node without a heartbeat for so long is not ready. */
+  /** Seconds without a heartbeat after which a node is not ready. */
   staleAfterSecs: z.number().positive().max(86_400).default(90),
   staleCheckIntervalSecs: z.number().positive().max(86_400).default(30),
 });

@@ -11,11 +11,11 @@ export type HealthOptions = Pick<
   "records" | "certificates" | "controllers" | "nodes" | "ends" | "emptiness"
 > &
   Pick<ControllerState, "self"> & {
-    /** Why nothing can be written to the disk just now. */
+    /** The reason why nothing can be written to the disk at the moment. */
     readonly storeProblem: () => string | undefined;
   };
 
-/** How this controller is: for `/readyz`, and for `get replication-status`. */
+/** The controller's health, for `/readyz` and for `get replication-status`. */
 export interface Health {
   readonly ready: () => AnswerOf<"ready">;
   readonly replication: () => StatusAnswer;
@@ -95,7 +95,7 @@ export function watchHealth({
       const problems = [
         ...(block === undefined ? [] : [`this controller: ${block}`]),
         ...peers.flatMap(({ controllerId, reason }) => (reason === undefined ? [] : [`${controllerId}: ${reason}`])),
-        // A certificate that ends in weeks is no problem yet; one that ends within two days is told as the block above.
+        // A certificate that ends in weeks is no problem yet; the block above reports one that ends within two days.
         ...status.alarms
           .filter(({ code }) => code !== "CERTIFICATE_ENDS")
           .map(({ code, message }) => `${message} (${code})`),

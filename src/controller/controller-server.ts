@@ -69,7 +69,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   };
 }
 
-/** A controller that is not let in has come no further than here; its operators learn of it on both sides. */
+/** Raises an alarm for a refused controller, so that its operators learn of it on both sides. */
 function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
   return {
     refusalOf,
@@ -135,7 +135,10 @@ function openApiServer(
 /** Registers by which a caller may lose the right to be connected. */
 const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
-/** Where others reach us, if the address we listen on says so; an unspecified one does not. */
+/**
+ * The address under which others reach this controller, if the listening address names one; an unspecified one does
+ * not.
+ */
 function ownAddress(endpoint: Endpoint): string {
   return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);
 }

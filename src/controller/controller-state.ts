@@ -14,9 +14,9 @@ import { openDatabase, type ControllerDatabase } from "./store/database.ts";
 import { openNetwork } from "./transport/network.ts";
 
 export interface ControllerOptions extends Daemon {
-  /** How many files this process may have open; absent: enough. */
+  /** The number of files that this process may have open; absent: enough. */
   readonly openFiles?: number;
-  /** Told once, with the port, when requests are accepted. */
+  /** Called once, with the port, when requests are accepted. */
   readonly onListening?: (port: number) => void;
   /** Ends the process when the disk cannot be trusted any more; for tests. */
   readonly onBroken?: (error: KcoreError) => void;
@@ -50,7 +50,7 @@ export async function openState(options: ControllerOptions) {
     timers,
     net: network.net,
     db,
-    // A founder has a state that says so (kcore controller found).
+    // A founder's state says so itself (kcore controller found).
     start: "join",
     join: sponsors,
     at: /^(?:0\.0\.0\.0|\[::\]|):/.test(config.listenAddr)
@@ -62,7 +62,7 @@ export async function openState(options: ControllerOptions) {
   const onItsWord = "who answers there is believed on the CA's word alone: joinKeys does not name the key";
   if (unpinned.length > 0 && !replica.status().ready) log.warn(onItsWord, { join: unpinned });
   const self = { controllerId, dc: replication.dcId, cluster, version };
-  // `broken`: nothing can be acknowledged any more.
+  // `broken`: no write can be acknowledged any more.
   return { config, own, bastion, self, db, audit, network, replica, broken: broken.signal };
 }
 
@@ -75,7 +75,7 @@ async function openDisk(
     folder,
     rules: keyRules,
     onBroken: (error) => {
-      // After EIO the disk's content is unknown: nothing may be acknowledged any more (fsyncgate).
+      // After EIO the disk's content is unknown: no write may be acknowledged any more (fsyncgate).
       log.error("the disk failed; the controller ends", { error: error.message });
       if (onBroken) onBroken(error);
       else process.exit(exitCodes.failed);

@@ -1,8 +1,9 @@
 import { statSync } from "node:fs";
 
 /**
- * Says whether any of these files is another than at the last look, and at the first one that they are; one that is missing is one more thing that a file can be. It asks
- * the kernel itself: through Node's pool of threads each file would wake two, all day long, for an answer that takes microseconds.
+ * A function that returns whether any of these files has changed since the last look; true at the first look. A missing
+ * file is one more state of a file. It asks the kernel itself: through Node's pool each file would wake two threads,
+ * all day long, for an answer that takes microseconds.
  */
 export function watchFiles(paths: readonly string[]): () => boolean {
   const versionOf = (path: string): string => {

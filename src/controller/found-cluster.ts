@@ -4,8 +4,8 @@ import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
 
 /**
- * Why a controller that has nothing and was told of no sponsor does not serve: it may have founded its cluster once, and then
- * a second one of the same name would take writes beside it.
+ * The reason why a controller without state and sponsor does not serve: it may have founded its cluster once. A second
+ * cluster of the same name would take writes beside the first.
  */
 export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
   if (join.length > 0) return undefined;
@@ -18,8 +18,9 @@ export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfi
 }
 
 /**
- * The first words of a cluster: its first controller registers itself and the operators that deploy_node named. Only the
- * founder says them, once, with the state that `kcore controller found` made; every later controller and key is registered by those (S-10).
+ * The first writes of a cluster: its first controller registers itself and the operators that deploy_node named. Only
+ * the founder makes them, once, with the state that `kcore controller found` made. These register every later
+ * controller and key (S-10).
  */
 export async function foundCluster({
   records,

@@ -2,15 +2,15 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Has V8 collect when its heap has grown by half; to be called first. By default V8 lets a small heap grow to several times its live
- * size, so a burst of requests leaves tens of MB behind (S-17). The unit bounds the young generation, which only the start of a process
- * can.
+ * Makes V8 collect when its heap has grown by half; to be called first. By default V8 lets a small heap grow to several
+ * times its live size, so a burst of requests leaves tens of MB behind (S-17). The unit bounds the young generation,
+ * which only the start of a process can.
  */
 export function boundGarbage(): void {
   setFlagsFromString("--heap-growing-percent=50");
 }
 
-/** So many registers fewer leave some tens of MB behind. */
+/** So many deleted registers leave tens of MB behind. */
 const worthwhile = 10_000;
 
 /**
@@ -33,6 +33,6 @@ export function collectWhenIdle(collect = collectAll): (registers: number) => vo
 function collectAll(): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as typeof globalThis.gc;
-  // As when memory runs short: the young generation shrinks as well, and free pages go back to the system.
+  // As when memory is short: the young generation shrinks as well, and free pages go back to the system.
   collect?.({ type: "major", flavor: "last-resort" });
 }

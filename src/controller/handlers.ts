@@ -51,7 +51,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     health: () => ({}),
     ready({ caller }) {
       const whole = health.ready();
-      // A node, rejected or not, needs no list of controllers, versions and warnings.
+      // A node needs no list of controllers, versions and warnings.
       return caller.identity.role === "node" ? { ready: whole.ready } : whole;
     },
     metrics: () => metrics.text(),
@@ -137,7 +137,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const by = byOf(caller);
       if (role === "node" && records.replica.stands(keys.node(id).removed)) throw removed(id);
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
-      // A new key of a node takes the former one away, at once: it may be in wrong hands.
+      // A new key of a node revokes the former one at once: it may be stolen.
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
       const wish = certificates.wishToRecord(serial, { ...record, issued, by });

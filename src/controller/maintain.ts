@@ -30,7 +30,7 @@ export interface MaintainOptions {
   readonly yaml: { readonly parse: (text: string) => unknown; readonly print: (value: unknown) => string };
 }
 
-/** How `restore` and `repair` are done, and told. */
+/** Options of `restore` and `repair`. */
 export interface PutBackOptions extends MaintainOptions {
   /** No other controller is left to catch up with: this one serves at once. */
   readonly alone: boolean;
@@ -54,7 +54,7 @@ export async function restoreHere(
   const backup = await open(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
-  // From here on nothing is done by root: in the folder of another user every name may lead elsewhere a moment later.
+  // From here on nothing is done by root: in another user's folder every name may lead elsewhere a moment later.
   becomeOwner(place);
   try {
     await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch(
@@ -98,8 +98,8 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
 }
 
 /**
- * Refuses a state without controllers, as only `found` begins a cluster. With `alone` the operator must type the cluster's name; a
- * refusal sums up the state with which the cluster would go on.
+ * Refuses a state without controllers, as only `found` begins a cluster. With `alone` the operator must type the
+ * cluster's name; a refusal sums up the state with which the cluster would continue.
  */
 async function judgeOf(
   { tls }: Place,
@@ -161,8 +161,8 @@ export async function foundHere(options: MaintainOptions): Promise<readonly stri
 }
 
 /**
- * `kcore controller join`: the controller begins with nothing and gets everything from those that it joins. With `fresh`
- * its state is put aside, and with it its keys: those of a removed controller are worthless.
+ * `kcore controller join`: the controller begins empty and gets everything from those that it joins. With `fresh` its
+ * state is put aside, and with it its keys, because those of a removed controller are worthless.
  * @throws KcoreError CONTROLLER_HAS_STATE without `fresh`, STORE_LOCKED
  */
 export async function joinHere(
@@ -211,7 +211,7 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
 /** So many lost writes are shown; the file has all of them. */
 const shownLost = 20;
 
-/** Damaged bytes prove nothing, so the lines say that the losses are as read. */
+/** Damaged bytes prove nothing, so the lines say that the losses are uncertain. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
   const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {

@@ -92,8 +92,9 @@ export function createMetrics(
 }
 
 /**
- * prom-client's metrics of a process, but for the statistics of the event loop's lag: they take a timer that wakes an idle process a
- * hundred times a second. The loop's utilisation since the last request, which costs nothing, stands in their place.
+ * prom-client's metrics of a process, without the statistics of the event loop's lag: they need a timer that wakes an
+ * idle process a hundred times a second. The loop's utilisation since the last request, which costs nothing, replaces
+ * them.
  */
 function collectProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: dayMs });

@@ -12,8 +12,9 @@ import { watchFiles } from "./file-changes.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
- * Runs a controller until the signal; resolves when it has stopped in good order, the requests under way answered.
- * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT, LISTEN_FAILED
+ * Runs a controller until the signal; resolves after a regular stop, with the requests under way answered.
+ * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT,
+ * LISTEN_FAILED
  */
 export async function serveController(options: ControllerOptions): Promise<void> {
   const { log, signal, supervisor } = options;
@@ -38,7 +39,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
     cluster.ends.tell();
-    // Without the file, a node is only not ready until its next heartbeat.
+    // Without the file, the only loss is that a node is not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
     await cluster.foundIfNeeded();
@@ -110,7 +111,7 @@ function startRounds(
   };
 }
 
-/** Gives the peers whose state is another than at the last look. */
+/** A function that returns the peers whose state has changed since the last look. */
 function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
   const shown = new Map<string, string>();
   return (peers) =>

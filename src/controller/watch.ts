@@ -12,17 +12,18 @@ const backlogLimit = 16 * 1024 * 1024;
 const backlogOfAll = 128 * 1024 * 1024;
 const watchesOfKey = 64;
 const idleMs = 15_000;
-/** The longest turn in which the standing state is told, ms. */
+/** The longest turn in which the standing state is sent, ms. */
 const sliceMs = 5;
 
-/** The clients that watch the registers, and are told of soft changes. */
+/** Clients that watch the registers, and are notified of soft changes. */
 export interface Watches {
   /**
-   * Resolves when all that stands was told, however much it is and however slowly it is read; `key` is who watches.
-   * @throws Busy when he watches too often already
+   * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
+   * client.
+   * @throws Busy when the client has too many watches already
    */
   readonly open: (key: string, request: WatchRequest, response: ServerResponse) => Promise<void>;
-  /** Tells all of them that a node's liveness or a peer's state changed. */
+  /** Notifies all of them that a node's liveness or a peer's state changed. */
   readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
   readonly close: () => void;
 }
@@ -46,7 +47,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
     if (response.writableLength > backlogLimit) cut(response);
   };
   const textOf = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
-  /** As the register has it: its value is JSON already. */
+  /** The register's text: its value is JSON already. */
   const lineOf = (key: string): string => {
     const register = replica.get(key);
     const head = JSON.stringify({ type: "register", key, dot: register ? encodeDot(register) : "absent" });
@@ -64,8 +65,11 @@ export function openWatches(replica: Replica, log: Log): Watches {
   });
   const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
   idle.unref();
-  /** Tells the standing state at the client's pace: it may be more than may be unsent. A line is true when it is sent. */
-  const tellWhatStands = async (response: ServerResponse, watch: Watch): Promise<void> => {
+  /**
+   * Sends the standing state at the client's pace, because it may exceed the limit of unsent bytes. A line is true when
+   * it is sent.
+   */
+  const sendPresent = async (response: ServerResponse, watch: Watch): Promise<void> => {
     await yieldToLoop();
     let until = performance.now() + sliceMs;
     for (const [key] of replica.entries(commonPrefix(watch.prefixes))) {
@@ -86,7 +90,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
       watching.set(response, watch);
       response.once("close", () => watching.delete(response));
-      if (!changesOnly) await tellWhatStands(response, watch);
+      if (!changesOnly) await sendPresent(response, watch);
       send(response, textOf({ type: "synced" }));
     },
     tell: (about, id) => tellAll(textOf({ type: "soft", about, id })),

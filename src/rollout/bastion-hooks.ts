@@ -3,23 +3,25 @@ import type { UpdateSpec } from "./spec.ts";
 
 /** A state for a node, or a command on the bastion, that a drain or a gate of an update names. */
 export interface BastionHook {
-  /** As a rollout asks for it: `drain`, `gate NAME` or `undrain`. */
+  /** The name in a rollout's requests: `drain`, `gate NAME` or `undrain`. */
   readonly name: string;
   readonly kind: "state" | "command";
   readonly state: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly command: string;
   readonly limitSeconds: number;
-  /** The hook ends and is answered so much earlier: a controller whose own time is over knows nothing of its output. */
+  /**
+   * Seconds by which the hook ends before the controller's limit, so that the answer with its output arrives in time.
+   */
   readonly spareSeconds: number;
   readonly isGate: boolean;
 }
 
-/** Enough to end a hook and to answer; of a short time a part. */
+/** Seconds that suffice to end a hook and to answer; a short hook keeps only a part of its time. */
 const longestSpare = 5;
 const spareShare = 0.2;
 
-/** All that an update asks of the bastion. */
+/** All hooks of an update that the bastion carries out. */
 export function bastionHooks({ drain, healthGates }: UpdateSpec): readonly BastionHook[] {
   const limitSeconds = drain.timeoutSeconds;
   const spareSeconds = Math.min(longestSpare, limitSeconds * spareShare);

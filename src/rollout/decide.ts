@@ -8,8 +8,8 @@ import { isStopped, nextPhase } from "./update-transitions.ts";
 const nothing: Decision = { rows: new Map() };
 
 /**
- * The next records of a rollout: a pure function, called again when they are durable and when something else changed. Nodes act on rows, so
- * every action was written before. Only the owner gets a decision.
+ * The next records of a rollout. A pure function, called again when they are durable and after each other change. Nodes
+ * act on rows, so every action was written before. Only the owner gets a decision.
  */
 export function decide(input: RolloutInput): Decision {
   const { owner, self, progress, generation } = input;
@@ -18,7 +18,7 @@ export function decide(input: RolloutInput): Decision {
   return cut(resumeAfterTakeover(input, progress) ?? goOn({ input, progress, rows: targetsOf(input, progress) }));
 }
 
-/** A newer manifest is known than this owner's, whose records are not to be touched. */
+/** Whether a newer manifest than this owner's is known, whose records must not be touched. */
 function isBehind({ generation, progress, rows }: RolloutInput): boolean {
   return (progress?.generation ?? 0) > generation || [...rows.values()].some((row) => row.generation > generation);
 }
@@ -54,7 +54,7 @@ function schedule(rollout: Rollout): Decision {
   );
 }
 
-/** The transitions by reports, hooks and time. A node that a former owner had begun is among those that were started. */
+/** Makes the transitions by reports, hooks and time. A node that a former owner had begun counts as started. */
 function moveNodes({ input, progress, rows }: Rollout): Decision | undefined {
   const moved = new Map<string, NodeAssignment>();
   for (const [id, row] of rows) {
@@ -68,7 +68,7 @@ function moveNodes({ input, progress, rows }: Rollout): Decision | undefined {
   return found.length === 0 ? { rows: moved } : { progress: withStarted(progress, found), rows: moved };
 }
 
-/** A rollout that goes no further calls off each node whose running system was not touched. */
+/** Once a rollout stops, calls off each node whose running system was not touched. */
 function callOff(rollout: Rollout): Decision | undefined {
   const { input, progress, rows } = rollout;
   if (progress.phase === "succeeded" || (progress.phase === "rolling_out" && !isStopped(rollout))) return undefined;
@@ -80,7 +80,7 @@ function callOff(rollout: Rollout): Decision | undefined {
   return open.size > 0 ? { rows: open } : undefined;
 }
 
-/** A transaction has its bounds (controller/replica/writer.ts), and each row may tell at length why it failed. */
+/** The limits of a transaction (controller/replica/writer.ts); each row may carry a long failure. */
 const most = { rows: 400, bytes: 384 * 1024 } as const;
 
 /**

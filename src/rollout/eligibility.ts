@@ -17,7 +17,7 @@ export interface Around {
   readonly rows: Map<string, NodeAssignment>;
   /** The nodes that are down, or may be. */
   readonly unavailable: Set<string>;
-  /** The start takes a node back. */
+  /** Whether the start takes a node back. */
   readonly isBack: boolean;
 }
 
@@ -44,38 +44,38 @@ function isDownBy({ phase }: NodeAssignment): boolean {
   return downPhases.has(phase);
 }
 
-/** An order took the node down or may still do so, whether or not the node is ready now. */
+/** Whether an order took the node down or may still do so, even if the node is ready now. */
 function mayBeDownBy(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
   return !report || isDownBy(row) || downStates.has(report.state) || isUnheard(row, report);
 }
 
-/** The node was given up before it took its last order, which may still reach it. */
+/** Whether the node was given up before it took its last order, which may still reach it. */
 function isUnheard({ phase, seq }: NodeAssignment, { fence }: Report): boolean {
   return phase === "failed" && fence.seq < seq - 1;
 }
 
-/** The node runs the target, will with its next boot, or may come to run it, as far as it has reported. */
+/** Whether the node runs the target, will with its next boot, or may come to run it, by its last report. */
 export function mayRunTarget(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
   return !report || [report.present.id, report.lasting?.id].includes(input.target.id) || mayComeTo(row, report);
 }
 
-/** The node may yet come to run the target. */
+/** Whether the node may yet come to run the target. */
 export function mayComeTo(row: NodeAssignment, report: Report): boolean {
   return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
 }
 
-/** Why no node may be started at the moment; undefined: nodes may be. */
+/** The reason why no node may be started at the moment; undefined if nodes may be. */
 export function whyOutsideWindow({ spec, now }: RolloutInput): string | undefined {
   return isInWindow(spec.window, now) ? undefined : `the maintenance window, from ${spec.window?.from} UTC`;
 }
 
-/** Why this node may not be started, taken down or taken back now; undefined: it may. */
+/** The reason why this node may not be started, taken down or taken back now; undefined if it may. */
 export function whyNotStart(input: RolloutInput, id: string, around: Around): string | undefined {
   const { unavailable, isBack } = around;
   if (!isBack) {
-    // The update may be why a node is not ready or does not report, so neither keeps it from going back.
+    // The update itself may have made a node not ready or silent, so neither prevents going back.
     const notReady = notReadyReason(input, id);
     if (notReady !== undefined) return `${nameOf(input, id)}, which ${notReady}`;
     if (!reportOf(input, id)) return whyUnconfirmed(input, id);
@@ -86,7 +86,7 @@ export function whyNotStart(input: RolloutInput, id: string, around: Around): st
   return input.nodes.get(id)?.isController === true ? whyNotController(input, id, around) : undefined;
 }
 
-/** The operator has nodes taken back however many are down. */
+/** Whether the operator has nodes taken back with any number of nodes down. */
 function isForced(input: RolloutInput, { isBack }: Around): boolean {
   return isBack && isWished(input, "rollback") && input.wishes.rollback?.now === true;
 }

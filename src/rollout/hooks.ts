@@ -5,7 +5,7 @@ import { notReadyReason, notUpdatedReason } from "./readiness.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
-/** The bastion has to act: the manifest names a state or a command. */
+/** Whether the bastion has to act: the manifest names a state or a command. */
 export function isHook(hook: Hook | undefined): boolean {
   return hook?.state !== undefined || hook?.command !== undefined;
 }
@@ -43,7 +43,7 @@ export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): r
   }
 }
 
-/** The node failed and could not go back, or has not done so yet. */
+/** Whether the node failed and could not go back, or has not done so yet. */
 export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
   const failures = [row.failure, report?.failure];
@@ -54,9 +54,9 @@ export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): b
 export interface Hooks {
   /** The hook that is due now. */
   readonly next?: string;
-  /** The hook that is due when the node is ready: work never returns to a node that is not. */
+  /** The hook that is due once the node is ready: work never returns to a node that is not. */
   readonly held?: string;
-  /** The hook that failed; at rest it is due again all the same. */
+  /** The failed hook; on a node at rest it is due again. */
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
@@ -111,7 +111,7 @@ export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): 
   return next && `the bastion: ${next} of ${nameOf(input, id)} (${attendedBy(input)})`;
 }
 
-/** The process that attends to an update, as far as the cluster was told, and the command that begins one. */
+/** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
 function attendedBy({ name, attendance }: Pick<RolloutInput, "name" | "attendance">): string {
   const command = `kcore update cluster attend ${name}`;
   if (!attendance) return `unattended: ${command}`;
@@ -139,13 +139,13 @@ function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignmen
   return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 
-/** A node at rest was drained and has not got its work back. (An earlier version kept `drained` on success.) */
+/** Whether a node at rest was drained and has not got its work back. (An earlier version kept `drained` on success.) */
 export function isDrained(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const isOver = row.phase === "succeeded" || answerOf(input, id, row, "undrain")?.ok === true;
   return row.drained === true && !isOver;
 }
 
-/** Why a rollout ended otherwise than an operator asked, and the nodes that it left without their work, as they are now. */
+/** The reason for an end that no operator asked for, and the nodes that are still without their work. */
 export function reasonOf(input: RolloutInput): string | undefined {
   const { progress, rows, generation } = input;
   if (progress?.generation !== generation) return undefined;

@@ -4,9 +4,9 @@ import type { FencingToken } from "./records.ts";
 export interface Remembered {
   /** The last order that it accepted. */
   readonly fence: FencingToken;
-  /** Something is begun and not ended: nothing but its own rollout may have the node. */
+  /** Whether the node has unfinished work: then only its own rollout may give it orders. */
   readonly isBusy: boolean;
-  /** The last order of each other update that it accepted before, so that none of them begins again when it comes late. */
+  /** The last accepted order of each other update, so that a late order begins nothing again. */
   readonly past?: readonly FencingToken[];
 }
 
@@ -14,8 +14,9 @@ export type Verdict =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
 /**
- * Whether a node takes an order. This alone keeps two owners from acting on one node. An older epoch, another owner of the same epoch, or an
- * older manifest is refused for ever; one manifest at a time has the node (docs/adr/0515-cluster-updates.md).
+ * Whether a node takes an order. This alone keeps two owners from acting on one node. An older epoch, another owner of
+ * the same epoch, or an older manifest is refused for ever. One manifest at a time has the node
+ * (docs/adr/0515-cluster-updates.md).
  */
 export function judgeOrder(remembered: Remembered | undefined, order: FencingToken): Verdict {
   if (!remembered) return { accept: true };
@@ -37,7 +38,7 @@ export function judgeOrder(remembered: Remembered | undefined, order: FencingTok
   return { accept: true };
 }
 
-/** No late order reaches the node of an update before so many others. */
+/** The number of updates to remember: no order arrives so late that there were more since. */
 const longest = 200;
 
 /** The node's memory of updates after it has accepted an order. */

@@ -15,10 +15,10 @@ interface NodeTransition {
   readonly from: readonly NodePhase[];
   readonly on: readonly NodeEvent[];
   readonly when?: (at: Situation) => boolean;
-  /** Absent: the phase stays. */
+  /** Absent if the phase stays. */
   readonly to?: NodePhase;
   readonly effects?: readonly ((at: Situation) => Partial<NodeAssignment>)[];
-  /** The node's order stays: it must not begin again with a step that it carries out. */
+  /** Keeps the node's order: the node must not begin again with a step that it is carrying out. */
   readonly isSameOrder?: true;
 }
 
@@ -58,7 +58,7 @@ export const nodeTransitions: readonly NodeTransition[] = [
   { from: asked, on: ["fenced"], when: hasTarget, to: "succeeded", effects: [untouched] },
   { from: ["preflight"], on: ["prepared"], to: "pending", effects: [drained] },
   { from: ["preflight"], on: ["fenced", "preparing"], to: "pending" },
-  // The node obeys another owner, so it may run anything until it is asked again, which takes a takeover.
+  // The node obeys another owner, so it may run anything until it reports to this one, after a takeover.
   { from: ["succeeded"], on: ["another owner took it back"], to: "preflight" },
   { from: ["rolled_back", "cancelled"], on: ["another owner updated it"], to: "preflight" },
   { from: notUpdated, on: ["its hooks are done"], when: hasHooks, effects: [workIsBack], isSameOrder: true },
@@ -79,7 +79,7 @@ interface Situation {
   readonly hooks: Hooks;
 }
 
-/** The node's next assignment by its reports, hooks and time, or by a command of its owner; undefined: it stays as it is. */
+/** The node's next assignment by its reports, hooks and time, or by its owner's command; undefined if it stays. */
 export function nextAssignment(
   input: RolloutInput,
   id: string,
@@ -138,7 +138,10 @@ function hasTarget({ input, report }: Situation): boolean {
   return report !== undefined && isOnTarget(input.spec, input.target.id, report.present);
 }
 
-/** An earlier generation may have left the node with the target ill, or without its work. A rollback does not look at that. */
+/**
+ * Whether an earlier generation may have left the node with a broken target, or without its work. A rollback ignores
+ * that.
+ */
 function isOnTargetUnproven(at: Situation): boolean {
   return hasTarget(at) && (at.row.drained === true || at.row.unproven === true) && !isGoingBack(at.input);
 }
@@ -147,7 +150,10 @@ function hasHooks({ input, id, row }: Situation): boolean {
   return hooksOf(input, id, row).length > 0;
 }
 
-/** The node had its time to report to this owner. A node that obeys another owner may run anything: giving it up takes a takeover. */
+/**
+ * Whether the node's time to report to this owner is over. A node that obeys another owner may run anything: giving it
+ * up takes a takeover.
+ */
 function isSilent(at: Situation): boolean {
   return isOver(at) && otherOwnerOf(at.input, at.id) === undefined;
 }
@@ -157,7 +163,7 @@ function isSilentOnTarget(at: Situation): boolean {
   return isSilent(at) && isGoingBack(input) && input.reports.get(id)?.present.id === input.target.id;
 }
 
-/** Work returns to the node by a hook. A node that was drained in part needs that, too. */
+/** Marks the node as drained, because only a hook returns its work. A partly drained node needs that, too. */
 function drained({ input }: Situation): Partial<NodeAssignment> {
   return input.spec.drain.enabled ? { drained: true } : {};
 }
@@ -166,7 +172,7 @@ function workIsBack(): Partial<NodeAssignment> {
   return { drained: undefined, unproven: undefined };
 }
 
-/** The bastion is asked for its hooks now that the node is updated, and has its own time for each. */
+/** Asks the bastion for its hooks, now that the node is updated; each hook has its own time. */
 function hooksMayBegin(): Partial<NodeAssignment> {
   return { asked: true };
 }
@@ -189,10 +195,10 @@ function kindOf(hook: string | undefined): FailureKind {
   return hook === "drain" || hook === "undrain" ? "drain" : "gate";
 }
 
-/** A node has this long beyond its limit to report the outcome, ms. */
+/** Ms beyond its limit in which a node has to report the outcome. */
 const graceMs = 60_000;
 
-/** How long the node's phase may last, and its failure when that is over. */
+/** The limit of the node's phase, and its failure after that. */
 function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: Failure } {
   const { timeouts, drain, activation } = input.spec;
   const reportWithin = (seconds: number, kind: FailureKind) => {

@@ -18,12 +18,12 @@ export const updatePhases = [
 export const UpdatePhase = z.enum(updatePhases);
 export type UpdatePhase = z.infer<typeof UpdatePhase>;
 
-/** Nodes may be under way. */
+/** Whether nodes may be under way. */
 export function isGoing(phase: UpdatePhase | undefined): boolean {
   return phase === "rolling_out" || phase === "rolling_back";
 }
 
-/** The update is over: nothing happens any more unless an operator asks. */
+/** Whether the update is over: nothing happens without an operator. */
 export function hasEnded(phase: UpdatePhase): boolean {
   return !isGoing(phase) && phase !== "pending" && phase !== "ready";
 }
@@ -62,7 +62,7 @@ export type FailureKind = z.infer<typeof FailureKind>;
 export const Failure = z.object({
   kind: FailureKind,
   message: z.string().max(2_000),
-  /** The node could not go back either. */
+  /** Whether the node could not go back either. */
   stuck: z.boolean().optional(),
 });
 export type Failure = z.infer<typeof Failure>;
@@ -81,7 +81,7 @@ export const FencingToken = z.object({
   epoch: Epoch,
   owner: z.string().max(253),
   generation: z.int().min(1),
-  /** Counted by the owner, for each node. */
+  /** The owner counts it for each node. */
   seq: z.int().min(1),
 });
 export type FencingToken = z.infer<typeof FencingToken>;
@@ -100,21 +100,24 @@ export const NodeAssignment = z.looseObject({
   untouched: z.boolean().optional(),
   /** The node was drained, so its undrain is due. */
   drained: z.boolean().optional(),
-  /** An earlier generation of the update left it otherwise than succeeded, as far as it is known: having the target says nothing. */
+  /**
+   * An earlier generation of the update may have left the node otherwise than succeeded: having the target proves
+   * nothing.
+   */
   unproven: z.boolean().optional(),
   /** While `verifying`: the node was ready, so the bastion is asked for hooks. */
   asked: z.boolean().optional(),
 });
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
 
-/** The owner's word for the whole. */
+/** The owner's record of the whole rollout. */
 export const Progress = z.looseObject({
   epoch: Epoch,
   owner: Text,
   generation: z.int().min(1),
   phase: UpdatePhase,
   since: Ms,
-  /** The nodes in groups, frozen at the begin; a group begins when the one before is done. */
+  /** The nodes in groups, fixed at the beginning; a group begins when the one before is done. */
   waves: z.array(z.array(Text)),
   /** Ids in the order in which they were started. */
   started: z.array(Text),
@@ -123,11 +126,11 @@ export const Progress = z.looseObject({
   /** When the canaries were done, ms since 1970. */
   soakSince: Ms.optional(),
   promoted: z.boolean().optional(),
-  /** The rollback that was carried out: when it was asked for. */
+  /** The time of the request for the rollback that was carried out. */
   undone: Text.optional(),
-  /** Why it ends otherwise than it was asked to: failed, cancelled. */
+  /** The reason for another end than the requested one: failed, cancelled. */
   reason: Text.optional(),
-  /** Why it does not go on at the moment. */
+  /** The reason why it does not continue at the moment. */
   waits: Text.optional(),
 });
 export type Progress = z.infer<typeof Progress>;
@@ -149,8 +152,8 @@ const Id = z.string().max(1_000);
 const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
 
 /**
- * A node's own word about itself in a rollout; `epoch` is the node's count of such words, which never falls behind its clock (ms since
- * 1970): so it goes on when the node has been made anew.
+ * A node's own report in a rollout. `epoch` counts its reports and is never behind its clock (ms since 1970), so it
+ * grows even after the node was installed anew.
  */
 export const Report = z.looseObject({
   epoch: z.int().min(1),
@@ -168,14 +171,14 @@ export const Report = z.looseObject({
   needsReboot: z.boolean().optional(),
   rebootReasons: z.array(z.string().max(500)).max(16).optional(),
   failure: Failure.optional(),
-  /** The activation waits for the bastion's order to hold alone. */
+  /** The activation waits only for the bastion's order to hold. */
   waitsFor: z.literal("bastion").optional(),
   /** When the state began, ms since 1970, by the node's clock. */
   at: Ms,
 });
 export type Report = z.infer<typeof Report>;
 
-/** The states of a node at work: it will report again without a new order. */
+/** States of a node at work, which will report again without a new order. */
 export const workStates: ReadonlySet<Report["state"]> = new Set([
   "preparing",
   "activating",
@@ -190,19 +193,19 @@ export const Wish = z.looseObject({
   generation: z.int().min(1),
   by: Text,
   at: Text,
-  /** A rollback that goes on though more nodes are down than may be. */
+  /** A rollback that continues with more nodes down than allowed. */
   now: z.boolean().optional(),
 });
 export type Wish = z.infer<typeof Wish>;
 
-/** Approval of one plan: it says nothing of any other. */
+/** Approval of one plan, and of no other. */
 export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });
 export type Approved = z.infer<typeof Approved>;
 
 /** The outcome of a hook on the bastion. */
 export const HookAnswer = z.looseObject({
   generation: z.int().min(1),
-  /** The row that it answers. */
+  /** The number of the answered row. */
   seq: z.int().min(1),
   /** The owner of that row, as another owner's may have the same seq. */
   epoch: Epoch,

@@ -4,8 +4,8 @@ import type { NodeAssignment, Progress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
 
 /**
- * A new owner continues where the former one was, as far as that is known here. The former one may continue for a while, so each node is asked
- * first (preflight), and no row orders anything. Undefined: everything is this owner's already.
+ * A new owner continues the former one's work, as far as it is known here. The former one may act for a while, so each
+ * node is asked first (preflight), and no row orders anything. Undefined if everything is this owner's already.
  */
 export function resumeAfterTakeover(input: RolloutInput, progress: Progress): Decision | undefined {
   const { epoch, owner } = input.owner;
@@ -25,7 +25,10 @@ export function withStrays(waves: readonly (readonly string[])[], ids: Iterable<
   return [...waves.map((wave) => [...wave]), ...strays.map((id) => [id])];
 }
 
-/** This owner wrote the row, and the node knows no later order of its: another owner of the same epoch may have written over that. */
+/**
+ * Whether this owner wrote the row, and the node knows no later order of this owner: another owner of the same epoch
+ * may have overwritten it.
+ */
 function isOwn(input: RolloutInput, id: string, row: NodeAssignment | undefined): boolean {
   const { epoch, owner } = input.owner;
   return (
@@ -61,7 +64,7 @@ export function firstRow(input: RolloutInput, id: string, phase: "pending" | "pr
   };
 }
 
-/** The node was drained, or a former owner may have drained it, unknown here. */
+/** Whether the node was drained, or a former owner may have drained it, unknown here. */
 function mayBeDrained(input: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
   const { epoch, owner } = input.owner;
   if (before && isDrained(input, id, before)) return true;
@@ -69,7 +72,7 @@ function mayBeDrained(input: RolloutInput, id: string, before: NodeAssignment | 
   return input.spec.drain.enabled && epoch > 1 && input.generation > 1 && !isOwnRow;
 }
 
-/** A former owner may know more than this one of a node that has a way back. */
+/** Whether a former owner may know more than this one about a node with a way back. */
 function isUnproven({ owner, reports }: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
   if (before) return before.phase !== "succeeded";
   return owner.epoch > 1 && reports.get(id)?.previous !== undefined;

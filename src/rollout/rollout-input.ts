@@ -10,7 +10,7 @@ export interface RolloutNode {
   readonly isController: boolean;
   readonly isApproved: boolean;
   readonly isReady: boolean;
-  /** Why the node is not ready. */
+  /** The reason why the node is not ready. */
   readonly reason?: string;
   /** The version that the node registered with. */
   readonly version: string;
@@ -20,7 +20,7 @@ export interface RolloutNode {
   readonly replication?: string;
 }
 
-/** Everything that a decision about an update rests on. */
+/** All facts for a decision about an update. */
 export interface RolloutInput {
   readonly name: string;
   readonly generation: number;
@@ -30,7 +30,7 @@ export interface RolloutInput {
   /** The controller that decides. */
   readonly self: string;
   readonly owner: Owner;
-  /** An operator approved the plan as it is now. */
+  /** Whether an operator approved the present plan. */
   readonly isApproved: boolean;
   readonly progress: Progress | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
@@ -42,7 +42,7 @@ export interface RolloutInput {
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
-  /** Another update that is under way and has nodes of this one: this one waits for it. */
+  /** Another update under way with nodes of this one, which waits for it. */
   readonly other?: string;
 }
 
@@ -59,26 +59,26 @@ export interface Decision {
   readonly rows: ReadonlyMap<string, NodeAssignment>;
 }
 
-/** An assignment under which nothing happens on the node any more. */
+/** Phases in which nothing happens on the node any more. */
 const restPhases: ReadonlySet<NodePhase> = new Set(["succeeded", "failed", "rolled_back", "cancelled"]);
 
 export function isAtRest({ phase }: Pick<NodeAssignment, "phase">): boolean {
   return restPhases.has(phase);
 }
 
-/** By its assignment the node has nothing of the update. */
+/** Whether the node has nothing of the update, by its assignment. */
 export function isBack({ phase }: Pick<NodeAssignment, "phase">): boolean {
   return phase === "cancelled" || phase === "rolled_back";
 }
 
-/** Something is, or may be, under way on the node. */
+/** Whether work is, or may be, under way on the node. */
 export function isActive(row: Pick<NodeAssignment, "phase">): boolean {
   return row.phase !== "pending" && !isAtRest(row);
 }
 
 const untouchedPhases: ReadonlySet<NodePhase> = new Set(["pending", "preflight", "preparing", "prepared"]);
 
-/** The node was removed from the cluster before it was touched, so a rollout would wait for it in vain. */
+/** Whether the node was removed from the cluster before it was touched: a rollout would wait for it in vain. */
 export function isLeftOut({ nodes }: RolloutInput, id: string, { phase }: Pick<NodeAssignment, "phase">): boolean {
   return !nodes.has(id) && untouchedPhases.has(phase);
 }
@@ -99,12 +99,12 @@ export function otherOwnerOf({ name, owner, reports }: RolloutInput, id: string)
   return fence.owner;
 }
 
-/** An operator asked for this action, of this generation. */
+/** Whether an operator requested this action for this generation. */
 export function isWished({ wishes, generation }: RolloutInput, action: keyof RolloutInput["wishes"]): boolean {
   return wishes[action]?.generation === generation;
 }
 
-/** The update is being taken back, or shall be. */
+/** Whether the update is being taken back, or shall be. */
 export function isGoingBack(input: RolloutInput): boolean {
   return input.progress?.phase === "rolling_back" || isWished(input, "rollback");
 }

@@ -22,7 +22,7 @@ import {
   type RolloutInput,
 } from "./rollout-input.ts";
 
-/** Starts nodes of the first group that is not done: first their preparation, then, if they still may, their activation. */
+/** Starts nodes of the first unfinished group: first their preparation, then, if they still may, their activation. */
 export function startMore({ input, progress, rows }: Rollout): Decision {
   const isLeft = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
   const at = progress.waves.findIndex((wave) => wave.some(isLeft));
@@ -53,7 +53,7 @@ export function withStarted(progress: Progress, ids: Iterable<string>): Progress
   return { ...progress, started: [...new Set([...progress.started, ...ids])] };
 }
 
-/** The reason for which a node that is under way does not come to its end, as far as there is one. */
+/** The reason why a node under way does not finish, if there is one. */
 export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (row.phase === "preflight") return whyUnconfirmed(input, id);
   return whyUntaken(input, id) ?? whyAsked(input, id, row);
@@ -80,7 +80,7 @@ function soak(input: RolloutInput, progress: Progress): Decision {
   if (gone.length > 0)
     return wait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
-  // Time alone says nothing: a canary that is dead has not shown that it lives.
+  // Time alone proves nothing: a dead canary has not shown that it lives.
   const ill = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
     return reason === undefined ? [] : [`${nameOf(input, id)}, which ${reason}`];
@@ -142,7 +142,7 @@ function isFromBefore(input: RolloutInput, id: string, { phase }: NodeAssignment
   return previous !== undefined && (phase === "succeeded" || present?.id === input.target.id);
 }
 
-/** The nodes, by name, that a rollback has not taken back and tries no more. */
+/** The nodes, by name, that a rollback has not taken back and no longer tries. */
 export function leftBehind(rollout: Rollout): readonly string[] {
   const { input, rows } = rollout;
   const refused = new Set(undoableAtAll(rollout).map(([id]) => id));
@@ -154,8 +154,8 @@ export function leftBehind(rollout: Rollout): readonly string[] {
 }
 
 /**
- * No node was begun, and none has anything of an earlier generation, so there is nothing to take back. A later owner may not know which nodes
- * the former one began, unless no node was chosen.
+ * Whether no node was begun and none has anything of an earlier generation, so there is nothing to take back. A later
+ * owner may not know which nodes the former one began, unless no node was chosen.
  */
 export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
   const { epoch, started, waves } = progress;

@@ -2,8 +2,8 @@ import type { UpdateSpec } from "./spec.ts";
 import type { RolloutNode } from "./rollout-input.ts";
 
 /**
- * The nodes that a selector means, in the order of their names. Every filter that is given must hold, `allNodes` or not; of datacenters
- * and ids one of them, of labels all. A selector that gives none chooses nothing.
+ * The nodes of a selector, in the order of their names. Every given filter must hold, `allNodes` or not: one of the
+ * datacenters and of the ids, and all labels. A selector without filters selects nothing.
  */
 export function selectNodes(nodes: Iterable<RolloutNode>, selector: UpdateSpec["selector"]): readonly RolloutNode[] {
   const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
@@ -17,7 +17,10 @@ function isMeant(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
   return (!controllersOnly || node.isController) && mayBeMeant(node, selector) && hasLabels(node, labels);
 }
 
-/** Whether a selector may mean a node, by the node's own names and datacenter. The cluster knows its labels and roles. */
+/**
+ * Whether a selector may select a node, by the node's names and datacenter alone. The cluster knows its labels and
+ * roles.
+ */
 export function mayBeMeant(
   node: Pick<RolloutNode, "id" | "hostname" | "dc">,
   { nodeIds, datacenters }: Pick<UpdateSpec["selector"], "nodeIds" | "datacenters">,
@@ -46,7 +49,7 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** The groups of a rollout: one begins when the one before is done. `canaries`: so many of them are canaries. */
+/** The groups of a rollout, one after the other; the first `canaries` of them are canaries. */
 export interface Waves {
   readonly waves: readonly (readonly string[])[];
   readonly canaries: number;
@@ -80,7 +83,7 @@ export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owne
 
 function canariesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): readonly RolloutNode[] {
   const chosen = wantedCanaries(selected, spec);
-  // Never none: the rest would begin without a trial.
+  // Never empty: the rest would begin without a trial.
   return chosen.length > 0 ? chosen : inOrder(selected, owner).slice(0, 1);
 }
 
@@ -91,7 +94,8 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
 }
 
 /**
- * Why the canaries of a manifest are not the ones that would be tried, one text each. Names that `isKnown` refuses are left to the caller.
+ * The reasons why a manifest's canaries differ from those that would be tried, one text each. The caller handles names
+ * that `isKnown` refuses.
  */
 export function canaryFaults(
   selected: readonly RolloutNode[],

@@ -169,7 +169,7 @@ export function unpackedSize({ size }: Pick<Bundle, "size">): number {
   return 3 * size;
 }
 
-/** The text that the bastion's CA signs: nodes carry out nothing else. */
+/** The text that the bastion's CA signs; nodes carry out nothing else. */
 export const Statement = z.strictObject({
   kind: z.literal("ClusterUpdate"),
   cluster: Text,
@@ -182,8 +182,8 @@ export const Statement = z.strictObject({
 export type Statement = z.output<typeof Statement>;
 
 /**
- * Signed by the bastion: the controller, or run over SSH, that owns an update in an epoch. If two owners were signed for one epoch, each node
- * obeys the first that it hears of.
+ * The bastion's signature for the controller, or the run over SSH, that owns an update in an epoch. If two owners were
+ * signed for one epoch, each node obeys the first that it hears of.
  */
 export const Ownership = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),
@@ -220,8 +220,8 @@ export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">)
 }
 
 /**
- * Whether a node is where an update brings it. A version that is only tried has no generation, and is gone with the next boot: enough for
- * mode test.
+ * Whether a node has reached the target of an update. A version on trial has no generation, and ends with the next
+ * boot: enough for mode test.
  */
 export function isOnTarget(
   { activation }: Pick<UpdateSpec, "activation">,

@@ -8,13 +8,13 @@ import { clip, leftBehind, undoable, wait, whyUnderWay } from "./schedule.ts";
 import { selectNodes, wavesOf } from "./selection.ts";
 
 type Guard = (rollout: Rollout) => boolean;
-/** The reasons for which the transition is not made yet. */
+/** The reasons why the transition has to wait. */
 type Wait = (rollout: Rollout) => readonly string[];
 type Effect = (rollout: Rollout) => { readonly progress: Partial<Progress>; readonly rows?: Decision["rows"] };
 
 interface UpdateTransition {
   readonly from: readonly UpdatePhase[];
-  /** All of them hold. */
+  /** All guards must hold. */
   readonly when: readonly Guard[];
   readonly waits?: readonly Wait[];
   readonly to: UpdatePhase;
@@ -63,7 +63,7 @@ export function nextPhase(rollout: Rollout): Decision | undefined {
 }
 
 function nodesWereBegun({ rows }: Rollout): boolean {
-  // Only the rows show it when another owner's record came over the progress.
+  // If another owner's record has replaced the progress, only the rows show it.
   return rows.size > 0;
 }
 
@@ -75,7 +75,7 @@ function cancelOrRollbackAsked({ input }: Rollout): boolean {
   return isWished(input, "cancel") || isWished(input, "rollback");
 }
 
-/** An operator asked since the last rollback ended. */
+/** Whether an operator asked since the last rollback ended. */
 function rollbackAskedAnew({ input, progress }: Rollout): boolean {
   return isWished(input, "rollback") && input.wishes.rollback?.at !== progress.undone;
 }
@@ -104,7 +104,7 @@ function aNodeHasNotSucceeded(rollout: Rollout): boolean {
   return !allSucceeded(rollout);
 }
 
-/** A node failed, an operator asked, or a former owner had stopped the rollout. */
+/** Whether a node failed, an operator asked, or a former owner had stopped the rollout. */
 export function isStopped(rollout: Rollout): boolean {
   return isAnyNode(rollout, "failed", "cancelled", "rolled_back") || cancelOrRollbackAsked(rollout);
 }
@@ -143,7 +143,7 @@ function window({ input }: Rollout): readonly string[] {
   return [whyOutsideWindow(input) ?? []].flat();
 }
 
-/** A node gets the orders of one update at a time. */
+/** A node obeys one update at a time. */
 function otherUpdate({ input: { other } }: Rollout): readonly string[] {
   return other === undefined ? [] : [`the update “${other}”`];
 }
@@ -165,11 +165,11 @@ function nodesWithoutWork({ input, rows }: Rollout): readonly string[] {
 
 function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
   const { spec, owner, self, isApproved } = input;
-  // When another owner's record came over the progress, the nodes that were begun are approved, and no others.
+  // If another owner's record has replaced the progress, the begun nodes are approved, and no others.
   const mayChoose = rows.size === 0 || isApproved || spec.approvalPolicy !== "manual";
   const selected = mayChoose ? selectNodes(input.nodes.values(), spec.selector) : [];
   const { waves, canaries } = wavesOf(selected, spec, self);
-  // In a later epoch a former owner may have begun a node without that being known here.
+  // In a later epoch a former owner may have begun a node, unknown here.
   const phase = owner.epoch === 1 && rows.size === 0 ? "pending" : "preflight";
   const fresh = selected.filter(({ id }) => !rows.has(id)).map(({ id }) => [id, firstRow(input, id, phase)] as const);
   return { progress: { waves: withStrays(waves, rows.keys()), canaries }, rows: new Map(fresh) };

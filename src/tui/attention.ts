@@ -6,12 +6,12 @@ export const attention = {
   over: "\u001b[23;2t",
 } as const;
 
-/** Whether a terminal knows titles; the Linux console would print the sequence. */
+/** Whether a terminal knows titles; the Linux console would print the sequence as text. */
 export function knowsTitles(env: Readonly<Record<string, string | undefined>>): boolean {
   return env["TERM"] !== "linux" && env["TERM"] !== "dumb";
 }
 
-/** Gives a function that takes the number of open questions, and calls the operator when the number rises. */
+/** A function that takes the number of open questions, and calls the operator when the number rises. */
 export function calling(write: (text: string) => void, hasTitles: boolean): (open: number) => void {
   let before = 0;
   return (open) => {

@@ -5,7 +5,7 @@ import { describeDiff, describeEvent, line, type PlainLine } from "./describe-ev
 import { busyTime, tallyOf, tallyOfNode } from "./tally.ts";
 import { stepIn, withoutWave, workIn } from "./work-item.ts";
 
-/** How much the lines tell: `quiet` failures, `brief` changes too, `verbose` everything. */
+/** The amount of detail: `quiet` prints failures, `brief` changes too, `verbose` everything. */
 export type Detail = "quiet" | "brief" | "verbose";
 
 /** The lines of an event. */
@@ -19,15 +19,15 @@ type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${strin
 type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
 const nothing: Told = { lines: [] };
-/** Milliseconds from which on lines tell of work that is in order: the operator waits for it. */
+/** Milliseconds after which lines report work in order, too, because the operator waits for it. */
 export const LONG = 5000;
-/** So many lines of output are not worth folding. */
+/** Up to so many lines of output are not folded. */
 const FEW = 5;
 
-/** The brief lines of a run, event by event, each with the run before the event. */
+/** The brief lines of each event of a run; they need the run before the event. */
 export class BriefLines {
   readonly #quiet: boolean;
-  /** Output is kept until its step has ended, to be folded or left out. */
+  /** Whether output is kept until its step has ended, to be folded or left out. */
   readonly #keeps: boolean;
   /** Steps and actions whose start has a line. */
   readonly #begun = new Set<string>();
@@ -36,7 +36,7 @@ export class BriefLines {
   readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
   /** Stages of nodes whose “in order” has a line. */
   readonly #left = new Set<string>();
-  /** Nodes that were out of reach in a line: their return is news. */
+  /** Nodes that a line has reported as unreachable: their return is news. */
   readonly #away = new Set<string>();
 
   constructor({ detail, folds }: { readonly detail: "quiet" | "brief"; readonly folds: boolean }) {
@@ -75,7 +75,7 @@ export class BriefLines {
       case "step.started":
         return { lines: this.#leave(before, event) };
       case "run.started":
-        // A resumed run comes to its stages again.
+        // A resumed run begins its stages again.
         for (const known of [this.#begun, this.#kept, this.#early, this.#left, this.#away]) known.clear();
         return this.#quiet ? nothing : { lines: describeEvent(before, event) };
       case "node.disconnected":
@@ -149,11 +149,11 @@ export class BriefLines {
     return { lines, folded: { title: `${nameOf(event, before).text}: ${more.length} lines`, since, lines: more } };
   }
 
-  /** When a node goes on to another stage: how much of the former stage was in order. */
+  /** At a node's next stage: the number of steps of the former stage in order. */
   #leave(before: RunModel, event: RunEvent): readonly PlainLine[] {
     const name = "node" in event ? event.node : "item" in event ? event.item : undefined;
     const steps = (name !== undefined && before.nodes.get(name)?.steps) || [];
-    // Steps that are skipped from the start come before the stages around them.
+    // Steps that are skipped from the start come before their stages.
     const stage = steps.findLast(({ outcome }) => outcome !== "skipped")?.stage;
     if (name === undefined || stage === undefined || ("stage" in event && event.stage === stage)) return [];
     const key = JSON.stringify([name, stage]);

@@ -6,7 +6,7 @@ interface Failed {
   readonly exitStatus?: number | undefined;
 }
 
-/** Codes whose message says only that a command failed; its own errors say the cause. */
+/** Codes whose message says only that a command failed: the cause stands in the command's own errors. */
 const vague: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**

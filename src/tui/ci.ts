@@ -1,7 +1,7 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import type { RunDigest } from "./digest.ts";
-import { whatOf } from "./work-item.ts";
+import { itemTitle } from "./work-item.ts";
 
 /** The CI systems whose logs can be folded. */
 export type Ci = "github" | "gitlab";
@@ -42,7 +42,7 @@ export function drawCiErrors({ failures }: RunDigest, fileOf: (at: SourcePositio
     .map(({ nodes, stage, title, problem, cause, at = problem.at }) => {
       const { code, hint } = problem;
       const more = nodes.length > 1 ? ` and ${nodes.length - 1} more` : "";
-      const what = whatOf({ stage, title });
+      const what = itemTitle({ stage, title });
       const file = at && fileOf(at);
       const properties = {
         title: nodes.length === 0 ? what : `${nodes[0]}${more}  ${what}`,

@@ -7,7 +7,7 @@ import type { Problem } from "#errors/problem.ts";
 import { outcomeLabel } from "./labels.ts";
 import { stepIn } from "./work-item.ts";
 
-/** One line of the plain view; the mark before it tells the kind of news. */
+/** One line of the plain view, and its mark, which shows the kind of news. */
 export interface PlainLine {
   readonly mark: "started" | "done" | "failed" | "skipped" | "output" | "title" | "warning";
   readonly text: string;
@@ -109,7 +109,7 @@ function by({ from }: { readonly from?: string | undefined }): string {
   return from === undefined ? "" : ` from ${from}`;
 }
 
-/** Whether a line of a log shows this progress: the first, and one for each tenth. */
+/** Whether a line reports this progress: the first one, and one for each tenth. */
 function isTold(model: RunModel, { node, name, sent, total }: Of<"node.sending">): boolean {
   const before = model.nodes.get(node)?.sending;
   const tenth = (bytes: number) => Math.floor((bytes * 10) / total);
@@ -130,7 +130,7 @@ function titleOf({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"
   return `${title}${dryRun ? " (dry run: nothing is changed)" : ""}${resumed ? ", resumed" : ""} — run ${runId}${at} — ${count}: ${shown}`;
 }
 
-/** A step is named before its first output; one that says nothing is named when it ends. */
+/** A step without output is named only when it ends, so its name stands before its first output. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
   return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];

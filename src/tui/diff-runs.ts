@@ -34,7 +34,7 @@ export interface RunDifference {
   readonly steps: readonly StepDifference[];
 }
 
-/** A step counts as slower from twice the time and a second more on: less is chance. */
+/** A step counts as slower from twice the time and a second more on: smaller differences are chance. */
 const FACTOR = 2;
 const LEAST = 1000;
 

@@ -54,7 +54,7 @@ export interface RunDigest {
 
 export interface NodeDigest extends Tally {
   readonly name: string;
-  /** The way to it: user, address, port, jump hosts. */
+  /** The route to it: user, address, port, jump hosts. */
   readonly place?: string;
   readonly outcome: string;
   readonly log?: string;

@@ -8,7 +8,7 @@ import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foresee
 import { foldNames, type Fold } from "./fold-names.ts";
 import { fit } from "./ink/text.ts";
 import { endOfDetail } from "./cause-line.ts";
-import { whatOf } from "./work-item.ts";
+import { itemTitle } from "./work-item.ts";
 import { wrapPainted } from "./wrap-painted.ts";
 
 export interface DigestOptions extends DrawOptions {
@@ -132,7 +132,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
 
 /** The plan of a dry run, with diffs, equal changes once; then unknown steps with their reasons. */
 function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
-  const head = (one: Foreseen) => cleanText(`  ${whatOf(one)}  ${tellNodes(one.nodes)}`);
+  const head = (one: Foreseen) => cleanText(`  ${itemTitle(one)}  ${tellNodes(one.nodes)}`);
   const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
   const body = ({ diff = "", changes: all }: Foreseen) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
@@ -155,7 +155,7 @@ function changeLines(changes: readonly ChangeDigest[], columns: number, room: nu
   const rows = changes.length > CHANGES ? byStage(changes, columns) : changes;
   const shown = rows.slice(0, CHANGES).map((row) => {
     const { nodes } = row;
-    const what = `  ${whatOf(row)}`;
+    const what = `  ${itemTitle(row)}`;
     // The nodes must not be cut off.
     const where = `  ${names(nodes, columns - what.length - 2)}`;
     return fit(what, room - where.length, ellipsis) + cleanText(where);
@@ -184,7 +184,7 @@ function failureLines(
     const { nodes, problem, cause, output, log, repeat } = failure;
     const who = nodes.length === 0 ? "" : `${names(nodes, columns / 2)}  `;
     return [
-      fit(`  ${who}${whatOf(failure)}`, room, ellipsis),
+      fit(`  ${who}${itemTitle(failure)}`, room, ellipsis),
       ...indent(drawProblem(narrow({ ...endOfDetail(problem, LINES), message: cause }, room - 8), options)),
       // A problem's detail holds the output already.
       ...(problem.detail ? [] : output.slice(-LINES).map((line) => fit(`    | ${line}`, room, ellipsis))),

@@ -1,4 +1,4 @@
-/** Words and figures of a cluster's things: the same in tables, in descriptions and on the dashboard. */
+/** Words and figures for items of a cluster: the same in tables, in descriptions and on the dashboard. */
 
 const statusWords = {
   pending: "Pending",

@@ -4,7 +4,7 @@ export interface Fold {
   readonly count: number;
 }
 
-/** Fewer are told by their names. */
+/** Fewer names are listed one by one. */
 const least = 4;
 
 /** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */

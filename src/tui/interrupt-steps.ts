@@ -1,7 +1,7 @@
 /** The effect of the next Ctrl-C (docs/runner.md, Stopping): no new step starts; running steps are ended; this view leaves. */
 export type InterruptStep = "stop" | "abort" | "leave";
 
-/** Counts the Ctrl-C of a view; every view counts its own. */
+/** Counts the Ctrl-C of one view. */
 export class InterruptSteps {
   #count = 0;
 

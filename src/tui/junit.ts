@@ -46,7 +46,7 @@ export function drawJunit(events: readonly RunEvent[]): string {
   return `${[...lines, "</testsuites>"].join("\n")}\n`;
 }
 
-/** The work for a node in the order in which it began; and the node's end, where no work tells it. */
+/** The work for a node in the order in which it began; and the node's end, if no work reports it. */
 function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): readonly Case[] {
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
   const known = work.map((one) => caseOf(one, outputs.of(one, node.name)));
@@ -57,7 +57,7 @@ function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): reado
   return [...known, { ...own, ...omitUndefined({ problem: node.problem }) }];
 }
 
-/** Gives the node's problem to the case that tells the node's end, if that case has none. */
+/** Gives the node's problem to the case of the node's end, if that case has none. */
 function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
   const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   const found = cases[at];

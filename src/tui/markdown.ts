@@ -4,9 +4,9 @@ import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
 import { countLines, headLine } from "./draw-digest.ts";
 import { foldNames } from "./fold-names.ts";
 import type { Foreseen } from "./foreseen.ts";
-import { whatOf } from "./work-item.ts";
+import { itemTitle } from "./work-item.ts";
 
-/** A comment of GitHub takes 65,536 characters, a summary and GitLab's notes more; the rest is counted. */
+/** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
 const ROOM = 60_000;
 /** Lines of one diff, and of a failed step's output. */
 const DIFF = 120;
@@ -68,7 +68,7 @@ function namesOf(nodes: readonly string[]): string {
 
 function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<Foreseen, "reason">): string {
   const { nodes, reason } = change;
-  return `- ${code(whatOf(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
+  return `- ${code(itemTitle(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
 }
 
 function foreseenBlock(one: Foreseen): string {
@@ -89,7 +89,7 @@ function failureBlock(failure: FailureDigest): string {
   const printed = detail ?? output.join("\n");
   const told = `${cause}  [${kind}]${hint === undefined ? "" : `\nhint: ${hint}`}`;
   return [
-    `- ${code(whatOf(failure))}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
+    `- ${code(itemTitle(failure))}${nodes.length === 0 ? "" : ` on ${code(namesOf(nodes))}`}${place}`,
     indent(fence("text", told, OUTPUT)),
     ...(printed === "" ? [] : [indent(fence("text", printed, OUTPUT))]),
   ].join("\n");
@@ -117,7 +117,7 @@ function longestRun(text: string): number {
   return Math.max(0, ...(text.match(/`+/g) ?? []).map(({ length }) => length));
 }
 
-/** Belongs to the item of the list above it. */
+/** Indents a block, so that it belongs to the list item above. */
 function indent(block: string): string {
   return `\n${block.replaceAll(/^(?=.)/gm, "  ")}`;
 }

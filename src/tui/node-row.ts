@@ -28,17 +28,17 @@ export type RowState =
 export interface NodeRow {
   readonly name: string;
   readonly isBastion: boolean;
-  /** As in the roster; empty where the record does not tell. */
+  /** The roles in the roster; empty where the record has none. */
   readonly roles: readonly string[];
   readonly dc: string;
   readonly state: RowState;
   readonly rank: Rank;
   readonly items: readonly WorkItem[];
-  /** The item that tells most about the node now. */
+  /** The most important item of the node now (`telling`). */
   readonly item?: WorkItem | undefined;
-  /** Why it waits, was lost, or failed without a step that did. */
+  /** The reason why it waits, was lost, or failed without a failed step. */
   readonly reason?: string | undefined;
-  /** The problem of the node, if no step has told it. */
+  /** The problem of the node, if no step has reported it. */
   readonly problem?: Problem | undefined;
   readonly milestone?: string | undefined;
   /** The disks whose table was saved before a wipe. */
@@ -47,7 +47,7 @@ export interface NodeRow {
   readonly sending?: string | undefined;
   readonly ended: number;
   readonly planned: number;
-  /** More may come than is planned. */
+  /** Whether more steps may come than are planned. */
   readonly isOpen: boolean;
   /** Changed steps, or in a dry run steps that would change. */
   readonly changed: number;
@@ -56,7 +56,7 @@ export interface NodeRow {
   /** `changed` counts steps that would change, as in a dry run. */
   readonly isForeseen: boolean;
   readonly failed: number;
-  /** 0 to 1: how much of the run's stages lies behind it. */
+  /** The share of the run's stages that is done, 0 to 1. */
   readonly progress: number;
   /** Milliseconds that it took by `now`; undefined: it has not begun. */
   readonly time: (now: number) => number | undefined;
@@ -106,7 +106,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
   const running = work.filter(({ outcome }) => outcome === undefined).length;
   const end = ownEnd(node, work);
   const { changed, wouldChange, unknown, failed } = tallyOf(work, 0, end ? [end] : []);
-  // A failed step tells the cause.
+  // A failed step shows the cause.
   const hasFailed = failed > 0 && end !== "failed";
   const state = stateOf(node, running, failed, work.length, over);
   const isDone = state === "done";

@@ -12,9 +12,9 @@ export interface PlainOptions {
   readonly detail?: Detail;
   /** Each line has its time, in UTC. */
   readonly times?: boolean;
-  /** The CI whose log the lines are: long details of a change are folded there. */
+  /** The CI that shows the lines: long details of a change are folded there. */
   readonly ci?: Ci | undefined;
-  /** Events up to this number are known already and only kept in mind. */
+  /** Events up to this number were shown before, and only update the model. */
   readonly since?: number;
   /** The run before each event that is drawn; without it the view keeps its own. */
   readonly run?: Pick<RunFold, "fleeting">;
@@ -37,7 +37,7 @@ const realTimers = {
   after: (milliseconds: number, call: () => void) => setTimeout(call, milliseconds).unref(),
 };
 
-/** The view for logs, pipes and plain terminals: a line for each piece of news, with listr2's icons and colours. */
+/** The view for logs, pipes and plain terminals: a line for each event worth one, with listr2's icons and colours. */
 export function createPlainView(options: PlainOptions): RunDrawing {
   const { out, color, since = 0, run, detail = "verbose", times = false, ci, timers = realTimers } = options;
   const { color: _, ...icons } = LISTR_LOGGER_STYLE;
@@ -62,7 +62,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
         for (const { mark, text } of some) logger.log(levels[mark], when + escapeForCi(ci, text));
       };
       write(lines);
-      // The view draws held-back notes by a timer: no event may follow until an operator acts on the note.
+      // A timer prints held-back notes, because no event may follow until an operator acts on the note.
       if (brief && event.type.endsWith(".note") && timers.now() - event.at < LONG)
         timers.after(LONG, () => write(brief.overdue(timers.now()), timers.now()));
       if (!folded || ci === undefined) return;

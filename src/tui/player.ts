@@ -8,16 +8,16 @@ export const MAX_SPEED = 1e6;
 
 export interface PlayerOptions {
   readonly events: readonly RunEvent[];
-  /** How many times faster than it happened; `Infinity` draws all at once. */
+  /** The factor of speed; `Infinity` draws all at once. */
   readonly speed?: number;
   readonly clock: Timers;
 }
 
-/** Where the pictures of a player go. */
+/** The view that a player draws on. */
 export interface PlayerScreen {
   /** The next event, in order. */
   draw(event: RunEvent): void;
-  /** After a jump: the run as it was there. */
+  /** After a jump: the run at that moment. */
   replace(model: RunModel): void;
 }
 
@@ -39,14 +39,17 @@ export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" |
 /** Milliseconds of the shortest timer; events within one are drawn together. */
 const TICK = 15;
 
-/** Events between two models that are kept, so that a jump back does not begin at the beginning. */
+/** Events between two kept models, so that a jump back need not begin at the start. */
 const SPACING = 2000;
 
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
   readonly #events: readonly RunEvent[];
   readonly #from: number;
-  /** When each event happens, milliseconds from the first; a clock that was set back does not run backwards here. */
+  /**
+   * The time of each event, in milliseconds from the first; it never decreases, even if the recording's clock was set
+   * back.
+   */
   readonly #times: readonly number[];
   readonly #clock: Timers;
   readonly #kept: RunModel[] = [emptyRun];
@@ -87,7 +90,7 @@ export class Player {
     };
   }
 
-  /** Calls `listener` at each change but the passing of time; the returned function ends that. */
+  /** Calls `listener` at each change except the passing of time; the returned function ends that. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -129,7 +132,7 @@ export class Player {
     this.#tell();
   }
 
-  /** Goes on or back by so many milliseconds of the recording. */
+  /** Moves forward or back by so many milliseconds of the recording. */
   seek(milliseconds: number): void {
     this.#seekTo(this.#positionNow() + milliseconds);
   }
@@ -152,7 +155,7 @@ export class Player {
     this.#tell();
   }
 
-  /** No timer runs on. */
+  /** Stops all timers. */
   close(): void {
     this.#rest();
     this.#screen = undefined;

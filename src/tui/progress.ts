@@ -5,20 +5,20 @@ import type { Work } from "./work-item.ts";
 export interface Progress {
   readonly ended: number;
   readonly planned: number;
-  /** More steps may come, by an earlier stage or a loop over unknown values. */
+  /** Whether more steps may come, by an earlier stage or a loop over unknown values. */
   readonly isOpen: boolean;
-  /** 0 to 1; while a run goes on it never runs back. */
+  /** 0 to 1; it never decreases while a run goes on. */
   readonly share: number;
 }
 
 /** The stages of a node, in order, with the steps that were planned when the run began. */
 export interface NodePlan {
   readonly stages: readonly Planned[];
-  /** Of each stage its place among them. */
+  /** The place of each stage among them. */
   readonly places: ReadonlyMap<string, number>;
 }
 
-/** Of a node that no stage concerns. */
+/** The plan of a node that no stage concerns. */
 export const noPlan: NodePlan = { stages: [], places: new Map() };
 
 const known = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
@@ -54,7 +54,7 @@ interface Planned {
   readonly isOpen: boolean;
 }
 
-/** A record of a build that did not plan says nothing of a stage before it comes. */
+/** A record without plans (of an older build) tells nothing of a stage before it begins. */
 function plannedOn({ id, planned, open }: StageModel, index: number): Planned {
   return {
     id,
@@ -63,12 +63,12 @@ function plannedOn({ id, planned, open }: StageModel, index: number): Planned {
   };
 }
 
-/** Whether it has come to an end once, though it may be done again (after a reboot, in a resumed run). */
+/** Whether the work has ended once; it may be repeated (after a reboot, in a resumed run). */
 function hasEnded({ outcome, again }: Work): boolean {
   return outcome !== undefined || again === true;
 }
 
-/** How far the node is in its plan. `announced`: steps that the node was sent, with those before them. */
+/** The progress of the node in its plan. `announced`: steps that the node was sent, with those before them. */
 export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): Progress {
   const { stages, places } = plan;
   const seen = stages.map(() => 0);
@@ -77,7 +77,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
   for (const one of work) {
     const place = places.get(one.stage);
     if (hasEnded(one)) ended += 1;
-    // Steps after a failure stand in no plan.
+    // Steps after a failure are in no plan.
     if (place === undefined) cleaning += 1;
     else {
       last = Math.max(last, place);
@@ -91,7 +91,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
     const [came = 0, finished = 0] = [seen[place], over[place]];
     planned += isPast && stage.isOpen ? came : Math.max(stage.planned, came);
     if (stage.isOpen && !isPast) isOpen = true;
-    // Weighed by the first plan: steps that become known later must not move the bar back.
+    // Weighted by the first plan: steps that become known later must not move the bar back.
     const weight = Math.max(1, stage.planned);
     all += weight;
     done += weight * (isPast ? 1 : shareOf(stage, finished));
@@ -99,7 +99,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
   return { ended, planned: isOpen ? Math.max(planned, announced) : planned, isOpen, share: all === 0 ? 0 : done / all };
 }
 
-/** How much of a stage lies behind: of one that may grow never all of it. */
+/** The done share of a stage; never all of one that may grow. */
 function shareOf({ planned, isOpen }: Planned, ended: number): number {
   if (!isOpen && planned > 0) return Math.min(1, ended / planned);
   return ended / (Math.max(planned, ended) + 1);

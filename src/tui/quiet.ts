@@ -4,7 +4,7 @@ import type { WorkItem } from "./work-item.ts";
 export type Quiet =
   { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
 
-/** Milliseconds without a word after which a running step is called silent. */
+/** Milliseconds without output after which a running step counts as silent. */
 export const silentAfter = 45_000;
 
 /**

@@ -29,8 +29,8 @@ const flags = new Set([
 ]);
 
 /**
- * The command that repeats a step on one node: the run's own command with that node for its target; steps in order change nothing. Without a
- * node, or where a parameter names the nodes, the command as it was.
+ * The command that repeats a step on one node: the run's own command with that node as its target. Steps in order
+ * change nothing. Without a node, or if a parameter names the nodes, it is the command as it was.
  */
 export function repeatCommand(command: string, node?: string): string {
   const words = splitWords(command);
@@ -87,7 +87,7 @@ export function quoteWord(word: string): string {
   return /^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** Whether a run has ended with work left, so that “runs resume” goes on with it. */
+/** Whether a run has ended with work left, so that “runs resume” continues it. */
 export function mayResume({ state, outcome, dryRun, runId }: RunModel): boolean {
   return state === "finished" && outcome !== "done" && !dryRun && runId !== "";
 }

@@ -13,7 +13,7 @@ export interface OrderOptions {
   readonly search: string;
   readonly sort: Sort;
   readonly now: number;
-  /** Rows that fit. When all do, only failures move: nothing jumps without need. */
+  /** The number of rows that fit. If all do, only failures move: no row jumps without need. */
   readonly height: number;
   /** This row keeps the place of a rank that it had when it was selected, so that it does not run away. */
   readonly held?: { readonly name: string; readonly rank: Rank };
@@ -98,7 +98,7 @@ function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: num
     (a, b) =>
       Number(a.row.rank !== 0) - Number(b.row.rank !== 0) ||
       b.time - a.time ||
-      // Seldom different, and dear to compare.
+      // The keys are usually equal, and comparing them is expensive.
       (a.key === b.key ? 0 : compare(a.key, b.key)) ||
       compare(a.row.name, b.row.name),
   );

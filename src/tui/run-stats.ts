@@ -26,7 +26,7 @@ interface Times {
   /** The ends that were in order, changed or failed. */
   readonly times: number;
   readonly failed: number;
-  /** Of those that did not fail: half of them took no longer, and nine of ten. */
+  /** Times of the ends that did not fail: half of them took no longer, and nine of ten. */
   readonly median?: number;
   readonly usual?: number;
 }

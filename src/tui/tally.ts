@@ -4,8 +4,8 @@ import type { Problem } from "#errors/problem.ts";
 import { actionsByNode, bastionActions, workOn, type Work } from "./work-item.ts";
 
 /**
- * The ends of the steps of a node, or of a run, by the words of every view (docs/reading-a-run.md, “Words”). A node whose end
- * none of its steps tells counts once under its word; so does a problem that stopped the run itself.
+ * The ends of the steps of a node, or of a run, in the words of every view (docs/reading-a-run.md, “Words”). A node
+ * whose end no step reports counts once under its own end. So does a problem that stopped the run itself.
  */
 export interface Tally {
   /** In order, changed, or in a dry run would change. */
@@ -25,14 +25,14 @@ export interface Tally {
   readonly notStarted: number;
   /** Steps that ran to an end: succeeded, failed or interrupted. */
   readonly run: number;
-  /** Milliseconds on the clock; of the bastion the time of its actions. */
+  /** Elapsed milliseconds; for the bastion the time of its actions. */
   readonly time: number;
 }
 
-/** The end of a node, or of the run itself, that none of its steps tells. */
+/** The end of a node, or of the run itself, that no step reports. */
 export type OwnEnd = "failed" | "unreachable" | "interrupted" | "unfinished" | "notStarted";
 
-/** Counts steps and actions, and ends that no step tells. */
+/** Counts steps and actions, and ends that no step reports. */
 export function tallyOf(work: Iterable<Pick<Work, "outcome">>, time: number, ends: readonly OwnEnd[] = []): Tally {
   const counts: Record<Outcome | "unfinished", number> = {
     ok: 0,
@@ -64,7 +64,7 @@ export function tallyOf(work: Iterable<Pick<Work, "outcome">>, time: number, end
   };
 }
 
-/** The end of a node, if no step or action of its own tells it. */
+/** The end of a node, if no step or action of its own reports it. */
 export function ownEnd({ outcome, startedAt, ranBefore }: NodeModel, work: readonly Work[]): OwnEnd | undefined {
   const has = (wanted: Outcome | undefined) => work.some((one) => one.outcome === wanted);
   switch (outcome) {
@@ -115,7 +115,9 @@ export function tallyOfRun(
   return { ...counts, time: runTime(model) };
 }
 
-/** Milliseconds that the node took by `now`; of a node without a connection, the time of the bastion's actions for it. */
+/**
+ * Milliseconds that the node took by `now`; for a node without a connection, the time of the bastion's actions for it.
+ */
 export function timeOfNode(node: NodeModel, work: readonly Work[], now: number): number | undefined {
   return nodeTime(node, now) ?? (work.length === 0 ? undefined : busyTime(work, now));
 }
@@ -127,7 +129,7 @@ export function busyTime(actions: readonly Pick<Work, "startedAt" | "duration" |
   return actions.reduce((sum, action) => sum + timeOf(action), 0);
 }
 
-/** Problems of the run itself, without those that a node, a step or an action has told already. */
+/** Problems of the run itself, without those that a node, a step or an action has reported already. */
 export function ownProblems(model: RunModel): readonly Problem[] {
   if (model.problems.length === 0) return [];
   const nodes = [...model.nodes.values()];

@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { quantile } from "./quantile.ts";
 
-/** How an earlier run came forward that did all it was asked to. */
+/** The pace of an earlier run that did all its work. */
 export interface Pace {
   readonly nodes: number;
   /** Milliseconds from its start until so many steps and actions had ended: one, two, … */
@@ -10,7 +10,7 @@ export interface Pace {
   readonly whole: number;
 }
 
-/** How far a run is. */
+/** The progress of a run. */
 export interface Position {
   readonly nodes: number;
   /** Steps and actions that have ended. */
@@ -20,13 +20,14 @@ export interface Position {
 }
 
 /**
- * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that were as far within half to twice the time.
- * Undefined without such a run, or where they disagree, as a first run on bare machines and a run in order do.
+ * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that were as far within half to
+ * twice the time. Undefined without such a run, or if they disagree: for example, a first run on bare machines and a
+ * run in order.
  */
 export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
   const left = paces.flatMap(({ nodes: those, ends, whole }) => {
     if (those !== nodes || ended > ends.length) return [];
-    // The earlier run was as far between the end of that step and the end of the next one.
+    // The earlier run was equally far between the end of that step and the end of the next one.
     const at = Math.min(Math.max(elapsed, ends[ended - 1] ?? 0), ends[ended] ?? whole);
     const isAlike = elapsed >= at / 2 - slack && elapsed <= at * 2 + slack;
     return isAlike ? [whole - at] : [];
@@ -35,10 +36,10 @@ export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Posi
   return high > 2 * low + slack ? undefined : middle;
 }
 
-/** Milliseconds that runs of the same kind may differ by, however short they are. */
+/** Milliseconds by which even short runs of the same kind may differ. */
 const slack = 3000;
 
-/** “about 40 s left”; no more exact than it is known. */
+/** “about 40 s left”, rounded to the precision of the estimate. */
 export function tellTimeLeft(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 7.5) return "a few seconds left";
@@ -54,9 +55,9 @@ export class PaceReading {
   #nodes = 0;
   readonly #ends: number[] = [];
   #whole: number | undefined;
-  /** The run was stopped or resumed, or waited for an answer: its time is no measure for others. */
+  /** Whether the run was stopped or resumed, or waited for an answer: its time is no measure for others. */
   #isOdd = false;
-  /** Of the part before: how many ends there were for each byte. */
+  /** The number of ends for each byte of the part before. */
   #density = 0;
 
   /** Events of the next part of the record, with its bytes; `gap`: bytes between it and the part before that were not read. */
@@ -74,7 +75,7 @@ export class PaceReading {
     this.#density = density;
   }
 
-  /** Undefined of a run that did not do all that it was asked to, at one go. */
+  /** The pace of the run; undefined unless it did all its work at one go. */
   get pace(): Pace | undefined {
     if (this.#isOdd || this.#whole === undefined) return undefined;
     return { nodes: this.#nodes, ends: this.#ends, whole: this.#whole };
@@ -104,5 +105,5 @@ export class PaceReading {
   }
 }
 
-/** Whether an event tells something of the pace; the others of a long record need not be parsed. */
+/** Matches events that count for the pace; the others of a long record need not be parsed. */
 export const tellsPace = /"type":"(?:(?:run|step|action)\.finished|run\.(?:started|stopping)|question\.asked)"/;

@@ -93,7 +93,7 @@ export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(
   );
 }
 
-/** The work that tells most: the first failure, else the running work, else the last. */
+/** The most important work: the first failure, else the running work, else the last. */
 export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (
     work.find(({ outcome }) => outcome === "failed") ??
@@ -102,7 +102,7 @@ export function telling<One extends Pick<Work, "outcome">>(work: readonly One[])
   );
 }
 
-/** A stage's name as its file has it: an id ends in `@2`, `@3` … from the second wave on, and for a state given twice. */
+/** A stage's name in its file: an id ends in `@2`, `@3` … from the second wave on, and for a state given twice. */
 export function withoutWave(stage: string): string {
   return stage.replace(/@\d+$/, "");
 }
@@ -117,8 +117,8 @@ export function namesOf({
   return { stage, title: title === id ? stage : title, module };
 }
 
-/** “stage: title  (module)”, without the parts that say the same again. */
-export function whatOf({
+/** “stage: title  (module)”, without repeated parts. */
+export function itemTitle({
   stage,
   title,
   module,

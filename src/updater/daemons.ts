@@ -14,11 +14,11 @@ export interface Unit {
   readonly name: string;
   readonly state: string;
   readonly pid: number;
-  /** How often systemd has restarted the unit by itself. */
+  /** The number of restarts by systemd itself. */
   readonly restarts: number;
   /** The command with which it is started. */
   readonly start: string;
-  /** The program of its main process; undefined: there is none. */
+  /** The program of its main process; undefined for none. */
   readonly program: string | undefined;
 }
 
@@ -60,7 +60,7 @@ export function runsFrom({ program }: Unit, id: string): boolean {
   return program?.startsWith(`${id}/`) === true;
 }
 
-/** Restarts them in one go. @throws UpdateFailure */
+/** Restarts the units at once. @throws UpdateFailure */
 export async function restartUnits(ports: Ports, units: readonly string[]): Promise<void> {
   if (units.length === 0) return;
   const ended = await ports.run(["systemctl", "restart", "--", ...units], restartMs);
@@ -112,9 +112,9 @@ export async function triedPath(ports: Ports): Promise<string | undefined> {
   return /^ExecStart=(\/nix\/store\/[^/]+)\//m.exec((await ports.read(dropin(agentUnit))) ?? "")?.[1];
 }
 
-/** A daemon that has run for so long has started. */
+/** A daemon that has run for this long has started. */
 const steadyMs = 5_000;
-/** A unit that systemd restarts so often does not come up. */
+/** A unit with so many restarts does not come up. */
 const hopeless = 3;
 
 export interface AgentStatus {
@@ -140,7 +140,10 @@ interface DaemonsFound {
   readonly agentPid?: number;
 }
 
-/** Finds the first condition that keeps the daemons from being up and steady. `fault`: why one is not the right one. */
+/**
+ * Finds the first condition that keeps the daemons from being up and steady. `fault`: the reason why a unit is not the
+ * right one.
+ */
 export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
   let first: readonly Unit[] | undefined;
   let steady: { readonly pids: string; readonly since: number } | undefined;

@@ -1,6 +1,6 @@
 import type { Failure, FailureKind } from "#rollout/records.ts";
 
-/** The most that a report carries of why it failed. */
+/** Most characters of a failure in a report. */
 const longest = 2_000;
 
 /** The failure of a step, which the report carries; any other error is a bug, or a disk that fails. */
@@ -18,7 +18,7 @@ export class UpdateFailure extends Error {
   }
 }
 
-/** Keeps of a long text the beginning, which names the program, and the end, which has the reason. */
+/** Keeps the beginning of a long text, which names the program, and the end, which has the reason. */
 function clip(text: string): string {
   if (text.length <= longest) return text;
   const half = longest / 2 - 2;

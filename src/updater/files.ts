@@ -9,7 +9,7 @@ import { Journal, parseAs } from "./journal.ts";
 export const names = {
   /** The next order; systemd starts the updater for it. */
   inbox: "inbox.json",
-  /** The order that the updater took last, until it has carried out all: systemd starts the updater for it, too. */
+  /** The order that the updater took last, until all its work is done: systemd starts the updater for it, too. */
   taken: "taken.json",
   /** All that the updater knows, with its report. */
   journal: "journal.json",

@@ -3,14 +3,14 @@ import { describeEnd } from "./nix.ts";
 import { endOutside, runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** The limit of one attempt at a URL; a command has at least this time, and all the time of its gate. */
+/** Ms for one attempt at a URL; a command has at least this time, and all the time of its gate. */
 const attemptMs = 10_000;
-/** A unit of its own: no step has to wait for a gate. */
+/** A unit of its own, so that no step waits for a gate. */
 const unit = "kcore-update-gate.service";
 
 /**
- * The part of a gate that is asked on the node: why it does not hold; undefined: it does, or it is asked elsewhere. `left`: ms that are left
- * of the whole activation. A command sees the node as it is, without the confinement of the updater's unit.
+ * The node's part of a gate: the reason why it does not hold; undefined if it does, or is checked elsewhere. `left`: ms
+ * left of the whole activation. A command sees the node itself, without the confinement of the updater's unit.
  */
 export async function whyGateFails(
   ports: Ports,
@@ -31,7 +31,7 @@ export async function whyGateFails(
   return undefined;
 }
 
-/** Ends the command of a gate that an earlier updater, which was cut off, asked. */
+/** Ends the gate command of an earlier updater that was interrupted. */
 export async function endGate(ports: Ports): Promise<void> {
   await endOutside(ports, unit);
 }

@@ -32,7 +32,7 @@ export class Inbox {
     while (await ports.move(join(folder, names.inbox), this.#taken)) await this.#judgeTaken();
   }
 
-  /** Nothing is left to be done: systemd need not start the updater again. */
+  /** Nothing is left to do, so systemd need not start the updater again. */
   async close(): Promise<void> {
     await this.#parts.ports.remove(this.#taken);
   }
@@ -57,7 +57,7 @@ export class Inbox {
     try {
       await verifyOwner(order, verify);
     } catch (error) {
-      // A report would confirm that owner.
+      // No report: it would confirm that owner.
       return refuse(messageOf(error));
     }
     let statement: Statement;
@@ -65,7 +65,7 @@ export class Inbox {
       statement = await verifyManifest(order, verify);
     } catch (error) {
       refuse(messageOf(error));
-      // The bastion signed the work that is under way; this order does not touch it.
+      // The bastion signed the present work, and this order does not touch it.
       if (doing ?? data.next) return;
       remember(data, fence);
       return journal.say({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
@@ -93,7 +93,10 @@ function remembered(journal: Journal): Remembered | undefined {
   return fence && { fence, past, isBusy: isBusy(journal) };
 }
 
-/** Returns whether the order is of the rollout, in the plan, that the node is in; otherwise the preparation of that is forgotten. */
+/**
+ * Returns whether the order belongs to the node's present rollout and plan; otherwise the preparation of those is
+ * forgotten.
+ */
 function remember(journal: Journal, fence: Order["fence"]): boolean {
   const { fence: known } = journal;
   const { past = [] } = rememberOrder(remembered(journal), fence);
@@ -116,7 +119,7 @@ export function refuseForOthers({ spec: { selector } }: Statement, self: Self): 
     );
 }
 
-/** Refuses a statement of the past: a controller in wrong hands must not take a node back with it. @throws UpdateFailure */
+/** Refuses an old statement: by one, a stolen controller could take the node back. @throws UpdateFailure */
 export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }: Journal): void {
   const [last, over] = [held[brings], spent[brings]];
   if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))

@@ -22,18 +22,18 @@ export type Prepared = z.infer<typeof Prepared>;
 const Step = z.enum(orderSteps).exclude(["fence", "hold"]);
 export type Step = z.infer<typeof Step>;
 
-/** The side that has to hear from the node before its activation holds. */
+/** The side that must hear from the node before its activation holds. */
 const Contact = Order.shape.contact.unwrap().default("controller");
 
 /** A step that is under way. */
 export const Doing = z.object({
   step: Step,
   statement: Statement,
-  /** `held`: the activation is only kept from now on; `back`: it is taken back. */
+  /** `held`: the activation holds and is being kept; `back`: it is being taken back. */
   stage: z.enum(["begun", "held", "back"]),
-  /** The machine is to be booted before this step continues. */
+  /** The machine must boot before this step continues. */
   boots: z.boolean().default(false),
-  /** The machine was booted in this stage. */
+  /** The machine has booted in this stage. */
   hasBooted: z.boolean().default(false),
   /** The bastion has reached the node over a new connection since the step began. */
   isConfirmed: z.boolean().default(false),
@@ -44,12 +44,12 @@ export const Doing = z.object({
   mark: z.string().default(""),
   /** The reason for which the node goes back. */
   failure: Failure.optional(),
-  /** The step has taken `spent` ms in earlier boots, and in this boot runs since `since`, an uptime in ms. */
+  /** The step has taken `spent` ms in earlier boots, and runs in this boot since `since`, an uptime in ms. */
   time: z.object({ bootId: z.string(), since: z.number(), spent: z.number() }),
 });
 export type Doing = z.infer<typeof Doing>;
 
-/** An order that was accepted and is not begun. */
+/** An accepted order that has not begun. */
 const Next = z.object({ step: Step, statement: Statement, contact: Contact });
 export type Next = z.infer<typeof Next>;
 
@@ -64,7 +64,7 @@ const SignedAt = z.object({ runtime: z.iso.datetime().optional(), system: z.iso.
 export const Journal = z.object({
   format: z.literal(format),
   fence: FencingToken.optional(),
-  /** The last order of each other update: an order that comes late begins nothing again. */
+  /** The last order of each other update: a late order begins nothing again. */
   past: z.array(FencingToken).default([]),
   /** The node's last report, which the agent sends. */
   report: Report.optional(),

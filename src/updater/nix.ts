@@ -15,19 +15,19 @@ export async function must(
   throw new UpdateFailure(kind, `${words.join(" ")} ${describeEnd(ended)}`);
 }
 
-/** How a program ended, and why by its own word: on stderr, else, as many checks do, on stdout. */
+/** The end of a program, with its own reason: from stderr, else from stdout, where many checks write. */
 export function describeEnd({ code, stdout, stderr }: Ended): string {
   const how = code === undefined ? "was ended, its time being over" : `ended with ${code}`;
   const said = stderr.trim() || stdout.trim();
   return `${how}${said === "" ? "" : `: ${said}`}`;
 }
 
-/** Whether a path lies in the store, as far as Nix knows. */
+/** Whether Nix has registered a path in the store. */
 export async function isInStore({ run }: Pick<Ports, "run">, path: string, limitMs: number): Promise<boolean> {
   return (await run(["nix-store", "--check-validity", path], limitMs)).code === 0;
 }
 
-/** The generation that a profile is at; undefined: there is no such profile. */
+/** A profile's present generation; undefined without such a profile. */
 export async function readProfile(ports: Ports, profile: string): Promise<Present | undefined> {
   const link = await ports.readLink(profile);
   const id = link && (await ports.readLink(join(dirname(profile), link)));
@@ -45,7 +45,10 @@ export function versionOf(path: string): string {
   return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
 }
 
-/** The number that a path's generation has or will have: Nix makes none where the present one, or the newest, is that path already. */
+/**
+ * The number of a path's present or next generation: Nix makes none if the present or the newest one is that path
+ * already.
+ */
 export async function generationFor(ports: Ports, profile: string, id: string): Promise<number> {
   const present = await readProfile(ports, profile);
   if (present?.id === id && present.generation !== undefined) return present.generation;
@@ -57,7 +60,10 @@ export async function generationFor(ports: Ports, profile: string, id: string): 
   return (await ports.readLink(`${profile}-${newest}-link`)) === id ? newest : newest + 1;
 }
 
-/** Puts a profile at a path: at that generation, if it is there and is that path, else at a new one. On the disk when this resolves. */
+/**
+ * Sets a profile to a path: to that generation, if it exists with that path, else to a new one. On the disk when this
+ * resolves.
+ */
 export async function setProfile(
   ports: Ports,
   profile: string,
@@ -69,6 +75,6 @@ export async function setProfile(
     const words = isThere ? ["--switch-generation", String(generation)] : ["--set", id];
     await must(ports, ["nix-env", "-p", profile, ...words], options);
   }
-  // Nix does not wait for the disk, nor did who put it there and was cut off then.
+  // Nix does not wait for the disk, nor did an updater that was interrupted after setting it.
   await must(ports, ["sync"], options);
 }

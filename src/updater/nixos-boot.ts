@@ -34,7 +34,8 @@ async function presentTrial(boot: Boot, profile: string | undefined): Promise<Tr
 }
 
 /**
- * Makes the next boot begin with this system. Where the boot loader can boot once, the boot default stays; elsewhere this system becomes it.
+ * Makes the next boot begin with this system. If the boot loader can boot once, the boot default stays; otherwise this
+ * system becomes it.
  */
 export async function prepareBoot(boot: Boot, path: string): Promise<void> {
   const { ports, folder, left } = boot;
@@ -50,12 +51,12 @@ export async function prepareBoot(boot: Boot, path: string): Promise<void> {
   await bootOnce(ports, loader, (await readProfile(ports, systemProfile))?.generation ?? 0, left);
 }
 
-/** Every boot begins with this system, which is in use, from now on, unless it does already. */
+/** Makes the system in use the default of every boot, unless it is already. */
 export async function keepDefault(boot: Boot, path: string): Promise<void> {
   const { ports } = boot;
   const profile = (await readProfile(ports, systemProfile))?.id;
   const trial = await presentTrial(boot, profile);
-  // The power failed after it had held and before it was kept.
+  // The power failed after the system had held, and before it was kept.
   if (trial?.before === path)
     throw new UpdateFailure("reboot", `the node was booted again, with ${path}, before the new system was kept`);
   if (trial || profile !== path) await makeDefault(boot, path);
@@ -68,7 +69,7 @@ async function makeDefault({ ports, folder, left }: Boot, path: string): Promise
   await ports.remove(file(folder));
 }
 
-/** A trial that was not booted is not booted any more. */
+/** A trial that has not booted yet does not boot any more. */
 export async function endTrial(boot: Boot): Promise<void> {
   const trial = await readTrial(boot);
   if (!trial) return;

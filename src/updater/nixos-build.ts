@@ -7,7 +7,7 @@ import { must } from "./nix.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
 
-/** Where the system that was built last is held from the garbage collector until it is activated. */
+/** A link that protects the last built system from the garbage collector until it is activated. */
 export const builtLink = (folder: string): string => join(folder, "system");
 
 export interface SystemBuild {
@@ -15,7 +15,7 @@ export interface SystemBuild {
   /** The folder of updates. */
   readonly folder: string;
   readonly target: UpdateSpec["target"];
-  /** The node's name, where the target names no configuration. */
+  /** The node's name, used if the target names no configuration. */
   readonly hostName: string;
   readonly left: () => number;
 }
@@ -38,7 +38,7 @@ export async function buildSystem(build: SystemBuild): Promise<string> {
     `${url}#nixosConfigurations."${name}".config.system.build.toplevel`,
     "--out-link",
     link,
-    // A power cut must not leave paths that Nix takes for whole.
+    // After a power cut Nix must not take incomplete paths for whole.
     "--option",
     "sync-before-registering",
     "true",
@@ -84,7 +84,7 @@ const Metadata = z.object({
   }),
 });
 
-/** Another commit of the nixpkgs that the flake has locked, from wherever it has it. */
+/** Overrides nixpkgs with another commit, from the source that the flake has locked. */
 async function overrideNixpkgs(build: SystemBuild, url: string, rev: string): Promise<readonly string[]> {
   const said = await nix(build, ["flake", "metadata", "--json", "--no-write-lock-file", url]);
   const { root, nodes } = Metadata.parse(JSON.parse(said)).locks;

@@ -3,7 +3,7 @@ import type { UpdateSpec } from "#rollout/spec.ts";
 import { versionOf } from "./nix.ts";
 import type { Ports } from "./ports.ts";
 
-/** Parts of a system that come into use by a boot alone, as links into the store. */
+/** Links to the parts of a system that only a boot brings into use. */
 const parts = {
   kernel: "the kernel",
   initrd: "the initrd",
@@ -11,7 +11,7 @@ const parts = {
   systemd: "systemd",
 } as const;
 
-/** The changes that come into use by a boot alone, in words; empty where the machine was booted with the same. */
+/** Changes that only a boot brings into use, in words; empty if the machine was booted with the same parts. */
 export async function changesThatNeedBoot(ports: Ports, booted: string, next: string): Promise<readonly string[]> {
   if (booted === next) return [];
   const changes: string[] = [];
@@ -39,7 +39,7 @@ function changeOf(before: string, after: string): string {
   return after === "" ? "another one" : `${after}, built anew`;
 }
 
-/** The switch that is done at once, and the part of the next boot. */
+/** The switch to make at once, and the part of the next boot. */
 export interface Plan {
   readonly now?: "test" | "switch";
   /** `later`: the next boot, at any time. */
@@ -52,6 +52,6 @@ export function planActivation({ mode, rebootPolicy }: UpdateSpec["activation"],
   if (mode === "boot") return { boot: rebootPolicy === "never" ? "later" : "reboot" };
   const isDue = rebootPolicy === "always" || (rebootPolicy === "if-required" && changes.length > 0);
   if (!isDue) return { now: "switch" };
-  // In use at once, but not the boot default before it has been booted.
+  // In use at once, but the boot default only after it has booted.
   return mode === "switch" ? { now: "test", boot: "reboot" } : { boot: "reboot" };
 }

@@ -13,7 +13,7 @@ const grubMenu = "/boot/grub/grub.cfg";
 const submenu = "NixOS - All configurations";
 const quickMs = 60_000;
 
-/** The boot loader's way to boot a generation once; undefined: it has none, or one that is not known here. */
+/** The boot loader's way to boot a generation once; undefined without one, or for an unknown loader. */
 export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
   if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;
@@ -22,16 +22,21 @@ export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   return canBoot && (await canGrubWrite(ports)) ? "grub" : undefined;
 }
 
-/** GRUB clears its entry for the next boot only on file systems that it can write; elsewhere it would boot that entry again and again. */
+/**
+ * GRUB clears its entry for the next boot only on file systems that it can write; on others it would boot that entry
+ * for ever.
+ */
 async function canGrubWrite(ports: Ports): Promise<boolean> {
   const mounts = ((await ports.read("/proc/self/mounts")) ?? "").split("\n").map((line) => line.split(" "));
   const below = mounts.filter(([, point = ""]) => point === "/" || `${grubMenu}/`.startsWith(`${point}/`));
-  // Of two at one place the later one hides the earlier.
+  // Of two mounts at one place the later one hides the earlier.
   const [device, , type] = below.toSorted(([, a = ""], [, b = ""]) => a.length - b.length).at(-1) ?? [];
   return type !== undefined && !/^(?:btrfs|zfs)$/.test(type) && !/^\/dev\/(?:mapper\/|dm-|md)/.test(device ?? "");
 }
 
-/** With a pattern as its default systemd-boot boots the newest generation, and the present one does not stay the default. */
+/**
+ * If its default is a pattern, systemd-boot boots the newest generation, so the present one would not stay the default.
+ */
 async function hasOneDefault(ports: Ports): Promise<boolean> {
   const { code, stdout } = await runOutside(ports, ["bootctl", "--print-esp-path"], () => quickMs);
   if (code !== 0) return false;
@@ -39,13 +44,15 @@ async function hasOneDefault(ports: Ports): Promise<boolean> {
   return /^default\s+nixos-generation-\d+\.conf\s*$/m.test(settings);
 }
 
-/** The next boot, and no other, begins with a generation of the system's profile that is in the boot loader's menu. */
+/**
+ * Makes the next boot, and no other, begin with a generation of the system's profile that is in the boot loader's menu.
+ */
 export async function bootOnce(ports: Ports, loader: BootOnce, generation: number, left: () => number): Promise<void> {
   if (loader === "systemd-boot")
     return succeed(ports, ["bootctl", "set-oneshot", `nixos-generation-${generation}.conf`], left);
   const menu = (await ports.read(grubMenu)) ?? "";
   const title = new RegExp(`menuentry "(NixOS - Configuration ${generation} \\([^"]*)"`).exec(menu)?.[1];
-  // GRUB would begin with the default one, and only the boot would tell.
+  // GRUB would boot the default, and only that boot would show it.
   if (title === undefined)
     throw new UpdateFailure("activation", `${grubMenu} has no entry for generation ${generation}`);
   await succeed(ports, ["grub-reboot", "--boot-directory=/boot", `${submenu}>${title}`], left);

@@ -32,9 +32,9 @@ export interface NixosOptions {
   readonly statement: Statement;
   /** The folder of updates. */
   readonly folder: string;
-  /** Where the agent tells its status. */
+  /** The file of the agent's status. */
   readonly statusFile: string;
-  /** The configuration of this node, where the target names none. */
+  /** This node's configuration, used if the target names none. */
   readonly hostName: string;
 }
 
@@ -88,7 +88,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       const [current, booted] = [await currentSystem(ports), await bootedSystem(ports)];
       if (hasBooted && booted !== path)
         throw new UpdateFailure("reboot", `the node came up with ${booted ?? "nothing"}, not with ${path}`);
-      // After any boot into the target only commit is left.
+      // After any boot into the target only commit is left to do.
       if (!isTest && !waits && booted === path && current === path) return { needsBoot: false };
       const { plan } = await planFor(path);
       const forward = { kind: "activation", left } as const;
@@ -101,7 +101,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
     },
     mark: async () => (await readAgent(ports, statusFile))?.lastHeartbeat ?? "",
     async missing(running, mark) {
-      // A system that waits for a boot is not in use before, there and back.
+      // A system that waits for a boot is not in use yet, in both directions.
       const path = await mustKnow(waits ? (running.lasting ?? running).id : running.id);
       const found = waits ? (await readProfile(ports, systemProfile))?.id : await currentSystem(ports);
       if (found !== path)
@@ -121,7 +121,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       if (isTest || waits) return;
       const boot = { ports, folder, left: () => commitMs };
       await keepDefault(boot, await mustKnow(held.id));
-      // The generation holds the system from now on.
+      // From now on the generation protects the system.
       await ports.remove(builtLink(folder));
     },
     async rollBack(to, left) {
@@ -138,7 +138,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       await setProfile(ports, systemProfile, given, { kind: "rollback", limitMs: left() });
       const booted = await bootedSystem(ports);
       const isBooted = booted !== undefined && booted === (await pathOf(ports, folder, target.id)) && booted !== path;
-      // Only a boot that was made for the update is taken back by one.
+      // Only a boot for the update needs another boot to go back.
       const needsBoot =
         isBooted && activation.rebootPolicy !== "never" && (await changesThatNeedBoot(ports, booted, lasts)).length > 0;
       const isLater = needsBoot || waits;

@@ -11,7 +11,7 @@ import type { Ports } from "./ports.ts";
 export const systemProfile = "/nix/var/nix/profiles/system";
 /** The system in use, and the system of the last boot. */
 const links = { current: "/run/current-system", booted: "/run/booted-system" } as const;
-/** So many systems are remembered with their targets. */
+/** The number of systems that are remembered with their targets. */
 const most = 32;
 
 /** Store paths of systems, with the target that each was built for; the newest last. */
@@ -23,7 +23,7 @@ async function readKnown(ports: Ports, folder: string): Promise<z.infer<typeof K
   try {
     return Known.parse(JSON.parse((await ports.read(file(folder))) ?? "[]"));
   } catch {
-    // Without it a node is built anew where it might have been left alone, nothing else.
+    // Without the list the only loss is that a node may build a system again.
     return [];
   }
 }
@@ -53,8 +53,8 @@ export async function bootedSystem(ports: Ports): Promise<string | undefined> {
 }
 
 /**
- * The NixOS system in use, by the target that it was last built for, else by its store path; beside it the one that the profile is at, if
- * that is another one: the system in use is on trial then, or the other one waits for a boot.
+ * The NixOS system in use, by the target that it was last built for, else by its store path. Beside it, if another, the
+ * profile's system: then the system in use is on trial, or the other one waits for a boot.
  */
 export async function presentSystem(ports: Ports, folder: string): Promise<Standing> {
   const path = await currentSystem(ports);
@@ -83,8 +83,8 @@ export async function versionOf(ports: Ports, path: string): Promise<string> {
 const unitsFailed = 4;
 
 /**
- * Has a system's own program bring it into use (`test`), make it the boot default (`boot`), or both (`switch`). Units that fail are
- * a failure on the way forward; on the way back they were there before, or wait for a person.
+ * Has a system's own program bring it into use (`test`), make it the boot default (`boot`), or both (`switch`). Failed
+ * units are a failure on the way forward. On the way back they are none: they failed before, or wait for an operator.
  * @throws UpdateFailure
  */
 export async function switchTo(

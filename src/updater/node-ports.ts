@@ -6,15 +6,15 @@ import { replaceFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import type { Ports } from "./ports.ts";
 
-/** NixOS has its programs in the first, Nix of a release tarball in the second. */
+/** NixOS has its programs in the first folder, Nix of a release tarball in the second. */
 const programs =
   "/run/current-system/sw/bin:/nix/var/nix/profiles/default/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/** Nix makes things in a home if there is one; the updater has none. */
+/** Nix writes to a home if there is one, and the updater has none. */
 const environment = { PATH: programs, HOME: "/homeless-shelter", LC_ALL: "C" };
-/** Of a program's output the end is kept. */
+/** Bytes of the end of a program's output that are kept. */
 const tailBytes = 16_384;
 
-/** This node, until the signal. */
+/** The ports of this node, until the signal. */
 export function nodePorts(signal: AbortSignal, download: Ports["download"]): Ports {
   return {
     async run(words, limitMs) {

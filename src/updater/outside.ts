@@ -1,10 +1,10 @@
 import { UpdateFailure } from "./failure.ts";
 import type { Ended, Ports } from "./ports.ts";
 
-/** One thing is done at a time: of two that change the system at once none would come out right. */
+/** One unit for all work: two programs that change the system at once would disturb each other. */
 const workUnit = "kcore-update-work.service";
 const quickMs = 30_000;
-/** The time that systemd itself needs to begin and to end a unit. */
+/** Ms that systemd itself needs to begin and to end a unit. */
 const spareMs = 15_000;
 /** A program that does not end by SIGTERM is killed after so long. */
 const stopSeconds = 10;
@@ -45,7 +45,7 @@ export async function runOutside(
   return { stdout: ended.stdout, stderr: ended.stderr };
 }
 
-/** An earlier updater's. */
+/** Waits for the program of an earlier updater. */
 async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
   for (;;) {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);

@@ -19,7 +19,10 @@ export interface Room {
 
 /** All that the updater does to its node, and asks of it. The power may fail after each call. */
 export interface Ports {
-  /** Runs a program from the node's usual folders, in an empty environment; when its time is over it is killed with all its children. */
+  /**
+   * Runs a program from the node's usual folders, in an empty environment. At its time limit it is killed with all its
+   * children.
+   */
   readonly run: (words: readonly string[], limitMs: number) => Promise<Ended>;
   /** A text file; undefined: there is none. */
   readonly read: (path: string) => Promise<string | undefined>;
@@ -28,7 +31,7 @@ export interface Ports {
   readonly remove: (path: string) => Promise<void>;
   /** Renames a file; false: there is none. */
   readonly move: (from: string, to: string) => Promise<boolean>;
-  /** Where a link leads; undefined: it is none. */
+  /** A link's target; undefined for anything else. */
   readonly readLink: (path: string) => Promise<string | undefined>;
   /** Puts a link in its place as a whole. */
   readonly link: (target: string, path: string) => Promise<void>;
@@ -38,15 +41,18 @@ export interface Ports {
   readonly sizeOf: (path: string) => Promise<number | undefined>;
   readonly sha256Of: (path: string) => Promise<string>;
   readonly room: (path: string) => Promise<Room>;
-  /** Fetches a bundle from a controller into a file, from where a former try ended. @throws KcoreError; the signal's reason */
+  /**
+   * Fetches a bundle from a controller into a file, continuing a former download. @throws KcoreError; the signal's
+   * reason
+   */
   readonly download: (bundle: Bundle, file: string, signal: AbortSignal) => Promise<void>;
-  /** The status of the answer of a URL. @throws when no answer comes in time */
+  /** The HTTP status of a URL. @throws without an answer in time */
   readonly ask: (url: string, limitMs: number) => Promise<number>;
   /** Ms since 1970; it may jump. */
   readonly clock: () => number;
   /** Ms since the machine was started; it does not jump, and is one for all processes. */
   readonly uptime: () => number;
-  /** Another one after each boot. */
+  /** A new id after each boot. */
   readonly bootId: () => Promise<string>;
   readonly sleep: (ms: number) => Promise<void>;
 }
@@ -69,8 +75,8 @@ export interface UpdaterParts {
   readonly self: Self;
   /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
-  /** The standing of the node as to one kind of target. */
+  /** The node's standing for one kind of target. */
   readonly present: (brings: Brings) => Promise<Standing>;
-  /** @throws UpdateFailure when this node cannot be brought there in any way */
+  /** @throws UpdateFailure when this node cannot reach the target in any way */
   readonly strategyOf: (statement: Statement) => UpdateStrategy;
 }

@@ -4,7 +4,7 @@ import type { Standing, Step } from "./journal.ts";
 import type { UpdateStrategy } from "./strategy.ts";
 import type { UpdateJournal } from "./update-journal.ts";
 
-/** The standing to which a failed step forward goes back, where the node stands as `now`. */
+/** The standing to which a failed step forward goes back; `now` is the present one. */
 export function beforeStep(
   { rollbackTarget }: UpdateJournal,
   step: Step,
@@ -20,9 +20,9 @@ export function beforeStep(
 }
 
 /**
- * The standing to which an update is taken back, where the node stands as `now`; undefined: nothing of the update is here, or was here before
- * it, so the node stays.
- * @throws UpdateFailure when something of it may be here, and the version before it is not known
+ * The standing to which an update is taken back; `now` is the present one. Undefined if nothing of the update is here,
+ * or if it was here before: then the node stays.
+ * @throws UpdateFailure when something of it may be here, and the version before it is unknown
  */
 export async function rollbackTargetOf(
   { rollbackTarget, data: { held, brings } }: UpdateJournal,
@@ -39,7 +39,7 @@ export async function rollbackTargetOf(
       : rollbackTarget;
   }
   if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
-  // A statement that was signed after all that held here never held itself.
+  // A statement that is newer than all statements that held here never held itself.
   const last = held[brings];
   if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
     const { lasting, ...running } = now;

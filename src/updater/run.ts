@@ -34,13 +34,13 @@ export interface UpdaterOptions {
   readonly signal: AbortSignal;
 }
 
-/** Carries out the order in the inbox, and a step that was cut off. Stopped by the signal, the next start continues. */
+/** Carries out the order in the inbox, and an interrupted step. After the signal, the next start continues. */
 export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const { stateDir, tls, hostname = systemName(), dc, controllers, log, signal } = options;
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
-  // systemd tries again: the updater that has the lock may leave work behind.
+  // systemd tries again: the updater that has the lock may leave work.
   if (!unlock)
     throw new KcoreError(
       { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },

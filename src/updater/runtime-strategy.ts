@@ -21,7 +21,7 @@ import {
 import type { UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
-/** From which updates are carried out: it follows when one has held. */
+/** The profile that the updater runs from: it follows an update that has held. */
 const updaterProfile = `${profile}-updater`;
 const quickMs = 30_000;
 
@@ -31,13 +31,13 @@ export interface RuntimeOptions {
   readonly statement: Statement;
   /** The folder of updates. */
   readonly folder: string;
-  /** Where the agent tells its status. */
+  /** The file of the agent's status. */
   readonly statusFile: string;
   /** As `uname -m` says. */
   readonly arch: string;
 }
 
-/** The runtime from which the daemons of this node start; beside it the profile's, where the former is on trial. */
+/** The runtime from which the daemons of this node start; beside it the profile's, while the former is on trial. */
 export async function presentRuntime(ports: Ports): Promise<Standing> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
@@ -132,7 +132,10 @@ function refuseForeign({ arch, storePath }: Bundle, own: string): void {
   if (arch !== own) throw new UpdateFailure("refused", `${storePath} is for ${arch}, and this node is ${own}`);
 }
 
-/** No manifest may ask for one; an orchestration of one's own can have anything signed. */
+/**
+ * Refuses a boot for a runtime. No manifest may ask for one, but an operator's own orchestration can have anything
+ * signed.
+ */
 function refuseBoot({ spec: { activation } }: Statement): void {
   const { mode, rebootPolicy } = activation;
   if (mode === "boot" || rebootPolicy === "always")
@@ -142,7 +145,7 @@ function refuseBoot({ spec: { activation } }: Statement): void {
     );
 }
 
-/** A runtime that cannot even say its version is not tried on the daemons. */
+/** Runs the new runtime for its version: one that fails at this is never tried on the daemons. */
 async function refuseBroken(ports: Ports, { storePath, version }: Bundle, limitMs: number): Promise<void> {
   const program = `${storePath}/bin/kcore-node`;
   const ended = await ports.run([program, "--version"], Math.min(limitMs, 60_000));

@@ -7,7 +7,7 @@ import { bundleFile } from "./files.ts";
 import { describeEnd, isInStore, must } from "./nix.ts";
 import type { Log, Ports, Room } from "./ports.ts";
 
-/** A root of the garbage collector for the prepared runtime: nothing else holds it until it is activated. */
+/** A root of the garbage collector for the prepared runtime, until it is activated. */
 const root = "/nix/var/nix/gcroots/kcore-update";
 const store = "/nix/store";
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
@@ -68,7 +68,7 @@ export async function importBundle(here: BundleHere): Promise<void> {
   const { storePath, narHash, sha256 } = bundle;
   const file = bundleFile(folder, sha256);
   const said = (words: readonly string[]): Promise<string> => must(ports, words, { kind: "build", limitMs: left() });
-  // First: the garbage collector must not take an import that is not in use yet.
+  // First, so that the garbage collector leaves an import that is not in use yet.
   await ports.link(storePath, root);
   if (!(await isWhole(ports, storePath, left))) {
     await refuseDifferent(ports, bundle, file);

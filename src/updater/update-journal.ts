@@ -8,7 +8,7 @@ import type { UpdaterParts } from "./ports.ts";
 /** The part of a report that a step decides; the journal knows the rest. */
 export type Word = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
 
-/** The time of a step is kept so often, and each boot is charged so much: no row of boots goes on for ever. */
+/** Ms between two notes of a step's time; each boot is charged as much, so that no series of boots goes on for ever. */
 const chargeMs = 10_000;
 
 /** Keeps the updater's journal on the disk, with the report in it. */
@@ -39,7 +39,9 @@ export class UpdateJournal {
     if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
   }
 
-  /** A boot that the updater made begins a new time, from the kernel's start; any other boot uses up the present time. */
+  /**
+   * A boot that the updater ordered begins a new time, from the kernel's start; any other boot uses the present time.
+   */
   async #afterBoot(doing: Doing, bootId: string): Promise<void> {
     const { ports } = this.#parts;
     if (doing.boots) {
@@ -81,7 +83,7 @@ export class UpdateJournal {
     await this.save();
   }
 
-  /** Reports, and keeps all that led to the report in the same write. */
+  /** Reports, and saves the report with all that led to it in one write. */
   async say(word: Word): Promise<void> {
     const { ports, log, present } = this.#parts;
     const { data, rollbackTarget } = this;

@@ -10,10 +10,10 @@ import type { Missing, UpdateStrategy } from "./strategy.ts";
 import { UpdateJournal, type Word } from "./update-journal.ts";
 
 const tickMs = 1_000;
-/** Going back has its own time, no less than this, since the way forward may have used up all. */
+/** Ms for going back, at least: the way forward may have used up all time. */
 const backMs = 180_000;
 const rebootMs = 60_000;
-/** The bastion reads the journal each second, and has to receive the last report before the machine goes down. */
+/** Ms for the bastion to receive the last report before the machine goes down; it reads the journal each second. */
 const heardMs = 10_000;
 const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
@@ -58,7 +58,7 @@ export class Updater {
     const { step, statement, contact } = next;
     const problem = step === "prepare" && contact === "controller" ? await this.#fetch(next) : undefined;
     if (data.next !== next) return;
-    // The order may have waited for a step that brought the other kind.
+    // The order may have waited for a step of the other kind.
     data.brings = bringsOf(statement.spec);
     const doing: Doing = {
       step,
@@ -167,7 +167,7 @@ export class Updater {
     }
     const held = await this.#present();
     await strategy.commit(held);
-    // Without anything before it was here when it came, and stays when it is taken back.
+    // Without a `before`, the target was here before the update, and stays when that is taken back.
     this.#journal.rollbackTarget = doing.before ?? held;
     const { data } = this.#journal;
     data.held[data.brings] = doing.statement.signedAt;
@@ -179,7 +179,7 @@ export class Updater {
     doing.time = { ...doing.time, since: this.#parts.ports.uptime(), spent: 0 };
   }
 
-  /** The next start, after the boot, goes on. */
+  /** Boots the machine; the next start continues. */
   async #boot(doing: Doing): Promise<void> {
     const ports = this.#parts.ports;
     const limit = doing.statement.spec.timeouts.rebootSeconds * 1000;
@@ -213,7 +213,7 @@ export class Updater {
     await hold();
   }
 
-  /** Asks until nothing is missing, or the time is over. */
+  /** Repeats the question until nothing is missing, or the time is over. */
   async #await(ask: () => Promise<Missing | undefined>, left: () => number): Promise<void> {
     for (;;) {
       const missing = await ask();
@@ -259,7 +259,7 @@ export class Updater {
     return true;
   }
 
-  /** An error that is no failure of the update ends the process; the next one tries again, as long as there is time. */
+  /** An error that is no failure of the update ends the process; the next one tries again while there is time. */
   async #fail(doing: Doing, error: unknown): Promise<void> {
     if (!(error instanceof UpdateFailure)) throw error;
     const [log, ports] = [this.#parts.log, this.#parts.ports];
@@ -268,7 +268,7 @@ export class Updater {
     if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
     if (doing.step === "prepare") return this.#end({ state: "failed", failure });
     if (doing.stage === "back") {
-      // Nothing of it has held, and something may be here all the same.
+      // Nothing of the update has held, but parts of it may be here.
       if (doing.before && !isSameStanding(await this.#present(), doing.before))
         this.#journal.rollbackTarget = doing.before;
       const first = doing.failure ?? failure;
@@ -289,11 +289,11 @@ export class Updater {
   async #end(word: Word): Promise<void> {
     const { data } = this.#journal;
     const { doing, brings, spent, next } = data;
-    // A controller that hands the statement over again could else have this node go to and fro for ever.
+    // A controller that hands the statement over again could otherwise make this node alternate for ever.
     if (doing && (word.state === "failed" || word.state === "rolled_back"))
       spent[brings] = latest(spent[brings], doing.statement.signedAt);
     delete data.doing;
-    // The waiting order is another one: its owner would take this failure for an answer to it.
+    // The waiting order is another one: its owner must not take this failure for an answer.
     if (next && word.state === "failed") await this.#journal.save();
     else await this.#journal.say(word);
   }
@@ -302,7 +302,7 @@ export class Updater {
     return this.#parts.present(this.#journal.data.brings);
   }
 
-  /** Lets a second pass, and takes orders meanwhile, so that an owner is answered at once. */
+  /** Waits a second, and takes orders meanwhile, so that an owner is answered at once. */
   async #tick(): Promise<void> {
     await this.#parts.ports.sleep(tickMs);
     await this.#inbox.takeOrders();

@@ -4,7 +4,7 @@ import type { FleetLink, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import type { Line } from "#tui/ink/text.ts";
 import { createTheme } from "#tui/ink/theme.ts";
 
-/** Only its shapes are used: colours are the page's. */
+/** Only for its symbols: the page has its own colours. */
 const theme = createTheme({ depth: 0, background: "unknown", unicode: true });
 
 /** The known state of the cluster, and of the connection to it. */
@@ -81,7 +81,7 @@ export function drawFleet(state: FleetState, now: number, root: string): Html {
   return html`<main class="listing">${fleetParts(state, now, root).map(([, source]) => new Html(source))}</main>`;
 }
 
-/** The page of one thing of the fleet; undefined where there is none of this key. */
+/** The page of one item of the fleet; undefined for an unknown key. */
 export function drawFleetThing(
   { snapshot }: FleetState,
   {

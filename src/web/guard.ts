@@ -1,13 +1,13 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** The fate of a request: it comes in, it gets its cookie first, or it is refused with a reason. */
+/** The decision about a request: accepted, redirected to get its cookie, or refused with a reason. */
 export type Verdict =
   | { readonly kind: "in" }
   | { readonly kind: "welcome"; readonly cookie: string }
   | { readonly kind: "out"; readonly status: number; readonly why: string };
 
-/** Whether a request may be answered at all. */
+/** Decides whether a request is answered. */
 export type Guard = (request: IncomingMessage) => Verdict;
 
 /** Lets in requests with the token, and the browser that came with it once: other users of the machine reach loopback, too. */
@@ -35,7 +35,7 @@ export function tokenGuard(): TokenGuard {
     root,
     guard: (port) => {
       const hosts = new Set(["127.0.0.1", "localhost", "[::1]"].map((host) => `${host}:${port}`));
-      // Cookies do not know ports: that of another kcore web is another one.
+      // Cookies ignore ports, so another kcore web needs another name.
       const name = `kcore-web-${port}`;
       return ({ headers, url = "" }) => {
         if (!hosts.has(headers.host ?? "")) return out(421, "this server answers to 127.0.0.1 and localhost only");
@@ -70,7 +70,7 @@ function cookieOf(header = "", name: string): string {
   return found?.slice(name.length + 1) ?? "";
 }
 
-/** In a time that tells nothing of where they differ. */
+/** Compares in constant time. */
 function isSame(given: string, wanted: string): boolean {
   const [a, b] = [given, wanted].map((text) => createHash("sha256").update(text).digest());
   return timingSafeEqual(a as Buffer, b as Buffer);

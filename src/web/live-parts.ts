@@ -15,7 +15,7 @@ interface News {
  * changes since its version, and the server keeps no state of browsers.
  */
 export class LiveParts {
-  /** Distinguishes the versions of another process. */
+  /** Tells versions of this process from those of another. */
   readonly #id = randomBytes(6).toString("hex");
   readonly #parts = new Map<string, { html: string; at: number }>();
   readonly #readers = new Set<() => void>();
@@ -57,7 +57,7 @@ export class LiveParts {
   }
 }
 
-/** Live parts that are drawn again and again while a browser reads them. */
+/** Live parts that are redrawn while a browser reads them. */
 export class PolledParts {
   readonly live = new LiveParts();
   readonly #draw: () => Promise<Parts> | Parts;
@@ -87,7 +87,9 @@ export class PolledParts {
   }
 }
 
-/** Milliseconds between two signs of life, and until a browser that takes nothing is cut off; it comes back by itself. */
+/**
+ * Milliseconds between two signs of life, and until a browser that reads nothing is cut off; it reconnects by itself.
+ */
 const beatMs = 15_000;
 const stuckMs = 60_000;
 

@@ -21,7 +21,7 @@ export interface Frame {
 const style = pageStyle(new URL("./web-page.css", import.meta.url));
 const script = pageScript(new URL("./web-page.js", import.meta.url));
 
-/** Goes with every answer: nothing but this server's own style, script and words; no frame around it, nothing kept. */
+/** Headers of every answer: only this server's own style, script and text; no frame around it, no cache. */
 export const headers = {
   "content-security-policy": `default-src 'none'; style-src '${style.hash}'; script-src '${script.hash}'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`,
   "x-content-type-options": "nosniff",
@@ -59,7 +59,7 @@ export function drawPage({ title, body, place, news }: Page, { project, version,
     </html> `.source;
 }
 
-/** A page that says why there is no other. */
+/** A page with the reason for a refusal. */
 export function drawRefusal(why: string, frame: Frame, title = "Not here"): string {
   const body = html`<main class="alone">
     <h1>${title}</h1>

@@ -30,7 +30,7 @@ export interface WebSources {
   readonly openFleet: () => Promise<FleetFeed>;
 }
 
-/** Errors that are not the page's fault, and their answers. */
+/** Errors that have their own HTTP status. */
 const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly title?: string }>> = {
   RUN_UNKNOWN: { status: 404 },
   CLUSTER_UNKNOWN: { status: 503, title: "No cluster yet" },
@@ -38,18 +38,18 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
   API_UNREACHABLE: { status: 503, title: "No controller answers" },
 };
 
-/** Milliseconds between two looks at the list of runs, and at the fleet, whose ages go on without any news. */
+/** Milliseconds between two looks at the list of runs, and at the fleet, whose ages grow without news. */
 const paces = { list: 1000, fleet: 5000 } as const;
 /** Milliseconds until an unused run or fleet is closed. */
 const linger = 30_000;
 const pageOfRuns = 100;
-/** A report has its own policy in itself. */
+/** A report carries its own policy. */
 const reportHeaders = {
   "content-security-policy": "frame-ancestors 'none'",
   "content-disposition": "attachment",
 } as const;
 
-/** Answers a request that may come in. */
+/** Answers an accepted request. */
 export class Routes {
   readonly #sources: WebSources;
   readonly #frame: Frame;

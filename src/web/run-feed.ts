@@ -12,7 +12,7 @@ import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 
 /** Milliseconds between two drawings of a living run, and between two looks at an ended one. */
 const paces = { picture: 250, look: 2000 } as const;
-/** Drawing takes at most one part in so many of the time. */
+/** Drawing takes at most this part of the time: one in SHARE. */
 const SHARE = 5;
 
 export interface FeedOptions extends RunPartsOptions {
@@ -29,7 +29,7 @@ export class RunFeed {
   readonly #stop = new AbortController();
   #isDrawing = false;
   #isLive: boolean;
-  /** Counts changes that a drawing may show. */
+  /** The number of changes that a drawing may show. */
   #changes = 0;
 
   private constructor(follower: RunFollower, fold: RunFold, { isAlive, ...options }: FeedOptions) {

@@ -47,7 +47,10 @@ export class RunParts {
     this.#options = options;
   }
 
-  /** Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process goes on with it. */
+  /**
+   * Every part that may change, by its element's id; `rows` is the order of the rows, as JSON. `isLive`: a process
+   * works on the run.
+   */
   draw(model: RunModel, isLive: boolean): readonly (readonly [id: string, html: string])[] {
     this.#isLive = isLive;
     const span = spanOf(model);

@@ -3,11 +3,11 @@ import { html, type Html, type Part } from "#tui/html/html.ts";
 import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { Asked } from "#tui/asked.ts";
 
-/** A run as the list tells it. */
+/** A run in the list. */
 export interface ListedRun {
   readonly id: string;
   readonly state: string;
-  /** Milliseconds since the epoch; how long it took, or has taken. */
+  /** Milliseconds since the epoch; beside it the duration, so far for a living run. */
   readonly created: number;
   readonly milliseconds: number;
   /** The time from which a living run's duration counts. */
@@ -81,7 +81,7 @@ export function drawRunsPage({ runs, query, states, root }: RunsPage): Html {
   </main>`;
 }
 
-/** The part of it that changes. */
+/** The changing part of the list. */
 export function drawRuns(runs: readonly ListedRun[], query: RunsQuery, root: string): Html {
   const last = runs.at(-1);
   const older = runs.length === query.limit && last ? root + linkTo({ ...query, before: last.id }) : undefined;

@@ -33,7 +33,7 @@ export interface WebServer {
   close(): Promise<void>;
 }
 
-/** Enough for a browser with many tabs on each of several desks; each stream is one. */
+/** Enough for many tabs on several desks; each stream is one connection. */
 const mostConnections = 256;
 
 /**

@@ -11,28 +11,28 @@ export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
   /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
-  /** A terminal: a node's output must not drive it (S-4), so only the text is shown. */
+  /** Whether it is a terminal, which a node's output must not control (S-4): only the text is shown. */
   readonly isScreen: boolean;
 }
 
 export interface AnswerOptions {
   readonly out: AnswerStream;
   readonly err: AnswerStream;
-  /** Alike answers are told at the end. */
+  /** Print equal answers once, at the end. */
   readonly group: boolean;
 }
 
-/** The drawing of `exec`: the output of one node as it is, of several each line with its node. */
+/** The drawing of `exec`: the output of a single node as it is; of several nodes each line with its node. */
 export interface Answers extends RunDrawing {
-  /** Gives out lines that nothing has ended. */
+  /** Prints lines that have no end yet. */
   flush(): void;
-  /** Something that was printed did not get here. */
+  /** Whether some of the output did not get here. */
   readonly isCut: boolean;
 }
 
 type Output = Extract<RunEvent, { type: "step.output" }>;
 
-/** While one waits for an answer: why it does not come. */
+/** Events that explain, during a wait, why an answer does not come. */
 const news: ReadonlySet<RunEvent["type"]> = new Set([
   "node.connecting",
   "node.disconnected",
@@ -97,7 +97,7 @@ export interface Drawn {
   readonly err: string;
 }
 
-/** Each answer once, with the nodes that gave it: the most frequent first, those of failed commands without their ends. */
+/** Each answer once, with the nodes that gave it: the most frequent first. A failed command's end is left out. */
 export function drawGroups(results: readonly NodeResult[]): Drawn {
   const groups = [...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, endOf(end)]))]
     .map(([, alike]) => alike)
@@ -124,7 +124,7 @@ export function drawFailures(results: readonly NodeResult[]): string {
   return [...Map.groupBy(failed, endOf)].map(([why, alike]) => `${namesOf(alike)}  ${why}\n`).join("");
 }
 
-/** How a node's command ended, if not well; with the hint of why it was not even begun. */
+/** The failure of a node's command; with a hint if the command could not begin. Undefined for success. */
 function endOf({ outcome, exitCode, problem }: Omit<NodeResult, "node" | "stdout" | "stderr">): string | undefined {
   if (exitCode === 0) return undefined;
   if (exitCode !== undefined) return `exit code ${exitCode}`;

@@ -5,7 +5,7 @@ import type { NodeFacts } from "#engine/facts/shape.ts";
 import type { Problem } from "#errors/problem.ts";
 import { formatTable } from "../terminal/format-table.ts";
 
-/** What a node told, or why it did not. */
+/** A node's facts, or the reason why there are none. */
 export interface Gathered {
   readonly node: string;
   readonly facts?: NodeFacts;
@@ -17,11 +17,11 @@ export interface Gathered {
 
 export interface Difference {
   readonly fact: string;
-  /** By node; null: it cannot tell. */
+  /** By node; null for a node without the fact. */
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Each node with all that it told. */
+/** Each node with all its facts. */
 export function drawFacts(nodes: readonly Gathered[], now: number): string {
   return nodes
     .map(({ node, facts = {}, gathered, ...end }) => {
@@ -49,12 +49,12 @@ export function drawPaths(nodes: readonly Gathered[], paths: readonly string[]):
   );
 }
 
-/** What stands at the paths; null where nothing does. */
+/** The values at the paths; null where there is none. */
 export function pathsOf(facts: NodeFacts, paths: readonly string[]): Record<string, unknown> {
   return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
 }
 
-/** What differs below the paths, or anywhere; what changes by itself counts only where a path names it. */
+/** The differences below the paths, or anywhere. A fact that changes by itself counts only where a path names it. */
 export function differencesOf(nodes: readonly Gathered[], paths: readonly string[]): readonly Difference[] {
   const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
   const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];

@@ -21,7 +21,7 @@ interface ExecFlags extends RunFlags {
   readonly output: "plain" | "json" | "events";
 }
 
-/** The exit code where the only node gave none, or not all of its answer: that of ssh(1), whose use this has. */
+/** The exit code if the only node gave none, or not all of its answer: that of ssh(1), which scripts know. */
 const NO_ANSWER = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */
@@ -91,7 +91,7 @@ async function run(
   return { ...(await runHere(flags, request, onEvent, { collects })), left: false };
 }
 
-/** Shows what the command printed, and gives the exit code. */
+/** Shows the command's output, and gives the exit code. */
 async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
   const { group = false, verbose = false } = flags;
   const [out, err] = [process.stdout, process.stderr];
@@ -125,7 +125,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
     err.write(forCi(drawn.err));
   } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
-  // Whoever reads a part must not take it for the whole.
+  // A caller must not take a part of the output for the whole.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }
 

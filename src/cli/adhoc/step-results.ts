@@ -9,7 +9,7 @@ export interface NodeResult {
   readonly outcome: string;
   readonly stdout: string;
   readonly stderr: string;
-  /** The command's own; absent when it did not run to its end. */
+  /** The command's exit code; absent if the command did not run to its end. */
   readonly exitCode?: number;
   readonly problem?: Problem;
 }
@@ -48,7 +48,7 @@ function exitCodeOf(step: StepModel | undefined): number | undefined {
   return step?.outcome === "changed" ? 0 : step?.exitStatus;
 }
 
-/** Says on stderr that a node lets us wait, for commands that show nothing of their run. */
+/** Reports on stderr that a node lets us wait, for commands that show nothing of their run. */
 export function tellWait(event: RunEvent): void {
   if (event.type === "node.waiting") process.stderr.write(`${event.node}: ${event.reason}\n`);
 }

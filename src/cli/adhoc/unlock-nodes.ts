@@ -8,7 +8,7 @@ export interface UnlockFlags extends RunFlags {
   readonly yes?: boolean;
 }
 
-/** `kcore node unlock TARGET`: says which runs hold the nodes, asks, and makes the runners of those runs let go. */
+/** `kcore node unlock TARGET`: shows the runs that hold the nodes, asks, and ends the runners of those runs. */
 export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
   const asked = { ...flags, on: [target] };
   if (!flags.yes) {
@@ -19,7 +19,7 @@ export async function unlockNodes(target: string, flags: UnlockFlags): Promise<v
   await ask(asked, { isLook: false });
 }
 
-/** Makes the run let go of those nodes that it still holds. */
+/** Ends the run's runners on those nodes that it still holds. */
 export async function abandonNodes(run: string, nodes: readonly string[], flags: UnlockFlags): Promise<void> {
   await ask({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
 }

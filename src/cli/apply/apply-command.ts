@@ -101,7 +101,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Does it unless it is a dry run, and notes how it ended. Gives the exit code. */
+/** Makes the change unless it is a dry run, and notes its result. Returns the exit code. */
 async function perform(
   manifest: Manifest,
   change: Change,
@@ -159,7 +159,7 @@ function named(files: readonly string[] | undefined): readonly string[] {
   throw usageError("no file of manifests is named", "-f FILE, or -f - for what comes in");
 }
 
-/** What applying one manifest would do now. @throws KcoreError */
+/** The changes that applying one manifest would make now. @throws KcoreError */
 export async function planManifest(manifest: Manifest, flags: ApplyFlags): Promise<Change> {
   switch (manifest.kind) {
     case "Cluster":

@@ -8,7 +8,7 @@ export type Outcome = "created" | "updated" | "unchanged" | "refused";
 
 /** One value that applying a manifest would change. */
 export interface Difference {
-  /** Where: `roster`, `cluster`, `context`, on the `node` itself. */
+  /** The place of the value: `roster`, `cluster`, `context`, or the `node` itself. */
   readonly in: "roster" | "cluster" | "context" | "node";
   readonly field: string;
   readonly have: unknown;
@@ -25,11 +25,11 @@ export interface Change {
   readonly picture?: (canvas: Canvas) => string;
   /** The outcome once the operator grants the refused disks at the terminal. */
   readonly whenGranted?: Outcome;
-  /** Why it is refused. */
+  /** Reasons for a refusal. */
   readonly refusals?: readonly Refusal[];
   /** Further fields of `-o json`. */
   readonly data?: Readonly<Record<string, unknown>>;
-  /** Does it. May end with another exit code than 0: that of a run. @throws KcoreError where it is refused */
+  /** Makes the change. It may end with the exit code of a run. @throws KcoreError if it is refused */
   readonly perform: () => Promise<number>;
 }
 
@@ -49,7 +49,7 @@ function plain(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }
 
-/** `+` for a new value, `-` for one that goes, `~` for one that changes. */
+/** `+` for a new value, `-` for a removed one, `~` for a changed one. */
 export function drawDifference({ in: place, field, have, want }: Difference): string {
   const [before, after] = [shown(have), shown(want)];
   if (before === undefined) return `  + ${place} ${field}: ${after ?? ""}`;

@@ -14,9 +14,9 @@ type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
 
 /**
- * What a `Cluster` changes: it makes the context with its CA, or adds the controller to the context that is there. An
- * existing CA is never replaced by a manifest: applied twice, it would be replaced twice.
- * @throws KcoreError USAGE for a folder that cannot be
+ * Plans a `Cluster`: it makes the context with its CA, or adds the controller to the existing context. A manifest never
+ * replaces an existing CA: applied twice, it would replace it twice.
+ * @throws KcoreError USAGE for an impossible folder
  */
 export async function planCluster({ name, spec, at }: ClusterManifest, flags: Flags): Promise<Change> {
   const place = contextHome();
@@ -65,7 +65,7 @@ interface RecordPart {
   readonly write: () => Promise<void>;
 }
 
-/** A cluster whose controllers are not deployed yet is no error here: this manifest is what it begins with. */
+/** A cluster whose controllers are not deployed yet is no error here: it begins with this manifest. */
 async function recordOf(name: string, value: Record<string, unknown>, flags: ClusterFlags): Promise<RecordPart> {
   const later = (why: string): RecordPart => ({
     differences: [],

@@ -10,8 +10,8 @@ import { readRecord, recordPlace } from "./record-place.ts";
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 
 /**
- * What a `NodeInstall` changes: it is done as `kcore node install` does it, unless the cluster has it on record and the
- * node is ready.
+ * Plans a `NodeInstall`: an installation as by `kcore node install`, unless the cluster has it on record and the node
+ * is ready.
  */
 export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterFlags & RunFlags): Promise<Change> {
   const given = Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
@@ -38,7 +38,7 @@ export async function planNodeInstall({ spec }: InstallManifest, flags: ClusterF
     perform: async () => {
       const code = await installNode(request, flags);
       if (code !== 0) return code;
-      // The first controller may have come by this very installation.
+      // This installation may have deployed the first controller.
       const now = await recordPlace(flags);
       if ("cluster" in now)
         await now.cluster.ask((client) => client.call("putObject", { value }, { id: `NodeInstall/${name}` }));

@@ -55,7 +55,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     whenGranted,
     picture: (canvas) => drawPlan(plan, canvas),
     refusals,
-    // As `-o json` tells it, the drawing as data among it.
+    // The form of `-o json`, with the drawing as data.
     data: { ...plan },
     perform: async () => {
       if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
@@ -135,7 +135,7 @@ async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInven
   });
 }
 
-/** A run that tells nothing but questions. @throws KcoreError for a node that it did not get to */
+/** A run that shows only questions. @throws KcoreError for a node that it did not reach */
 async function runQuietly(flags: ApplyFlags, request: RunRequest): Promise<RunModel> {
   const { model, left, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
   const [node] = model.nodes.values();
@@ -151,7 +151,7 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
   return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
 }
 
-/** Without their places, which are in a state of kcore's own. */
+/** Without their places, which lie in kcore's own state. */
 function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; readonly problem: Problem }[] {
   return [...nodes.values()].flatMap(({ steps }) =>
     steps.flatMap(({ title, outcome, problem }) =>

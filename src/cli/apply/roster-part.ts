@@ -14,7 +14,7 @@ import { differencesOf, type Difference } from "./change.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** What a `Node` changes in the roster, and the entry as it will be. */
+/** The changes of a `Node` in the roster, and the resulting entry. */
 export interface RosterPart {
   readonly isNew: boolean;
   readonly entry: NodeEntry;
@@ -22,12 +22,13 @@ export interface RosterPart {
   readonly write: () => Promise<void>;
 }
 
-/** Maps of an entry are compared as they stand in it: what groups and defaults add is not the manifest's. */
+/** Maps of an entry are compared without the additions of groups and defaults, which are not the manifest's. */
 const ownMaps = ["labels", "vars"] as const;
 
 /**
- * Compares a manifest with the roster. What the manifest does not mention stays as it is.
- * @throws KcoreError for a new node without an address, another id than the roster's, and what the roster refuses
+ * Compares a manifest with the roster. Values that the manifest does not mention stay as they are.
+ * @throws KcoreError for a new node without an address, another id than the roster's, and a result that the roster
+ * refuses
  */
 export function planRoster(
   project: string,

@@ -9,7 +9,7 @@ import type { UpdateManifest } from "../update/ask-updates.ts";
 import { submitUpdate } from "../update/submit-update.ts";
 import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
 
-/** What a `ClusterUpdate` changes: it is done as `kcore update cluster apply` does it. @throws KcoreError as prepareUpdate */
+/** Plans a `ClusterUpdate`: an update as by `kcore update cluster apply`. @throws KcoreError as prepareUpdate */
 export async function planClusterUpdate(manifest: UpdateManifest, flags: ApplyFlags): Promise<Change> {
   const { bundle, passphraseFile } = flags;
   const cluster = await openCluster(flags);
@@ -48,7 +48,7 @@ function notesOf({
 
 type Manifested = Pick<UpdateView, "spec" | "bundle">;
 
-/** The leaves of a spec by their paths, such as `target.version`; what only the other one has is here as undefined. */
+/** The leaves of a spec by their paths, such as `target.version`; leaves of `other` alone are undefined. */
 function flatOf(
   update: { readonly spec: Manifested["spec"]; readonly bundle?: Manifested["bundle"] } | undefined,
   other?: Manifested,

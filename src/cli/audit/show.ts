@@ -9,7 +9,7 @@ import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends TrailFlags {
   readonly output: ResultFormat;
-  /** Milliseconds: how far back. */
+  /** Only entries of the last milliseconds. */
   readonly since?: number;
   readonly limit: number;
   /** A controller's id, or its beginning. */
@@ -39,7 +39,9 @@ const written: readonly Column<WriteList["writes"][number]>[] = [
   { title: "TRANSACTION", cell: ({ dot }) => dot, wide: true },
 ];
 
-/** `kcore audit show`: the newest entries of all trails in the order of time. A trail that cannot be read is told on stderr. */
+/**
+ * `kcore audit show`: the newest entries of all trails in the order of time. An unreadable trail is reported on stderr.
+ */
 export async function showTrails({ output, since, limit, origin, ...flags }: ShowFlags): Promise<void> {
   const begin = since === undefined ? 0 : Date.now() - since;
   if (origin !== undefined) {

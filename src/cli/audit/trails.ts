@@ -17,13 +17,13 @@ import type { ReplyOf } from "#api/methods.ts";
 export interface KnownTrail {
   /** The name in results: `runs`, or the controller's endpoint. */
   readonly name: string;
-  /** Tells it from every other one, also from those of other clusters and projects. */
+  /** Identifies the trail among all, also those of other clusters and projects. */
   readonly id: string;
-  /** The project whose runs it tells of. */
+  /** The project whose runs the trail records. */
   readonly project?: string;
-  /** Bytes of entries that it keeps when it drops its oldest; absent: it drops none. */
+  /** Bytes of entries that stay when it drops its oldest; absent: it drops none. */
   readonly mustKeep?: number;
-  /** Most have nothing to write there: an empty one is not worth a line, unless something stood in it before. */
+  /** Set for a trail that is usually empty: it gets a line only if it ever had an entry. */
   readonly isRare?: true;
   /** @throws KcoreError when it cannot be read */
   readonly lines: () => AsyncIterable<PlacedLine>;

@@ -15,7 +15,7 @@ import { kcoreHome } from "../process/kcore-home.ts";
 
 export interface VerifyFlags extends TrailFlags {
   readonly output: ResultFormat;
-  /** A head of the runs' trail that was kept elsewhere. */
+  /** A head of the runs' trail that the operator kept elsewhere. */
   readonly head?: Head;
 }
 

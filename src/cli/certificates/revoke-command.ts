@@ -97,7 +97,7 @@ async function choose(
   }
   const node = await ask((client) => findNode(client, given.node ?? ""));
   const active = certificates.filter(({ id, status }) => id === node.id && status === "active");
-  // The key it registered with counts also where nobody recorded its certificate.
+  // The key that the node registered with counts even without a recorded certificate.
   const spkis = [...new Set([...active.map(({ spki }) => spki), ...(node.key === "" ? [] : [node.key])])];
   if (spkis.length === 0)
     throw new KcoreError({
@@ -109,7 +109,7 @@ async function choose(
   return { what: `all certificates of ${nameOf(node)}`, certificates: active, keys };
 }
 
-/** Hex as OpenSSL, browsers and ourselves write it: with or without colons and prefix. */
+/** Hex as OpenSSL, browsers and kcore write it: with or without colons and prefix. */
 function hexOf(text: string): string {
   const hex = text
     .replace(/^sha256:|^0x/i, "")

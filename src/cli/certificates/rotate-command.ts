@@ -89,7 +89,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
   const chain = await reissueOperator(cluster.folder, authority, Date.now());
   const entry = inventoryEntry(chain);
-  // Known everywhere before it is used.
+  // The cluster knows the certificate before it is used.
   if (entry) await cluster.ask((client) => client.call("recordCertificate", entry));
   const file = join(cluster.folder, "kctl.crt");
   await replaceFile(file, chain, { mode: 0o644 });
@@ -97,7 +97,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const missed = await rotateEach(cluster, "certificate", (one, all) =>
     rotateController(one, all, { cluster, authority }),
   );
-  // What is issued from now on does not end before that: no node renews twice for one wish.
+  // Certificates issued from now on do not end before that time: no node renews twice for one request.
   const nodesEndingBefore = endOfLeaf(Date.now()).toISOString();
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
   process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
@@ -113,7 +113,8 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
   const entry = inventoryEntry(certificate);
-  // With the new key: the former one may be revoked. Unrecorded it is let in as well, but only as long as the root itself certifies it.
+  // With the new key: the former one may be revoked. An unrecorded key is accepted, too, but only while the root itself
+  // certifies it.
   const again = await openCluster(flags);
   if (entry)
     await again
@@ -141,7 +142,7 @@ async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   report(missed, "kcore rotate sub-ca", "sub-CA");
 }
 
-/** One controller after the other; gives a line for each whose turn failed. */
+/** Rotates one controller after the other; returns a line for each that failed. */
 async function rotateEach(
   cluster: Cluster,
   what: string,

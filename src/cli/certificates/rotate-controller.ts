@@ -15,13 +15,13 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 
-/** How long the other controllers may take to hear of a new key. */
+/** Milliseconds for the other controllers to learn of a new key. */
 const spreadMs = 5_000;
 
 /**
- * Gives a running controller a new certificate for a new key, which it makes itself: both keys are registered, the new one is put
- * into use, then the old one is revoked. All other controllers must have heard of the new one first: one that has not would
- * let this controller in no more, and then never hear of it. Interrupted anywhere, it is mended by doing it again.
+ * Gives a running controller a new certificate for a new key, which it makes itself. Both keys are registered, the new
+ * one is put into use, then the old one is revoked. All other controllers must know the new key first: one that does
+ * not would refuse this controller, and never learn of it. A repetition repairs an interrupted rotation.
  * @throws KcoreError when this or another controller cannot be reached, or refuses
  */
 export async function rotateController(
@@ -64,7 +64,7 @@ export async function rotateController(
     client.call("certificateInstall", { certificate: chain }),
   );
   await register({ spki: entry.spki });
-  // Also the one before it, which an interrupted rotation left.
+  // Includes the key before it, which an interrupted rotation may have left.
   const former = new Set([present.key, one.controller.key].filter((key) => key !== "" && key !== entry.spki));
   for (const spki of former)
     await askController(one, cluster, (client) => client.call("revoke", { spki, reason: "rotated" }));
@@ -86,7 +86,7 @@ export function readPresent(
     hosts,
     identity: { cluster, role: "controller", id: controllerId },
     rootPem,
-    // What it says must be true; that it ends soon is why it is replaced.
+    // The old certificate must be right in every other way; its near end is why it is replaced.
     now: certificate.validFromDate.getTime(),
   } as const;
   if (renewalReason(pem, expected) !== undefined) throw notIts(controllerId);
@@ -94,7 +94,7 @@ export function readPresent(
   return { key: keyFingerprint(spki), names: { host, addresses } };
 }
 
-/** Waits until a controller knows the new key of another; false: it does not in time. */
+/** Waits until a controller knows the new key of another; false if it does not in time. */
 async function hears(
   other: Reachable,
   { controllerId, key, cluster }: { readonly controllerId: string; readonly key: string; readonly cluster: Cluster },

@@ -22,7 +22,7 @@ interface Flags extends CommonFlags {
   readonly output: "text" | "json" | "github" | "gitlab";
 }
 
-/** `kcore check [FILE…]`: what is wrong with a project, all at once, without a connection. */
+/** `kcore check [FILE…]`: all mistakes of a project at once, without a connection. */
 export function checkCommand(): Command {
   return addProjectOption(new Command("check"))
     .description(

@@ -12,7 +12,7 @@ export function gitlabReport(problems: readonly Problem[], project: string, work
   const seen = new Map<string, number>();
   const entries = problems.map(({ code, message, at, hint }) => {
     const path = fileInRepository(at ?? { file: "roster", line: 1, column: 1 }, project, workspace);
-    // Without the line: a problem that moved is not new. The same problem again in a file counts as another.
+    // Without the line: a moved problem is not new. The same problem again in a file counts as another.
     const same = JSON.stringify([path, code, message]);
     const times = (seen.get(same) ?? 0) + 1;
     seen.set(same, times);
@@ -49,7 +49,7 @@ function escaped(text: string): string {
     .join("%0A");
 }
 
-/** In a property, its own separators are written otherwise, too. */
+/** In a property, its separators are escaped, too. */
 function property(value: string | number): string {
   return escaped(String(value)).replaceAll(":", "%3A").replaceAll(",", "%2C");
 }

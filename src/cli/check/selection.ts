@@ -6,7 +6,7 @@ import type { Folder } from "#engine/project/folders.ts";
 import type { States } from "#engine/states/open-states.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 
-/** What there is to choose from. */
+/** The states and orchestrations of a project to choose from. */
 export interface Choice {
   readonly project: string;
   readonly states: States;
@@ -14,8 +14,8 @@ export interface Choice {
 }
 
 /**
- * What has to be checked for these files: the states and orchestrations themselves, and those that use them. Everything
- * rests on other files of a project: its roster, its templates. Undefined: all of it.
+ * Selects the checks for these files: the states and orchestrations themselves, and those that use them. Other files of
+ * a project, such as its roster and templates, concern everything. Undefined: all of it.
  * @throws KcoreError USAGE
  */
 export function selectionOf(files: readonly string[], choice: Choice): Selection | undefined {
@@ -52,14 +52,14 @@ function addUsing(wanted: Set<string>, states: ReadonlySet<string>, folders: rea
     const uses = orchestration?.stages.some(
       ({ within, work }) =>
         within.some(({ include }) => wanted.has(include)) ||
-        // A name that is an expression may be any.
+        // An expression as a name may mean any state.
         (work.kind === "apply" && work.states.some((state) => state.each !== undefined || states.has(state.name))),
     );
     if (uses) wanted.add(name);
   }
 }
 
-/** What cannot be read is told when it is checked itself. */
+/** An unreadable orchestration is reported when it is checked itself. */
 function read(name: string, folders: readonly Folder[]): Orchestration | undefined {
   try {
     return loadOrchestration(name, folders);

@@ -3,7 +3,7 @@ import { requireAnswer, requireNewSecret } from "../terminal/confirm.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 
 /**
- * Opens the CA's keys: by the passphrase that was given beforehand, else by one that is asked for, tried at once, three times in all.
+ * Opens the CA's keys by the given passphrase, else by a typed one, with three attempts.
  * @throws KcoreError QUESTION_UNANSWERED, and the errors of `open`
  */
 export async function withCaPassphrase<T>(

@@ -39,7 +39,7 @@ export interface Following<Part, Result> {
   readonly all: readonly Part[];
   /** Prefixes of the registers to watch; none: all registers. */
   readonly registers: readonly string[];
-  /** The parts that a line of the watch makes old. */
+  /** The parts that are out of date after a line of the watch. */
   readonly partsOf: (line: WatchLine) => readonly Part[];
   /** Parts that are read again at an interval, without any news. */
   readonly every: readonly { readonly ms: number; readonly parts: readonly Part[] }[];

@@ -7,13 +7,13 @@ import { ownProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 import { newCaPassphrase } from "./ca-passphrase.ts";
 
-/** What `kcore create cluster` and a `Cluster` manifest say. */
+/** The values of `kcore create cluster` and of a `Cluster` manifest. */
 export interface ClusterRequest {
   readonly context: string;
   readonly controllers: readonly string[];
   readonly passphraseFile?: string;
   readonly force?: boolean;
-  /** `--project`: whose roster's controllers are looked at first. */
+  /** `--project`: the project whose roster's controllers are looked at first. */
   readonly project?: string;
 }
 

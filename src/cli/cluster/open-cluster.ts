@@ -10,12 +10,12 @@ import type { ClusterFlags } from "../options.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 
-/** The cluster that a command is about, as its operator asks it. */
+/** The cluster of a command, as its operator reaches it. */
 export interface Cluster extends Controllers {
   readonly context: string;
   /** Where the context's CA and issued certificates lie. */
   readonly folder: string;
-  /** The root that it trusts, in PEM, and its own name in every identity. */
+  /** The trusted root in PEM, and the cluster's name in every identity. */
   readonly rootPem: string;
   /** The operator's certificate with its issuer, in PEM. */
   readonly cert: string;
@@ -23,8 +23,8 @@ export interface Cluster extends Controllers {
 }
 
 /**
- * Opens the chosen context's cluster; `-s` names other controllers than the context does. Those that cannot be used while another
- * one is asked are told, on stderr unless told otherwise.
+ * Opens the chosen context's cluster; `-s` names other controllers than the context does. Unusable controllers are
+ * reported, by default on stderr.
  * @throws KcoreError PKI_CONTEXT_UNKNOWN, CONFIG_INVALID, FILE_UNREADABLE, USAGE
  */
 export async function openCluster(

@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { ownProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
-/** The error of endpoints that do not answer; where the roster has them no more, it names the controllers that the roster has instead. */
+/** The error of endpoints that do not answer. If the roster no longer has them, it names the roster's controllers. */
 export function withRoster(error: unknown, tried: readonly string[], project: string | undefined): unknown {
   if (!(error instanceof KcoreError) || error.problems.some(({ code }) => code !== "API_UNREACHABLE")) return error;
   let nodes: readonly NodeEntry[];

@@ -7,10 +7,7 @@ export interface Completion {
   readonly files: boolean;
 }
 
-/**
- * Completes the last of the words after `kcore`; it may be empty. Nothing is asked over the network: nodes are the
- * roster's.
- */
+/** Completes the last of the words after `kcore`; it may be empty. It uses no network: nodes are the roster's. */
 export function complete(program: Command, words: readonly string[]): Completion {
   const current = words.at(-1) ?? "";
   const { command, pending, operands } = walk(program, words.slice(0, -1));

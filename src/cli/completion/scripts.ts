@@ -9,7 +9,7 @@ _kcore() {
   local line=\${COMP_LINE:0:COMP_POINT} words candidate before= IFS=$' \\t\\n'
   read -ra words <<<"$line"
   [[ $line == *[[:space:]] ]] && words+=('')
-  # bash takes “:” and “=” for the ends of words, and replaces only what follows the last one.
+  # bash ends words at “:” and “=”, and replaces only the part behind the last one.
   local current=\${words[-1]} own=\${COMP_WORDS[COMP_CWORD]}
   [[ $own == [:=] ]] && own=
   [[ $current == *"$own" ]] && before=\${current%"$own"}
@@ -61,5 +61,5 @@ end
 complete -c kcore -f -a '(__kcore_candidates)'
 `;
 
-/** What a shell has to read once so that it completes kcore's words. */
+/** The text that makes a shell complete kcore's words once it has read it. */
 export const completionScripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };

@@ -28,7 +28,7 @@ export interface Candidate {
 interface Asked {
   readonly command: Command;
   readonly current: string;
-  /** What the command has got already. */
+  /** Operands that the command line has already. */
   readonly operands?: readonly string[];
 }
 
@@ -54,7 +54,7 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
   [/ (file|dir|path|certs-dir)$/, "files"],
 ];
 
-/** The values that fit a place; nothing where nothing is known. Problems of files are silence here. */
+/** The values that fit a place; empty if none is known. Problems of files are ignored here. */
 export function valuesOf(
   place: string,
   asked: Asked,
@@ -85,7 +85,7 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
   return { value: name, description: [address, dc, roles.join(",")].filter((part) => part !== "").join(" ") };
 }
 
-/** Names, and once the word begins so: `role:R`, `dc:D`, `group:G`. */
+/** Names; and `role:R`, `dc:D`, `group:G` once the word begins so. */
 function targets({ current }: Asked): readonly Candidate[] {
   const nodes = rosterNodes();
   if (current.startsWith("fact:"))
@@ -115,7 +115,7 @@ function states(): readonly Candidate[] {
     .map(({ name, description = "" }) => ({ value: name, description }));
 }
 
-/** Names and endpoints of `~/.kcore/config`, read without checks: nothing is done with them. */
+/** Names and endpoints of `~/.kcore/config`, read without checks, because completion only shows them. */
 function contexts(): readonly {
   readonly name: string;
   readonly endpoints: readonly string[];

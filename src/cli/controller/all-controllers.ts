@@ -5,16 +5,16 @@ import { KcoreError } from "#errors/problem.ts";
 import { keysIssuedTo } from "#pki/issued.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 
-/** A controller of the cluster and where it is asked from here. */
+/** A controller of the cluster and its endpoints for this machine. */
 export interface Reachable {
   readonly controller: ControllerView;
-  /** Endpoints to try, best first; empty when it has told none. */
+  /** Endpoints to try, best first; empty if it has announced none. */
   readonly endpoints: readonly string[];
 }
 
 /**
- * Every registered controller, with the endpoints it may be reached at: those of the context that turned out to be its
- * own, then the address that it told the others.
+ * Every registered controller, with its possible endpoints: those of the context that proved to be its own, then the
+ * address that it announced to the others.
  */
 export async function allControllers(cluster: Cluster): Promise<readonly Reachable[]> {
   const { controllers } = await cluster.ask((client) => client.call("listControllers", {}));
@@ -44,9 +44,9 @@ async function idAt(endpoint: string, { ask }: Cluster): Promise<string | undefi
 }
 
 /**
- * As {@link askController}, but only who holds the key that this machine issued a certificate for: for what a CA signs then.
- * Whoever holds a stolen sub-CA, and sits in between, could have his own key signed otherwise. Where another machine issued it,
- * the registered keys must do.
+ * As {@link askController}, but only a controller whose key this machine issued a certificate for: needed before a CA
+ * signs. Otherwise a man in the middle with a stolen sub-CA could have a key of its own signed. If another machine
+ * issued the certificate, the registered keys must do.
  */
 export async function askPinned<Result>(
   one: Reachable,

@@ -115,7 +115,7 @@ function say(lines: readonly string[]): void {
 async function backup({ out, ...flags }: ClusterFlags & { readonly out: string }): Promise<void> {
   const { ask } = await openCluster(flags);
   await requireNew(out);
-  // Nothing stays of a controller that is lost midway: the next one is read from its beginning.
+  // The backup of a controller that is lost midway is discarded: the next controller is read from its beginning.
   await ask(async (client) => replaceFile(out, await client.open("backup", {}), { before: () => requireNew(out) }));
   process.stdout.write(`${out}: ${(await stat(out)).size} bytes, for you alone; it holds no private key\n`);
 }

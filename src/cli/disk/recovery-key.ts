@@ -17,7 +17,8 @@ export interface RecoveryFlags extends CommonFlags {
 }
 
 /**
- * `kcore disk recovery-key NODE [DISK]`: lists a node's encrypted disks, or shows the recovery key of one after the look was recorded.
+ * `kcore disk recovery-key NODE [DISK]`: lists a node's encrypted disks, or shows the recovery key of one after this
+ * access was recorded.
  * @throws KcoreError RECOVERY_KEY_UNKNOWN, RECOVERY_KEY_UNREADABLE, PKI_PASSPHRASE_WRONG, PKI_CONTEXT_UNKNOWN
  */
 export async function showRecoveryKey(node: string, disk: string | undefined, flags: RecoveryFlags): Promise<void> {

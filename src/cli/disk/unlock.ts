@@ -14,7 +14,7 @@ import { formatResult } from "../terminal/format-result.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 
 /**
- * `kcore disk unlock NODE`: gives a machine that waits for it at boot the key of its root; recorded before it is sent.
+ * `kcore disk unlock NODE`: sends a waiting machine the key of its root at boot; the access is recorded before.
  * @throws KcoreError ROSTER_NODE_UNKNOWN, RECOVERY_KEY_UNKNOWN, HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG
  */
 export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<void> {
@@ -63,7 +63,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
   );
 }
 
-/** A machine that has nothing to unlock does not listen there. */
+/** A machine without a locked disk does not listen there. */
 function hinted(error: unknown, name: string, port: number): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (problem?.code !== "HOST_UNREACHABLE") return error;

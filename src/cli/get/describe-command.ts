@@ -88,7 +88,7 @@ function mainLines(node: NodeDetail, now: number): Lines {
     ["CPU", node.cpu > 0 ? `${node.cpu} cores` : ""],
     ["Memory", node.memory > 0 ? memoryOf(node) : ""],
     ["Load", usage?.load?.toFixed(2)],
-    // kcore builds no overlay network: the roster can only say that none is wanted.
+    // kcore builds no overlay network: the roster can only exclude one.
     ["VXLAN", node.net?.disableVxlan === true ? "not wanted" : ""],
     ["Storage", storageOf(node)],
     [

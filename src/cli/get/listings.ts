@@ -7,7 +7,7 @@ import type { Listing } from "./show-listing.ts";
 import type { Column } from "../terminal/columns.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** The nodes that words name, or all; of these the ones that the flags choose; by name. */
+/** The named nodes, or all; of these the ones that the flags choose; by name. */
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
   return {
     fetch: async (client) => {
@@ -48,7 +48,7 @@ export const controllerListing: Listing<ControllerView> = {
   registers: ["controller/"],
 };
 
-/** Two edits of one thing that did not know of each other, or one name that several nodes have. */
+/** Two concurrent edits of one thing, or one name that several nodes have. */
 export type ConflictRow =
   | ({ readonly type: "edit" } & ConflictView)
   | {
@@ -59,7 +59,7 @@ export type ConflictRow =
       readonly keptBy: string;
     };
 
-/** The newest, and how many there are besides. */
+/** The newest loser, and the number of others. */
 function losersOf({ loser, others = [] }: ConflictView): string {
   return shortValue(loser.value) + (others.length > 0 ? ` (+${others.length})` : "");
 }

@@ -6,7 +6,7 @@ import type { ClusterFlags } from "../options.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-/** What one controller says of its replication, or why it says nothing. */
+/** One controller's replication status, or the reason why there is none. */
 interface Finding {
   readonly endpoint: string;
   readonly healthy: boolean;

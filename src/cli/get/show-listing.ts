@@ -11,7 +11,7 @@ import { toStderr, type Say } from "../terminal/say.ts";
 export interface Listing<Item> {
   /** The items that are shown, in their order. */
   readonly fetch: (client: ApiClient) => Promise<readonly Item[]>;
-  /** Stays the same while an item changes. */
+  /** A key that stays the same while an item changes. */
   readonly key: (item: Item) => string;
   readonly columns: readonly Column<Item>[];
   /** The text in the place of a table without rows. */
@@ -88,7 +88,7 @@ function linesOf(text: string): readonly string[] {
   return text.trimEnd().split("\n");
 }
 
-/** An item without its signs of life: a heartbeat is no change worth a line. */
+/** An item without its signs of life: a heartbeat is no change to report. */
 function signatureOf(item: object): string {
   return JSON.stringify(item, (key, value: unknown) => (/^last[A-Z]/.test(key) ? undefined : value));
 }

@@ -23,8 +23,8 @@ export interface EntryEdit {
 }
 
 /**
- * How the roster has to change: a new entry, or fields of the one that is there; everything that was not asked about
- * stays. @throws KcoreError USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
+ * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. @throws KcoreError
+ * USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
  */
 export function planEntry(
   machine: Machine,
@@ -61,7 +61,7 @@ export function planEntry(
     edit: (text) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
-      // Where the system is not kcore's any more, the roster says so.
+      // If the system is no longer kcore's, the roster records that.
       const { installOs, ...kept } = (written["vars"] as Fields | undefined) ?? {};
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
       const merged = { ...kept, ...vars, ...same };
@@ -103,14 +103,14 @@ function disksOf({ osDisk, dataDisks, vars }: InstallPlan, inventory: DiskInvent
   };
   const pinned = (path: string): Fields => entryOf(pinDisk(findDisk({ path }, inventory), inventory));
   const os = deviceAt(osDisk, inventory);
-  // One that is not touched need not be found.
+  // An untouched disk need not be found.
   const id = os && isWhole(os) ? idOf(os) : undefined;
   const named = vars.installOs ? pinned(osDisk) : id && entryOf(id);
   const data = dataDisks.map((path): Fields => ({ ...pinned(path), use: "volumes" }));
   return [...(named ? [{ ...named, use: "os" }] : []), ...data];
 }
 
-/** The disk that the machine runs from is not the one that a live system gives way to. @throws KcoreError USAGE */
+/** Refuses the disk that the machine runs from as the disk for a new system. @throws KcoreError USAGE */
 function refuseOwnSystem(osDisk: string, inventory: DiskInventory): void {
   const upper = deviceAndUpper(inventory, deviceAt(osDisk, inventory)?.name ?? "");
   const root = upper.find(({ mounts }) => mounts.includes("/"));

@@ -22,7 +22,7 @@ const agentPort = 9091;
 export interface Machine {
   /** Absolute path of the project. */
   readonly project: string;
-  /** As it was given, without the port. */
+  /** The host as the operator gave it, without the port. */
   readonly host: string;
   readonly roster: Roster;
   /** The machine's entry; else an entry of address and the roster's defaults. */
@@ -52,7 +52,7 @@ export function findMachine(node: string | undefined, projectFlag: string | unde
   return { project, host, roster, entry, isInRoster, note: noteOf(entry, port, isInRoster) };
 }
 
-/** The entry that the file which would get it makes of nothing but the address: its defaults count. */
+/** An entry of nothing but the address, with the defaults of the file that would get it. */
 function draftEntry(project: string, host: string, port: number, roster: Roster): NodeEntry {
   const usual = usualName(host);
   const name = roster.nodes.has(usual) ? `${usual}-new` : usual;
@@ -62,7 +62,7 @@ function draftEntry(project: string, host: string, port: number, roster: Roster)
   return entryWith(project, { file, text }, name);
 }
 
-/** Where a new entry goes: the only file; of several `nodes.yaml`, else the one with the last node. */
+/** The file for a new entry: the only file; of several `nodes.yaml`, else the one with the last node. */
 export function fileForNew(project: string, { positions }: Roster): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [only = "nodes.yaml"] = names;
@@ -78,12 +78,12 @@ function noteOf({ name, address, port, user }: NodeEntry, given: number, isInRos
   return `${address}: ${why}, as ${user}, port ${port} (${given === agentPort ? source : "as given"})`;
 }
 
-/** Where the keys of machines that are in no roster yet are pinned. */
+/** The file with pinned keys of machines that are in no roster yet. */
 export function ownKnownHosts(): string {
   return join(kcoreHome(), "known_hosts");
 }
 
-/** Runs `work` with a transport that also believes the keys that were pinned before there was a roster entry. */
+/** Runs `work` with a transport that also accepts keys that were pinned before the machine had a roster entry. */
 export async function withTransport<Result>(work: (transport: Transport) => Promise<Result>): Promise<Result> {
   const home = homedir();
   const agentSocket = process.env["SSH_AUTH_SOCK"];
@@ -103,12 +103,12 @@ export function knownHostsFiles(): readonly string[] {
   return [ownKnownHosts(), join(homedir(), ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
 }
 
-/** How the machine is reached. @throws KcoreError ROSTER_JUMP */
+/** The route to the machine. @throws KcoreError ROSTER_JUMP */
 export function wayTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
   return endpointOf(entry, roster, askKeyPassphrase);
 }
 
-/** The passphrase of a key on the way. */
+/** Asks for the passphrase of a key on the route. */
 async function askKeyPassphrase(file: string, _: unknown, again = false): Promise<string | undefined> {
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;

@@ -59,7 +59,7 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, fl
     const host = await logIn(machine, transport, key, flags);
     try {
       const inventory = await lookAtDisks(host).catch((error: unknown) => {
-        // An OS disk that is not touched is recorded as it was named.
+        // An untouched OS disk is recorded by its given name.
         if (plan.dataDisks.length > 0 || plan.vars.installOs) throw error;
         return { devices: [] };
       });

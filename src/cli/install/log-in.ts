@@ -8,9 +8,9 @@ import { passwordOf } from "../terminal/confirm.ts";
 import { wayTo, type Machine } from "./find-machine.ts";
 
 /**
- * A connection to a machine whose key was verified. Where no key of ours is let in and a password was offered, one login by
- * password leaves our key there; from then on it is keys alone. @throws KcoreError QUESTION_UNANSWERED, FILE_UNREADABLE,
- * FILE_UNTRUSTED, KEY_NOT_ADMITTED, and those of a connection
+ * A connection to a machine whose key was verified. If the machine accepts no key of ours and a password was offered,
+ * one login by password installs our key; later logins use keys alone. @throws KcoreError QUESTION_UNANSWERED,
+ * FILE_UNREADABLE, FILE_UNTRUSTED, KEY_NOT_ADMITTED, and those of a connection
  */
 export async function logIn(
   machine: Machine,
@@ -23,7 +23,7 @@ export async function logIn(
   try {
     return await transport.connect(endpoint);
   } catch (error) {
-    // A jump host's refusal, two factors, or that we have no key, are mended otherwise.
+    // A jump host's refusal, two factors, or a missing key of ours have other remedies.
     if (!(error instanceof LoginRefused) || error.host !== endpoint.name) throw error;
     if (passwordFile === undefined && askPassword !== true) throw withAdvice(error);
   }

@@ -6,7 +6,8 @@ import { KcoreError } from "#errors/problem.ts";
 import type { InstallPlan } from "./request.ts";
 
 /**
- * Names below /dev change from boot to boot, so that a command given again may mean other disks. The roster's pins stay valid.
+ * Refuses a name below /dev that means another disk than the roster does: such names change from boot to boot, so a
+ * repeated command could mean other disks. The roster's pins stay valid.
  * @throws KcoreError USAGE
  */
 export function refuseMoved(
@@ -32,7 +33,7 @@ export function refuseMoved(
   }
 }
 
-/** Whether a disk is called so; undefined where the name says nothing of the disk itself. */
+/** Whether a disk has this name; undefined if the name describes no property of the disk itself. */
 export function isDevice({ serial, wwn, byId }: Partial<DiskId>, device: BlockDevice): boolean | undefined {
   if (serial !== undefined) return serial === device.serial;
   if (wwn !== undefined) return plainWwn(wwn) === plainWwn(device.wwn);

@@ -10,7 +10,7 @@ import type { MachineFlags } from "../options.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 import { knownHostsFiles, ownKnownHosts, wayTo, type Machine } from "./find-machine.ts";
 
-/** The key that a machine may be believed by, and whether the roster holds it already. */
+/** The verified key of a machine, and whether the roster holds it already. */
 export interface Pinned {
   readonly key: HostKey;
   readonly isInRoster: boolean;
@@ -82,7 +82,7 @@ async function confirmKey(shown: string, insecure: boolean, hostKey: string | un
   );
 }
 
-/** Pins the key of a machine that has no roster entry to hold it, so that it is asked about once. */
+/** Pins the key of a machine without a roster entry, so that the question comes once. */
 export async function pinOutsideRoster({ entry }: Machine, { key }: Pinned): Promise<void> {
   const file = ownKnownHosts();
   const files = await Promise.all(knownHostsFiles().map(readKnownHosts));

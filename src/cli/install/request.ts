@@ -7,7 +7,7 @@ import { PoolName } from "#engine/step/zfs-names.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
-/** The wishes of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
+/** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
 export type InstallRequest = { readonly node: string } & {
   readonly [Key in Exclude<keyof Written, "node">]?: Written[Key] | undefined;
 };
@@ -20,7 +20,7 @@ export interface InstallPlan {
   readonly dc: string;
   readonly roles: readonly string[];
   readonly vars: InstallVars;
-  /** Whether the operator named the system; else a machine of the roster keeps its own. */
+  /** Whether the operator named the system; otherwise a machine of the roster keeps its own. */
   readonly isOsNamed: boolean;
   readonly osDisk: string;
   readonly dataDisks: readonly string[];
@@ -100,7 +100,7 @@ export function planInstall(request: InstallRequest): InstallPlan {
 
 type Refuse = (message: string, hint: string) => void;
 
-/** An OS disk gets its encryption when it is made, never later. */
+/** An OS disk is encrypted when it is made, never later. */
 function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest, refuse: Refuse): "ssh" | undefined {
   if (encryptOs === true && osInstalled === true)
     refuse(

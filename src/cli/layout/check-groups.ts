@@ -1,7 +1,7 @@
 import { insideOf, type Layout } from "./layout-schema.ts";
 import { checkNames, type Refuse } from "./refuse.ts";
 
-/** A partition that a volume group or a pool is made of. */
+/** A partition that is a member of a volume group or a pool. */
 interface Member {
   readonly disk: string;
   readonly partition: string;

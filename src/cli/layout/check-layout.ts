@@ -9,7 +9,7 @@ const MiB = 1024 ** 2;
 /** Where the system itself lies, and whose keys let kcore in: nothing is mounted over it. */
 const systemPlaces =
   "/ /bin /boot /boot/efi /efi /lib /lib64 /root /sbin /usr /var /var/lib /var/lib/kcore /nix /nix/store".split(" ");
-/** The same for all that is below: configuration with the keys of containers, the kernel's own, and the state folder of runs. */
+/** The same for trees: configuration with the keys of containers, the kernel's own, and the state folder of runs. */
 const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|lock|owed|runs|status|trial))(?:\/|$)/;
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
@@ -62,7 +62,7 @@ function checkDevice(
   seen.set(`${key} ${value}`, name);
 }
 
-/** A size in bytes; undefined: all that is left, or nothing that is a size. */
+/** A size in bytes; undefined for the rest of a disk, and for an invalid size. */
 export function bytesOf(size: LayoutPartition["size"]): number | undefined {
   return size === "100%" ? undefined : Size.safeParse(size).data;
 }

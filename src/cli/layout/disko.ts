@@ -1,6 +1,6 @@
 /** A part of a disko layout that kcore does not make. */
 export interface Unsupported {
-  /** As Nix writes it: `disko.devices.disk.data1.content.type`. */
+  /** The path in Nix: `disko.devices.disk.data1.content.type`. */
   readonly path: string;
   readonly why: string;
 }
@@ -31,8 +31,8 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /**
- * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. A thing that kcore does not make is told, never left out:
- * every key that nothing here reads.
+ * `disko.devices` in the words of `spec.diskLayout`, for its schema to check. Every key that this reader does not use
+ * is reported, never left out silently.
  */
 export function translateDisko(devices: unknown): {
   readonly layout: Fields;
@@ -60,7 +60,7 @@ export function translateDisko(devices: unknown): {
   return { layout, unsupported: reader.unsupported };
 }
 
-/** Takes a layout apart; keys that stay are refused. */
+/** Reads a layout key by key; keys that were not read are refused. */
 class Reader {
   readonly unsupported: Unsupported[] = [];
 

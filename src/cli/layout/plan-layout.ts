@@ -16,7 +16,7 @@ export interface Slice {
   readonly name?: string;
   /** Contents, and where they are mounted. */
   readonly holds: string;
-  /** `lost`: there now, and not afterwards; `kept`: kcore's, and stays; `made`: there afterwards only. */
+  /** `lost`: there now, and not afterwards. `kept`: kcore's, and stays. `made`: there afterwards only. */
   readonly fate: "free" | "lost" | "kept" | "made";
 }
 
@@ -48,8 +48,8 @@ export interface LayoutPlan {
 const modePath = "/etc/kcore/disk-management-mode";
 
 /**
- * Finds the disks of a layout on a node, and divides each as it is before and after. Refuses only for reasons that no step of the layout
- * sees; `judgePlan` adds the refusals of their dry run.
+ * Finds the disks of a layout on a node, and divides each as it is before and after. It refuses only for reasons that
+ * no step of the layout sees; `judgePlan` adds the refusals of their dry run.
  */
 export function planLayout(
   node: Pick<NodeEntry, "name" | "id" | "disks">,

@@ -1,10 +1,10 @@
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** The forerunner's word for why a disk is refused; where it had none, one of the same making. */
+/** The forerunner's word for the reason of a refusal; where it had none, one in its style. */
 type Reason = (typeof reasons)[keyof typeof reasons];
 
-/** By our code, as programs that knew the forerunner look for them. */
+/** By our code; programs for the forerunner look for these words. */
 export const reasons = {
   DISK_LAYOUT_KCORE_VOLUME: "target_device_has_active_kcore_volume",
   DISK_LAYOUT_MOUNTED: "target_device_has_active_system_mount",

@@ -9,7 +9,10 @@ import { LayoutSchema, type Layout } from "./layout-schema.ts";
 import { evaluateLayout } from "./nix-layout.ts";
 import { refusal } from "./reasons.ts";
 
-/** The manifests, with layouts in Nix evaluated: in the words of `spec.diskLayout`. @throws KcoreError with the problems of all of them */
+/**
+ * The manifests, with layouts in Nix evaluated into the words of `spec.diskLayout`. @throws KcoreError with the
+ * problems of all of them
+ */
 export async function settleLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
   const problems: Problem[] = [];
   const settled: Manifest[] = [];

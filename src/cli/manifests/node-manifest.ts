@@ -50,7 +50,7 @@ function without(written: WrittenNode): Omit<WrittenNode, "roles" | "labels"> {
   return rest;
 }
 
-/** Where a document's problems are told. */
+/** Collects a document's problems at their places. */
 class Reading {
   readonly #node: SourceNode;
   readonly #problems: Problems;

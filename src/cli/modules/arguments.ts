@@ -10,18 +10,18 @@ export interface Argument {
   readonly required: boolean;
   readonly default?: unknown;
   readonly description: string;
-  /** What the map, or each map of the list, may hold. */
+  /** The arguments within the map, or within each map of the list. */
   readonly arguments?: readonly Argument[];
   /** Such maps, as a state may write them. */
   readonly examples?: readonly Plain[];
 }
 
-/** What a state may give to a module, or a stage to an action, at every depth, from its schema. */
+/** The arguments of a module or an action, at every depth, from its schema. */
 export function argumentsOf({ args }: Pick<ModuleDefinition | Action, "args">): readonly Argument[] {
   return fieldsOf(mapsIn(schemaOf(args)));
 }
 
-/** Those of several kinds of maps together: required is what none can do without. */
+/** The fields of several kinds of maps together; a field is required if all kinds require it. */
 function fieldsOf(maps: readonly JsonSchema[]): readonly Argument[] {
   const found = new Map<string, Argument>();
   for (const { properties = {} } of maps)
@@ -52,7 +52,7 @@ function mapsIn(schema: JsonSchema): readonly JsonSchema[] {
   const inner = [...anyOf, ...oneOf, ...(items ? [items] : [])];
   if (typeof additionalProperties === "object") inner.push(additionalProperties);
   const maps = inner.flatMap(mapsIn);
-  // What was said of a union is about its maps.
+  // A union's examples belong to its maps.
   return maps.map((map) => (map.examples || items || !examples ? map : { ...map, examples }));
 }
 

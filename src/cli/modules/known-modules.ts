@@ -9,15 +9,15 @@ import { moduleExample } from "./module-example.ts";
 /** The modules that states of a project can use: the shipped ones and its own. */
 export interface KnownModules {
   readonly names: readonly string[];
-  /** @throws KcoreError with what is wrong with the file of one of the project's own */
+  /** @throws KcoreError for a mistake in the file of one of the project's own modules */
   load(name: string): Promise<ModuleDefinition | undefined>;
-  /** Those that can be read; of each other one it is said on stderr that it cannot, and how to see why. */
+  /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
   all(): Promise<readonly ModuleDefinition[]>;
-  /** In YAML, as a step has it. */
+  /** An example in YAML, as a step of a state. */
   example(name: string): string | undefined;
 }
 
-/** Those of this project, or the shipped ones alone. */
+/** The modules of this project and the shipped ones; without a project the shipped ones alone. */
 export function knownModules(project: string | undefined): KnownModules {
   const own = ownModulesOf(project);
   const modules = own.beside(registry);
@@ -33,7 +33,7 @@ export function knownModules(project: string | undefined): KnownModules {
   };
 }
 
-/** One file that is wrong does not keep the others from being seen. */
+/** A broken file must not hide the others. */
 function tellBroken(name: string): (error: unknown) => [] {
   return (error) => {
     if (!(error instanceof KcoreError)) throw error;

@@ -24,7 +24,7 @@ export function moduleExample(name: string): string | undefined {
   return collectedExamples(name)?.example;
 }
 
-/** What the build collected of a module's examples; undefined: there was no build, or it has no such module. */
+/** The examples of a module that the build collected; undefined without a build or for an unknown module. */
 export function collectedExamples(name: string): ModuleExamples | undefined {
   const collected = join(shippedRoot(), "dist", "module-examples.json");
   return existsSync(collected)

@@ -1,25 +1,28 @@
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { argumentsOf, type Argument } from "./arguments.ts";
 
-/** What is searched: a module, or an action. */
+/** An entry of the search: a module or an action. */
 export type Searched = Pick<ModuleDefinition, "name" | "summary" | "alsoKnownAs"> & Parameters<typeof argumentsOf>[0];
 
-/** A module that was found, and by what. */
+/** A found module, and the text that matched. */
 export interface Found {
   readonly name: string;
   readonly summary: string;
-  /** `known as lineinfile`, `argument bond.mode`: what of it the words fit best. */
+  /** The best match: `known as lineinfile`, `argument bond.mode`. */
   readonly found: string;
 }
 
-/** A text of a module in which words are looked for, and how much it says about what the module is. */
+/** A text of a module to search in, and its weight in the ranking. */
 interface Text {
   readonly text: string;
   readonly weight: number;
   readonly what: string;
 }
 
-/** The modules in which each of the words occurs, those first whose names say it; whole words count for more. */
+/**
+ * The modules in which each of the words occurs. Modules with the word in their names come first; whole words count
+ * more.
+ */
 export function searchModules(modules: readonly Searched[], words: readonly string[]): readonly Found[] {
   const wanted = words.flatMap((word) => word.toLowerCase().split(/\s+/)).filter((word) => word !== "");
   return modules
@@ -60,7 +63,7 @@ function bestOf(texts: readonly Text[], word: string): { readonly score: number;
     .reduce((best, one) => (one.score > best.score ? one : best), { score: 0, what: "" });
 }
 
-/** 4: it is the text; 3: a word of it; 2: the beginning of one; 1: somewhere in it, if it is long enough to mean something. */
+/** 4: the word is the text. 3: a word of it. 2: the beginning of one. 1: a part of it, if the word is long enough. */
 function fitOf(text: string, word: string): number {
   if (text === word) return 4;
   const parts = [...text.split(/[^a-z0-9]+/), ...text.split(/\s+/).map((part) => part.replace(/[.,;:]$/, ""))];

@@ -27,7 +27,7 @@ export async function showModule(known: KnownModules, name: string, output: "tab
     alsoKnownAs.length > 0 && `\nElsewhere: ${alsoKnownAs.join(", ")}\n`,
     example !== undefined && `\nExample:\n${example.replaceAll(/^/gm, "  ")}\n`,
   ];
-  // A module of a project's own may say anything.
+  // The text of a project's own module may hold any characters.
   const draw = (): string => cleanText(parts.filter((part) => part !== false).join(""));
   printResult({ name, summary, alsoKnownAs, args, refusals, example }, output, draw);
 }
@@ -80,7 +80,7 @@ interface Example {
   readonly refused?: string;
 }
 
-/** Prints the steps that are known of one module, ready for a state. @throws KcoreError USAGE */
+/** Prints the known example steps of one module, ready for a state. @throws KcoreError USAGE */
 export async function showExamples(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {
   if (actionNames.includes(name))
     throw usageError(

@@ -10,13 +10,13 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { openLab, type Lab, type NodeSpec } from "#lab/lab.ts";
 
-/** What each look at and each run of the one step ended in, on a machine whose /bin/sh is this shell. */
+/** The outcomes of the step's dry runs and runs, on a machine whose /bin/sh is this shell. */
 export interface Trial {
   readonly shell: string;
   readonly outcomes: readonly string[];
-  /** Whether they are those of a module that converges. */
+  /** Whether the outcomes are those of a module that converges. */
   readonly isGood: boolean;
-  /** Why not, as the run told it. */
+  /** The problem that the run reported. */
   readonly problem?: string;
 }
 
@@ -25,7 +25,7 @@ const labName = "modules-test";
 /** Nodes of the lab by the shell that runs everything there. */
 const nodes = { dash: "m1", bash: "m2", busybox: "b1" } as const;
 
-/** A dry run, the run, the run again, and a dry run: what they end in where a module converges. */
+/** A dry run, the run, the run again, and a dry run; `good` has the outcomes of a module that converges. */
 export const stages = ["dry run", "run", "again", "dry run"] as const;
 const good = ["would-change", "changed", "ok", "ok"];
 
@@ -43,7 +43,7 @@ export async function tryModule(options: TrialOptions): Promise<readonly Trial[]
   const lab = await openLab({ name: labName, tasks: options.tasks });
   const folder = await mkdtemp(join(tmpdir(), "kcore-module-"));
   try {
-    // What a trial that was killed left behind.
+    // Removes the remains of a killed trial.
     await (await openLab({ name: labName })).down();
     const project = await prepare(lab, folder, options);
     const told: (readonly RunEvent[])[] = [];
@@ -86,7 +86,7 @@ async function prepare(
   return project;
 }
 
-/** The events of one run over all of them. */
+/** The events of one run over all machines. */
 async function apply(project: string, dryRun: boolean): Promise<readonly RunEvent[]> {
   const words = ["--project", project, "--on", "*", "--output", "json", ...(dryRun ? ["--dry-run"] : [])];
   const { stdout, stderr } = await run([join(shippedRoot(), "bin/kcore"), "state", "apply", "try", ...words]);

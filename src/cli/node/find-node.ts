@@ -18,7 +18,7 @@ export async function findNode(client: Pick<ApiClient, "call">, word: string): P
   } catch (error) {
     const code = ofNames.find((name) => error instanceof ApiRefusal && error.reason === name);
     if (!(error instanceof ApiRefusal) || !code) throw error;
-    // The word was wrong, not the controller that says so.
+    // The word was wrong; the controller that reports it is not at fault.
     const { message, hint = "", detail } = error.refusal;
     throw new KcoreError({ code, message, hint, ...omitUndefined({ detail }) }, { cause: error });
   }

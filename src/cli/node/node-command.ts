@@ -74,7 +74,7 @@ function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
   const [method, wanted] =
     what === "approve" ? (["approveNode", "approved"] as const) : (["rejectNode", "rejected"] as const);
   return async (client: ApiClient, node: NodeView): Promise<string> => {
-    // A reject is repeated: it wins over an approve at another controller that has not arrived here yet.
+    // A reject is sent again: it wins over an approve at another controller that has not arrived here yet.
     if (what === "approve" && node.approval === wanted && node.status !== "unknown")
       return `${nameOf(node)} is ${wanted} already`;
     const { status } = await client.call(method, reason === undefined ? {} : { reason }, { id: node.id });

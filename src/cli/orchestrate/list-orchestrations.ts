@@ -12,7 +12,7 @@ export function orchestrationFolders(given: string | undefined): readonly Folder
   return foldersOf("orchestrate", placesOf(projectIfAny(given)));
 }
 
-/** Prints every orchestration with its description, or with what is wrong with it. */
+/** Prints every orchestration with its description, or with its mistake. */
 export function listOrchestrations({ project, output }: CommonFlags & { readonly output: ResultFormat }): void {
   const folders = orchestrationFolders(project);
   const found = [...namesOf(folders)].map(([name, origin]) => ({ name, origin, ...describe(name, folders) }));
@@ -25,7 +25,7 @@ export function listOrchestrations({ project, output }: CommonFlags & { readonly
   printRows(found, output, ["NAME", "FROM", "PARAMETERS", "DESCRIPTION"], rows);
 }
 
-/** Prints what an orchestration does, its parameters, and its stages. @throws KcoreError ORCHESTRATION_UNKNOWN */
+/** Prints an orchestration's description, its parameters, and its stages. @throws KcoreError ORCHESTRATION_UNKNOWN */
 export function showOrchestration(
   name: string,
   { project, output }: CommonFlags & { readonly output: ResultFormat },

@@ -76,7 +76,9 @@ async function oneOf(files: readonly string[]): Promise<UpdateManifest> {
   });
 }
 
-/** Where the bundle lies on the bastion: a file with its bytes alone, which a run that is resumed days later needs, too. */
+/**
+ * The bundle's place on the bastion: a file with its bytes alone, which a run that is resumed days later needs, too.
+ */
 async function plainFile({
   bundle,
   file,

@@ -5,7 +5,10 @@ import { packNames, packsFolder } from "#engine/project/folders.ts";
 import { otherLineEnds, hashPack, readPack } from "./pack-files.ts";
 import { readPins, type Pins } from "./pinned-packs.ts";
 
-/** A problem for each pack of the project that is pinned nowhere, and each that is not what was pinned. @throws KcoreError for packs.yaml */
+/**
+ * A problem for each pack of the project that is not pinned, and for each that differs from its pin. @throws KcoreError
+ * for packs.yaml
+ */
 export async function packProblems(project: string): Promise<readonly Problem[]> {
   const pins = readPins(project);
   const strays = packNames(project).filter((name) => pins[name] === undefined);
@@ -19,7 +22,7 @@ export async function packProblems(project: string): Promise<readonly Problem[]>
   ];
 }
 
-/** A problem for each of these that is not what was pinned. */
+/** A problem for each of these packs that differs from its pin. */
 export async function changedPacks(project: string, pins: Pins): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   for (const [name, { hash }] of Object.entries(pins)) {

@@ -33,8 +33,9 @@ const Outline = z.strictObject({
 });
 
 /**
- * Gets a pack's files; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are used.
- * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, and what is wrong with its pack.yaml
+ * Gets a pack's files; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
+ * used.
+ * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, and mistakes in its pack.yaml
  */
 export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
   refusePassword(source);
@@ -54,7 +55,9 @@ export async function fetchPack(project: string, { source, path = ".", ref }: Pa
   }
 }
 
-/** What has no colon is no address of git's (git-fetch(1), GIT URLS: a URL, or HOST:PATH). */
+/**
+ * An address of git's has a colon (git-fetch(1), GIT URLS: a URL, or HOST:PATH), so a source without one is a folder.
+ */
 function noFolder(folder: string, project: string): KcoreError {
   return new KcoreError({
     code: "PACK_UNREACHABLE",
@@ -63,7 +66,7 @@ function noFolder(folder: string, project: string): KcoreError {
   });
 }
 
-/** packs.yaml is for everybody to read. @throws KcoreError SECRET_LITERAL */
+/** packs.yaml is readable for all who have the project. @throws KcoreError SECRET_LITERAL */
 function refusePassword(source: string): void {
   if (!/^[a-z][\w+.-]*:\/\/[^/@]*:[^/]*@/i.test(source)) return;
   throw new KcoreError({

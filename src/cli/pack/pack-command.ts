@@ -56,13 +56,13 @@ async function addPack(
   const fetched = await fetchPack(folder, from);
   const { name } = fetched;
   const pin = await alone(folder, async () => {
-    refuseWhatIsThere(folder, name);
+    refuseExisting(folder, name);
     return keepPack(folder, from, fetched);
   });
   print({ [name]: pin }, output);
 }
 
-function refuseWhatIsThere(project: string, name: string): void {
+function refuseExisting(project: string, name: string): void {
   if (readPins(project)[name] !== undefined)
     throw usageError(
       `the project has a pack “${name}” already`,
@@ -92,7 +92,7 @@ async function updatePacks(
         message: `the pack “${name}” calls itself “${fetched.name}” now`,
         hint: `kcore pack remove ${name}, then kcore pack add ${source}`,
       });
-    // What was changed by hand would be lost; what came already, before an update was killed, would not.
+    // Changes by hand would be lost, so they are refused; files of this very update, which a kill interrupted, are not.
     const came = { ...(chosen[name] as Pin), hash: hashPack(fetched.files) };
     updated[name] = await alone(folder, async () => {
       if ((await changedPacks(folder, { [name]: came })).length > 0)
@@ -121,7 +121,7 @@ async function removePack(name: string, { project, output }: Flags): Promise<voi
   print(chosen, output);
 }
 
-/** Those of these names, or all. @throws KcoreError USAGE */
+/** The pins of these names, or all. @throws KcoreError USAGE */
 function choose(pins: Pins, names: readonly string[]): Pins {
   if (names.length === 0) return pins;
   const all = Object.keys(pins);
@@ -135,7 +135,7 @@ function choose(pins: Pins, names: readonly string[]): Pins {
   );
 }
 
-/** @throws KcoreError PACK_CHANGED for packs that are not what was pinned; one that is gone has nothing to lose */
+/** @throws KcoreError PACK_CHANGED for packs that differ from their pins; a missing pack has nothing to lose */
 async function requireSame(project: string, pins: Pins): Promise<void> {
   const there = Object.entries(pins).filter(([name]) => existsSync(join(project, packsFolder, name)));
   throwAny(await changedPacks(project, Object.fromEntries(there)));

@@ -71,7 +71,7 @@ export async function keepBytes(project: string): Promise<void> {
   await replaceFile(file, `${before}${why}\n${line}\n`, { mode: 0o644 });
 }
 
-/** The files as they may have been before git converted their line ends, to either. */
+/** The files with their line ends in either form, as git may have converted them. */
 export function otherLineEnds(files: readonly PackFile[]): readonly (readonly PackFile[])[] {
   return ["\n", "\r\n"].map((end) => files.map((file) => ({ ...file, bytes: withLineEnds(file.bytes, end) })));
 }

@@ -41,7 +41,7 @@ export function readPins(project: string): Pins {
 export async function keepPack(project: string, source: PackSource, pack: FetchedPack): Promise<Pin> {
   const folder = join(project, packsFolder);
   await makeFolder(folder);
-  // Left by a killed command: no other command is at work.
+  // Remains of a killed command: no other command works here.
   for (const name of await readdir(folder))
     if (name.startsWith(".new-")) await rm(join(folder, name), { recursive: true, force: true });
   await keepBytes(project);

@@ -7,7 +7,7 @@ interface GitState {
   readonly dirty?: boolean;
 }
 
-/** Which commit a project is at, and whether files differ from it; nothing where it is not under git. */
+/** The project's commit, and whether files differ from it; empty for a project outside of git. */
 export async function gitState(project: string): Promise<GitState> {
   if (!mayBeUnderGit(wholePath(project))) return {};
   // Neither hooks nor monitors of the repository are run for a look at it.
@@ -17,7 +17,7 @@ export async function gitState(project: string): Promise<GitState> {
     const format = ["--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=normal"];
     return readStatus(await ask("--no-optional-locks", "status", ...format, "--", "."));
   } catch {
-    // Its files are too many, or not to be read; the commit may be known all the same.
+    // git status fails with too many or unreadable files; the commit may be known all the same.
     const revision = await ask("rev-parse", "HEAD").catch(() => undefined);
     return revision === undefined ? {} : { revision: revision.trim() };
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import type { ContextHome } from "#pki/contexts.ts";
 
-/** Where contexts lie: KCORE_HOME, else `~/.kcore`. An empty one counts as none. */
+/** The folder of contexts: KCORE_HOME, else `~/.kcore`. An empty variable counts as none. */
 export function kcoreHome(): string {
   const { KCORE_HOME: home = "" } = process.env;
   return home === "" ? join(homedir(), ".kcore") : home;

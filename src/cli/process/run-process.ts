@@ -26,7 +26,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   if (isWarm) await parts;
   const handed = readHandedOver();
   const { id, project = "" } = isWarm ? await handed : { id: words[0], project: words[1] };
-  // No run was handed over.
+  // No run was named on stdin.
   if (id === undefined) return exitCodes.done;
   const folder = runFolder(project, id);
   if (isWarm) takePlace(folder);
@@ -77,7 +77,7 @@ async function readHandedOver(): Promise<HandedOver> {
   return handed === "" ? {} : (JSON.parse(handed) as HandedOver);
 }
 
-/** The descriptor whose end tells that views can connect. */
+/** The descriptor whose end shows that views can connect. */
 const TELLS = 3;
 
 /** Gives a warm process the folder, the log and the name in `ps` of its run. */

@@ -2,10 +2,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { Script } from "node:vm";
 
-/** True only while scripts/build.ts warms up what it has built. */
+/** True only while scripts/build.ts warms up the bundle that it has built. */
 declare const KCORE_WARMS_UP: boolean;
 
-/** What a program of the bundle (scripts/build.ts, `buildProgram`) is given; it gives what it exports. */
+/**
+ * The values that a program of the bundle gets (scripts/build.ts, `buildProgram`); by `give` it returns its exports.
+ */
 interface Surroundings {
   readonly url: string;
   readonly require: NodeJS.Require;
@@ -14,9 +16,10 @@ interface Surroundings {
 }
 
 /**
- * Runs a program of the bundle with what V8 has compiled of it at the build, and resolves with what it exports. Node's
- * own cache holds only what is compiled before anything runs; here it is all that a usual run executes, and compiling
- * that took half of the start. Another Node than the pinned one cannot use it: V8 sees that and compiles anew.
+ * Runs a program of the bundle with V8's compiled code from the build, and resolves with its exports. Node's own cache
+ * holds only code that is compiled before anything runs. This one holds all code that a usual run executes, whose
+ * compilation took half of the start. Another Node than the pinned one cannot use it: V8 notices that and compiles
+ * anew.
  */
 export async function runProgram(name: string): Promise<unknown> {
   const source = new URL(`./${name}.program`, import.meta.url);

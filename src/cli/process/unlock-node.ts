@@ -8,12 +8,12 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { contextHome } from "./kcore-home.ts";
 
-/** Milliseconds in which an initrd that was unlocked still answers, and lets nobody in any more. */
+/** Milliseconds in which an initrd that was unlocked still answers, and refuses every login. */
 const leaving = 60_000;
 
 /**
- * How a run opens the roots of nodes that it waits for, if kcore encrypted them: each boot of a run ends at their initrd.
- * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when there is no use in waiting.
+ * Unlocks the encrypted roots of nodes that a run waits for, at their initrd, at each boot of the run.
+ * Throws HOST_UNREACHABLE while a node does not wait there, UNLOCK_FAILED when waiting is of no use.
  */
 export function unlocker(
   who: string,
@@ -28,12 +28,12 @@ export function unlocker(
       if (end === "open" || end === "lost") opened.set(id, now());
       return end === "open";
     } catch (error) {
-      throw whatNobodyMends(name, error);
+      throw unlockFailure(name, error);
     }
   };
 }
 
-/** Recorded as any look at the key is. Undefined: nothing of the node is kept here. */
+/** Unlocks the node by a key that is kept here, and records that access. Undefined: no key of the node is kept here. */
 async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<Unlocked | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);
@@ -43,8 +43,11 @@ async function unlockKept({ node, context, ...asked }: Unlocking, who: string): 
   return root && (await unlockRoot(root, { ...asked, folder, record }));
 }
 
-/** Waiting longer helps against what keeps us from reaching it, and against nothing else. */
-function whatNobodyMends(node: string, error: unknown): unknown {
+/**
+ * Waiting longer helps only if the node is unreachable; every other error becomes UNLOCK_FAILED, which ends the
+ * waiting.
+ */
+function unlockFailure(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
   const message = `${node} waits to be unlocked: ${problem.message}`;

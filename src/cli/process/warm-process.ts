@@ -16,14 +16,15 @@ export function looksLikeRun(words: readonly string[]): boolean {
 /** The program of a run's process, run-main, beside the program that runs now, with the flags for Node. */
 export function runMain(): readonly [string, ...string[]] {
   const own = process.argv[1] ?? "";
-  // A view's bound on old memory (bin/kcore) is nothing for a run of a thousand connections; that on young memory is.
+  // A view's limit of old memory (bin/kcore) is too low for a run of a thousand connections; its limit of young memory
+  // is not.
   const flags = process.execArgv.filter((flag) => !flag.startsWith("--max-old-space-size="));
   return [process.execPath, ...flags, join(dirname(own), `run-main${extname(own)}`)];
 }
 
 /**
- * Starts a run's process before it is known which run it will drive, so that it loads while the command line is read. It
- * hears that by its stdin; when that closes without a word, it ends. The passphrase is not in its environment.
+ * Starts a run's process before its run is known, so that it loads while the command line is read. The run is named on
+ * its stdin; if stdin closes without a word, the process ends. The passphrase is not in its environment.
  */
 export function startWarm(): WarmProcess {
   const [command, ...words] = runMain();

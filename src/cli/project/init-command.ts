@@ -36,12 +36,12 @@ async function initProject(
   const cluster =
     command.getOptionValueSource("context") === "cli" ? (command.getOptionValue("context") as string) : undefined;
   const files = skeletonOf({ newId: randomUUID, empty, ...omitUndefined({ cluster }) });
-  refuseWhatIsThere(project, files);
+  refuseExisting(project, files);
   for (const [path, { text, mode = 0o644 }] of files) {
     const place = join(project, path);
     if (isIgnoreOfOurs(path, place)) continue;
     await makeFolder(dirname(place));
-    // A file that came there a moment ago is not written over either.
+    // createFile never overwrites a file that appeared a moment ago.
     await createFile(place, text, { mode }).catch((cause: unknown) => {
       throw unwritten(place, cause);
     });
@@ -59,8 +59,8 @@ async function initProject(
   );
 }
 
-/** Half of a project of somebody's is not made whole: nothing is written where one of the files is. */
-function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
+/** Writes nothing where one of the files exists: an operator's own project must not become half an example. */
+function refuseExisting(project: string, files: ReadonlyMap<string, SkeletonFile>): void {
   const folders = ["roster", "orchestrate"].filter((name) => existsSync(join(project, name)));
   if (folders.length > 0)
     throw usageError(`${project} is a kcore project already: it holds ${folders.join("/ and ")}/`);
@@ -75,7 +75,7 @@ function refuseWhatIsThere(project: string, files: ReadonlyMap<string, SkeletonF
   );
 }
 
-/** A .gitignore that keeps out what kcore writes is in order as it is. */
+/** A .gitignore that keeps out kcore's files is in order as it is. */
 function isIgnoreOfOurs(path: string, place: string): boolean {
   return path === ".gitignore" && existsSync(place) && /^\/?\.kcore\/?\s*$/m.test(readFileSync(place, "utf8"));
 }

@@ -6,7 +6,7 @@ export interface SkeletonFile {
   readonly mode?: number;
 }
 
-/** What a new project holds, by path; `newId` makes the ids of the example's nodes, `empty` leaves them out. */
+/** The files of a new project, by path; `newId` makes the ids of the example's nodes, `empty` leaves them out. */
 export function skeletonOf({
   newId,
   empty,
@@ -29,17 +29,17 @@ export function skeletonOf({
   ]);
 }
 
-/** What stays out of git: runs with their records, caches, keys that somebody dropped here. */
+/** Kept out of git: runs with their records, caches, and stray keys. */
 export const ignored = ".kcore/\n*.key\n*.pem\npassphrase\n";
 
 const heading = `# The machines and how to reach them. Never a plain secret in here: this file is versioned.
-# kcore roster add NAME ADDRESS adds one; kcore roster check tells what is wrong.
+# kcore roster add NAME ADDRESS adds one; kcore roster check finds mistakes.
 defaults: { user: root, dc: DC1 }
 `;
 
 const emptyRoster = `${heading}nodes: {}\n`;
 
-/** Three controllers keep a majority when one is lost; what runs apart from the rest has a node that others avoid. */
+/** Three controllers keep a majority when one is lost. Special workloads get a node that others avoid. */
 function exampleRoster(newId: () => string): string {
   return `${heading}# An example, with addresses that nobody has: put your own in their place, or take the nodes out.
 groups:

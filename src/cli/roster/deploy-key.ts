@@ -42,8 +42,8 @@ export interface KeyDeployment {
 }
 
 /**
- * A function that puts the key on a node whose host key is pinned, and tells whether it is new there. A password is asked for when the
- * first node wants one, and used for all of them. @throws KcoreError as `Transport.admitKey`
+ * A function that puts the key on a node whose host key is pinned, and returns whether it is new there. The first node
+ * that needs a password asks for it, and all others use it. @throws KcoreError as `Transport.admitKey`
  */
 export function keyDeployment(
   transport: Transport,
@@ -74,7 +74,7 @@ export function keyDeployment(
   };
 }
 
-/** Whether the node accepts no key of ours; a jump host's refusal and an unknown host key are mended otherwise. */
+/** Whether the node accepts no key of ours; a jump host's refusal and an unknown host key have other remedies. */
 function wantsPassword(error: unknown, { name }: Endpoint): boolean {
   if (error instanceof LoginRefused) return error.host === name;
   return (

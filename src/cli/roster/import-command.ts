@@ -115,7 +115,7 @@ function fileOf([first = ""]: readonly string[], { formats: [format = "csv"] }: 
   return `roster/${base === "" || base === "defaults" ? format : base}.yaml`;
 }
 
-/** A new file, whole and accepted by the roster's own rules, or none. */
+/** Writes a new file that the roster's own rules accept, whole or not at all. */
 async function write(root: string, file: string, { text, draft }: Imported): Promise<void> {
   if (draft.nodes.size === 0)
     throw new KcoreError({
@@ -134,7 +134,7 @@ async function write(root: string, file: string, { text, draft }: Imported): Pro
   });
 }
 
-/** Before anything is written, so that it is seen also where nothing can be. */
+/** Prints the notes before anything is written, so that they are seen also if the write fails. */
 function tellNotes({ leftOut, ownReader }: Imported): void {
   for (const { file: name, missing } of ownReader)
     process.stderr.write(`${visible(name)}  read by kcore's own reader: ${missing} is not installed\n`);

@@ -32,7 +32,10 @@ export function rosterText(project: string, file: string): string {
   return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
 
-/** The entry as the roster with this text gives it, before it is written. @throws KcoreError for what it refuses */
+/**
+ * The entry that the roster would have with this text, before it is written. @throws KcoreError for a text that the
+ * roster refuses
+ */
 export function entryWith(project: string, instead: RosterText, name: string): NodeEntry {
   const entry = ownRoster(project, { instead }).nodes.get(name);
   if (!entry) throw new Error(`the edited roster lost ${name}`);

@@ -172,7 +172,7 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   if (address === undefined) throw usageError(`the address of ${name} is missing`, `kcore roster add ${name} ADDRESS`);
   const root = findProject(flags.project);
   const file = flags.file === undefined ? onlyFile(root) : namedFile(flags.file);
-  // What is wrong already is told at its place, and not mixed with what the new node would bring.
+  // Existing mistakes are reported at their own places first, apart from mistakes of the new node.
   rosterIfAny(root);
   let added: NodeEntry | undefined;
   await editRosterFile(root, file, (before) => {
@@ -190,7 +190,10 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
   process.stdout.write(`next: kcore roster trust ${name}\n`);
 }
 
-/** The first former id stays first however often the machine was removed: its disks were made with that id, its certificates with any. */
+/**
+ * Adopts the former id of a machine. The first former id stays first for ever: its disks were made with that id; its
+ * certificates may have any.
+ */
 async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
   const { root, roster } = read(project);
   const node = roster.nodes.get(name);
@@ -212,7 +215,7 @@ async function adopt(name: string, former: string | undefined, { project }: Comm
   process.stdout.write(`next: kcore orchestrate deploy_node ${name}\n`);
 }
 
-/** The problems of a text that was not written: their places in it are nowhere to be seen. */
+/** The problems of a text that was not written: their places would point into a text that does not exist. */
 function notAdded(error: KcoreError, file: string): KcoreError {
   const problems = error.problems.map(({ at, ...problem }) => ({
     ...problem,

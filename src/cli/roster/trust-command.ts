@@ -72,7 +72,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   }
 }
 
-/** A node that does not take the key is told of, and the others go on. */
+/** A node that does not take the key is reported, and the others continue. */
 async function deploy(
   put: ReturnType<typeof keyDeployment>,
   { name, user }: NodeEntry,

@@ -43,7 +43,7 @@ export interface ExportFlags extends CommonFlags {
   readonly file?: string;
 }
 
-/** `kcore runs export`: a run in the form that another program wants, to a file or to the output. */
+/** `kcore runs export`: a run in another program's format, to a file or to the output. */
 export async function exportRun(id: string, { project, format, file }: ExportFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
   const chosen = format ?? (file === undefined ? "ndjson" : formatOf(file));
@@ -60,7 +60,7 @@ export async function exportRun(id: string, { project, format, file }: ExportFla
   }
 }
 
-/** As private as the record itself (S-4). */
+/** Opens the file as private as the record itself (S-4). */
 async function openFile(file: string): Promise<WriteStream> {
   const out = createWriteStream(file, { mode: 0o600 });
   try {

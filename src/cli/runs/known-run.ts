@@ -13,11 +13,11 @@ export interface KnownRun {
   readonly header: RunHeader;
   readonly events: readonly RunEvent[];
   readonly model: RunModel;
-  /** Its process lives. */
+  /** Whether its process lives. */
   readonly alive: boolean;
 }
 
-/** A recorded run without its events: whoever follows it reads them himself. */
+/** A recorded run without its events: a follower reads them itself. */
 export type FoundRun = Pick<KnownRun, "folder" | "header">;
 
 /** Selects the runs that `last` may mean. */

@@ -7,12 +7,14 @@ import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { stateOf, type KnownRun } from "./known-run.ts";
 
-/** A recorded run in short, with what it was asked beside what and where: it decides what is done, and need not show in the steps. */
+/**
+ * A recorded run in short, with the rest of its request: that decides about its work, and need not show in the steps.
+ */
 export interface RecordedDigest extends RunDigest {
   readonly asked: Pick<RunRequest, "params" | "skipHealth" | "context">;
 }
 
-/** A recorded run in short. */
+/** Makes the digest of a recorded run. */
 export async function digestOf(run: Omit<KnownRun, "events">): Promise<RecordedDigest> {
   const { digestRun } = await import("#tui/digest.ts");
   const { folder, header, model } = run;

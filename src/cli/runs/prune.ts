@@ -14,7 +14,7 @@ export interface PruneFlags extends CommonFlags, Limits {
 
 interface Limits {
   readonly keep?: number;
-  /** Milliseconds. */
+  /** Milliseconds: the age limit. */
   readonly olderThan?: number;
   /** The most bytes of all kept records together. */
   readonly maxSize?: number;
@@ -55,7 +55,7 @@ export async function pruneEnded(project: string): Promise<void> {
 }
 
 async function remove(project: string, going: readonly RunFolder[]): Promise<void> {
-  // First: a record that is gone and of which this was not said was taken away.
+  // Said first: a record that is gone without a word would look as if another program had removed it.
   if (going.length > 0)
     recordRuns(project, Date.now(), { type: "runs.pruned", who: whoAmI(), runs: going.map(({ id }) => id) });
   for (const { path } of going) await rm(path, { recursive: true, force: true });

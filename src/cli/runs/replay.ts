@@ -15,7 +15,7 @@ export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;
 }
 
-/** `kcore runs replay`: a recorded run as it came, live where there is a terminal. */
+/** `kcore runs replay`: a recorded run at its own pace, live where there is a terminal. */
 export async function replayRun(id: string, { project, speed, ...flags }: ReplayFlags): Promise<void> {
   const run = await readRun(findProject(project), id);
   const { output, style } = viewOf(flags);
@@ -24,7 +24,7 @@ export async function replayRun(id: string, { project, speed, ...flags }: Replay
   await drawEnd(run.model, { output, style, folder: run.folder });
 }
 
-/** Until somebody leaves: at its end one may still look around and go back. */
+/** Plays until the user leaves: at its end the view stays open to look around and go back. */
 async function playLive({ folder, events }: KnownRun, speed: number): Promise<void> {
   const guard = guardTerminal("");
   const { openLiveView } = await import("../watch/live-view.ts");

@@ -5,7 +5,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } from "#engine/run/run-folder.ts";
 
-/** Bytes read from either end of a record: a list of runs must not take longer the more happened in them. */
+/** Bytes read from either end of a record: a list of runs must not take longer for longer runs. */
 const WINDOW = 262_144;
 
 /** A run as a list shows it. */
@@ -13,7 +13,7 @@ export interface RunSummary {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   readonly state: string;
-  /** No process works on the run any more. */
+  /** Whether no process works on the run any more. */
   readonly isOver: boolean;
   /** The run's start in milliseconds since the epoch; the same in every view. */
   readonly started: number;
@@ -43,7 +43,7 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   return { ...common, state: first ? (stopping ? "stopping" : "running") : "starting" };
 }
 
-/** As `runTime` has it, which knows every event. */
+/** The time of `runTime`, which knows every event. */
 function timeOf(
   { part, created }: RunHeader,
   first: Started | undefined,
@@ -82,7 +82,7 @@ async function readEnds(folder: RunFolder): Promise<Ends> {
   }
 }
 
-/** The start of a record, at least its first line: that of a large fleet names each node in each stage. */
+/** Reads the start of a record, at least its first line, which names each node in each stage. */
 async function readHead(record: FileHandle, size: number): Promise<string> {
   for (let length = WINDOW; ; length *= 2) {
     const text = await readAt(record, 0, Math.min(size, length));

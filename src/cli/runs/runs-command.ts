@@ -165,7 +165,7 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
   process.exitCode = (await watchRun({ folder, relaunch, ...view })).exitCode;
 }
 
-/** `runs resume last` passes over dry runs and single commands: an operator hardly means to resume those. */
+/** Whether `runs resume last` may mean the run: it passes over dry runs and single commands. */
 function isGoneOnWith({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }
@@ -188,7 +188,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
   const { folder, header, model, alive } = await readRun(findProject(project), id, isGoneOnWith);
   const view = viewOf(flags);
-  // A run that ended well may have a process still, for views that have not got it all.
+  // A successful run may still have a process, for views that have not read all of it.
   if (model.exitCode === exitCodes.done)
     throw new KcoreError({
       code: "RUN_FINISHED",

@@ -18,7 +18,7 @@ export interface StatsFlags extends CommonFlags, RunFilter {
 /** Rows of each table; `-o json` has all. */
 const ROWS = 10;
 
-/** `kcore runs stats`: the slowest and the flakiest steps of recorded runs, and what each node needs. */
+/** `kcore runs stats`: the slowest and the flakiest steps of recorded runs, and the time that each node takes. */
 export async function showStats({ project, output, ...filter }: StatsFlags): Promise<void> {
   const found = (await findRuns(findProject(project), filter)).filter(isCounted);
   const stats = new RunStats();
@@ -32,7 +32,7 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   printResult({ runs: found.length, ...result }, output, draw);
 }
 
-/** Of runs that did something: a dry run takes another time, and what was typed for once does not come again. */
+/** Counts real runs of files: a dry run takes another time, and an ad-hoc command does not come again. */
 function isCounted({ header: { request } }: RunSummary): boolean {
   return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
 }

@@ -1,7 +1,10 @@
 import { z } from "zod";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 
-/** What is looked at, and made, of JSON Schema (draft-07, which editors know best; validators of 2020-12 read it, too). */
+/**
+ * The part of JSON Schema that kcore reads and makes (draft-07, which editors know best; validators of 2020-12 read it,
+ * too).
+ */
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -30,7 +33,7 @@ export interface JsonSchema {
   readonly minProperties?: number;
 }
 
-/** What a file may say where this schema reads it. Rules that no JSON Schema can say (`refine`) are left to kcore. */
+/** The JSON Schema of a file's values. Rules that no JSON Schema can say (`refine`) are left to kcore. */
 export function schemaOf(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...made } = z.toJSONSchema(schema, {
     target: "draft-7",
@@ -38,9 +41,10 @@ export function schemaOf(schema: z.ZodType): JsonSchema {
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
       const { def } = zodSchema._zod;
-      // A class of ours, such as Secret: no file holds one.
+      // A class of ours, such as Secret: no file can hold one.
       if (def.type === "custom") jsonSchema.not = {};
-      // zod leaves these out where a transform follows, since they might be meant for its result; ours are what a file says.
+      // zod leaves these out where a transform follows, since they might describe its result; ours describe the file's
+      // value.
       const examples = z.globalRegistry.get(zodSchema)?.["examples"] as Plain[] | undefined;
       if (examples) jsonSchema.examples = examples;
       if (def.type === "default") jsonSchema.default = def.defaultValue as Plain;
@@ -49,13 +53,16 @@ export function schemaOf(schema: z.ZodType): JsonSchema {
   return withoutNothing(made as JsonSchema);
 }
 
-/** What fits `test` must fit `then`, all else `otherwise`. Unlike `anyOf` it leaves no doubt which of them a value was meant for. */
+/**
+ * A value that fits `test` must fit `then`, all others `otherwise`. Unlike `anyOf` it leaves no doubt which branch a
+ * value was meant for.
+ */
 export function either(test: JsonSchema, then: JsonSchema, otherwise?: JsonSchema): JsonSchema {
   // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema, and no function
   return { if: test, then, ...(otherwise && { else: otherwise }) };
 }
 
-/** Branches that nothing fits are left out; what is a union of one is that one. */
+/** Leaves out branches that no value fits; a union of one branch becomes that branch. */
 function withoutNothing(schema: JsonSchema): JsonSchema {
   return mapInner(schema, (inner) => {
     const { anyOf, ...rest } = withoutNothing(inner);
@@ -65,7 +72,7 @@ function withoutNothing(schema: JsonSchema): JsonSchema {
   });
 }
 
-/** The schema with each one that stands in it made anew. */
+/** The schema with each of its inner schemas replaced. */
 export function mapInner(schema: JsonSchema, change: (inner: JsonSchema) => JsonSchema): JsonSchema {
   const { properties, patternProperties, additionalProperties, items, anyOf, oneOf, allOf } = schema;
   const all = (list: readonly JsonSchema[]) => list.map(change);

@@ -2,7 +2,9 @@ import { inAnyCase } from "../manifests/spellings.ts";
 import { manifestSchemas } from "../manifests/manifest-schemas.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 
-/** Documents for `kcore apply -f`: of each kind what it may hold; keys in camelCase, which is proposed, or in snake_case. */
+/**
+ * Documents for `kcore apply -f`: the fields of each kind, with keys in camelCase, which is proposed, or in snake_case.
+ */
 export function manifestSchema(): JsonSchema {
   const kinds = Object.entries(manifestSchemas);
   return {

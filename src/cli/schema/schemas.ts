@@ -21,7 +21,7 @@ const makers = {
 export type SchemaKind = keyof typeof makers;
 export const schemaKinds = Object.keys(makers) as SchemaKind[];
 
-/** What files of this kind may say, for editors and validators: JSON Schema, draft-07. */
+/** The schema of files of this kind, for editors and validators: JSON Schema, draft-07. */
 export async function jsonSchemaOf(kind: SchemaKind): Promise<JsonSchema> {
   const schema = await makers[kind]();
   return { $schema: "http://json-schema.org/draft-07/schema#", title: `kcore ${kind}`, ...schema } as JsonSchema;

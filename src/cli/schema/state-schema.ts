@@ -18,7 +18,7 @@ const each: JsonSchema = {
   type: ["array", "object", "string"],
   description: "A list or a map known before the run; it is repeated, with item.",
 };
-/** Of a file's keys without those that others may stand beside. */
+/** The keys of a file, without the rule about other keys beside them. */
 const written = schemaOf(WrittenKeys).properties ?? {};
 const common = { when: isCondition, each };
 
@@ -43,7 +43,7 @@ export function stateSchema(modules: readonly ModuleDefinition[]): JsonSchema & 
 function argsSchema({ args, summary }: ModuleDefinition): JsonSchema {
   const schema = schemaOf(args);
   const { required = [], anyOf } = schema;
-  // What needs no argument may be written as `reboot.done:` alone.
+  // A module without required arguments may be written as `reboot.done:` alone.
   const type = required.length === 0 && anyOf === undefined ? { type: ["object", "null"] } : {};
   return withExpressions({ ...schema, ...type, description: summary });
 }

@@ -5,8 +5,8 @@ export const expressionDefinition: JsonSchema = { type: "string", pattern: "\\{\
 const isExpression: JsonSchema = { $ref: "#/definitions/expression" };
 
 /**
- * The schema, at every depth also with `{{…}}` in the place of a value. By `if`, not by `anyOf`: so an editor tells only what is wrong with a
- * value that is none.
+ * The schema, at every depth also with `{{…}}` in the place of a value. It uses `if` instead of `anyOf`, so that an
+ * editor shows only the mistakes of a value that is no expression.
  */
 export function withExpressions(schema: JsonSchema): JsonSchema {
   // The branches of a union are kinds of one value, in whose place the expression stands.
@@ -24,7 +24,7 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(description !== undefined && { description }),
     ...(preset !== undefined && { default: preset }),
     ...(examples && { examples }),
-    // Said once more where it is looked for by an editor that completes a key.
+    // Repeated here, where an editor looks that completes a key.
     ...(types && { type: [...new Set([...types, "string"])] }),
     ...either(isExpression, {}, rules),
   };

@@ -17,11 +17,11 @@ import { inEditor, type PrivateFile } from "./private-editor.ts";
 import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
 import { openAt } from "./show.ts";
 
-/** How a secret stands in the file while it is edited. */
+/** The mark of an opened secret while the file is edited. */
 const MARK = "secret:";
 
 interface Known {
-  /** As the file has it, quotes included. */
+  /** The text in the file, quotes included. */
   readonly source: string;
   readonly sealed: string;
   readonly value: string;
@@ -106,7 +106,10 @@ function isMarked(value: unknown): boolean {
   return typeof value === "string" && value.startsWith(MARK);
 }
 
-/** A mark that was deleted by mistake would leave a secret in git as plain text. @throws KcoreError SECRET_PLAIN */
+/**
+ * Refuses a secret without its mark: deleted by mistake, it would leave the secret in git as plain text. @throws
+ * KcoreError SECRET_PLAIN
+ */
 function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, Known>): void {
   const isReference = (value: unknown): boolean =>
     isMarked(value) || isSealed(value) || /^(env|file|command):/.test(String(value));
@@ -123,10 +126,10 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
   );
 }
 
-/** What was typed is not lost: it can be mended. */
+/** Lets the operator repair the edited text instead of losing it. */
 async function again(error: unknown, editor: PrivateFile): Promise<void> {
   if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
-  // The lines themselves hold what is secret: only what is wrong is told, and where.
+  // The lines themselves hold secrets: only the mistakes and their places are shown.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));
   await askSecret("Enter edits again, Ctrl-C gives up");
 }

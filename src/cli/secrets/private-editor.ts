@@ -16,7 +16,7 @@ import { exitCodes, usageError } from "#errors/problem.ts";
 /** f_type of a file system that is in memory alone (statfs(2), TMPFS_MAGIC). */
 const TMPFS = 0x0102_1994;
 
-/** A text in an editor, in a folder that nobody else may enter. */
+/** A text in an editor, in a folder that only this user may enter. */
 export interface PrivateFile {
   /** The text when the editor ended. @throws KcoreError USAGE */
   edit(): Promise<string>;
@@ -65,7 +65,7 @@ async function runEditor(file: string, signal: AbortSignal): Promise<void> {
   );
 }
 
-/** A folder of a file system that is in memory alone, so that no disk ever has what is edited; else the usual one, saying so. */
+/** A folder in memory, so that the edited text never reaches a disk; else the usual one, with a warning. */
 function folderInMemory(): string {
   const { XDG_RUNTIME_DIR: runtime } = process.env;
   const found = [runtime, "/dev/shm"].find((folder) => folder !== undefined && isInMemory(folder));

@@ -36,7 +36,9 @@ export function projectSecrets(given: string | undefined): ProjectSecrets {
   };
 }
 
-/** A file's name in the project, for one named from where the user stands or from the project. @throws KcoreError USAGE */
+/**
+ * A file's name in the project, for a path relative to the working folder or to the project. @throws KcoreError USAGE
+ */
 export function nameIn({ root }: Pick<ProjectSecrets, "root">, file: string): string {
   const path = existsSync(resolve(file)) ? resolve(file) : resolve(root, file);
   const name = relative(root, path);
@@ -54,7 +56,7 @@ export function treeOf({ root, check }: ProjectSecrets, name: string): SourceNod
 
 const LEFT_OUT = new Set(["node_modules", "templates"]);
 
-/** The files of the project in which something is sealed, with their trees, by name. */
+/** The files of the project with sealed values, with their trees, by name. */
 export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
   const names: string[] = [];
   const walk = (folder: string, depth: number): void => {
@@ -71,14 +73,17 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
       const tree = treeOf(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
-      // Other programs have their files here, too; what kcore reads is told by what reads it.
+      // Files of other programs lie here, too; kcore's own files are judged by their readers.
       if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
       throw error;
     }
   });
 }
 
-/** Writes a file of the project as a whole, with the mode it had. What a roster would refuse is not written. @throws KcoreError */
+/**
+ * Writes a file of the project as a whole, with its old mode. A text that the roster would refuse is not written.
+ * @throws KcoreError
+ */
 export async function writeText({ root }: ProjectSecrets, file: string, text: string): Promise<void> {
   if (/^roster\/[^/]+$/.test(file)) refuseBadRoster(root, { file, text });
   const path = join(root, file);
@@ -87,7 +92,10 @@ export async function writeText({ root }: ProjectSecrets, file: string, text: st
   await replaceFile(path, text, { mode });
 }
 
-/** Values at wrong places are mended one after the other, so that others of them are no reason. @throws KcoreError */
+/**
+ * Refuses a text that the roster would refuse for a new reason. Values at wrong places are repaired one after the
+ * other, so others of them are no reason. @throws KcoreError
+ */
 function refuseBadRoster(root: string, instead: RosterText): void {
   try {
     ownRoster(root, { instead });

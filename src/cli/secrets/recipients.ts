@@ -54,7 +54,9 @@ export async function addRecipient(
     );
 }
 
-/** What is sealed to this, this user's identity opens. @throws KcoreError SECRET_IDENTITY when there is none, or several */
+/**
+ * The recipient that this user's identity can open. @throws KcoreError SECRET_IDENTITY when there is none, or several
+ */
 async function ownRecipient(): Promise<string> {
   const file = identityFile(process.env, homedir());
   const identities = await readIdentities(file, askSecret);

@@ -62,7 +62,7 @@ function openPlaced(project: ProjectSecrets, placed: PlacedScalar, moved: boolea
   return openAt(project, placed.node);
 }
 
-/** New ciphertext takes nothing from who could read the old one, which git keeps. */
+/** Warns of former recipients: they can still read the old ciphertext, which git keeps. */
 function warnOfFormer(files: readonly SourceNode[], recipients: readonly Recipient[]): void {
   const present = new Set(recipients.map(({ fingerprint }) => fingerprint));
   const count = files

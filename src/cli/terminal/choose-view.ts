@@ -5,10 +5,10 @@ import type { PlainOptions } from "#tui/plain.ts";
 /** The views that a user can ask for. */
 export type ViewName = "ink" | "plain" | "json";
 
-/** How lines tell a run. */
+/** The form of a run's lines. */
 export type LineStyle = Pick<PlainOptions, "detail" | "times">;
 
-/** What a user says of the view. */
+/** The flags that choose and shape the view. */
 export interface ViewFlags {
   readonly output?: ViewName;
   readonly quiet?: boolean;
@@ -17,7 +17,7 @@ export interface ViewFlags {
   readonly stay?: boolean;
 }
 
-/** The view that these flags ask for; those that say how lines look ask for lines. @throws KcoreError as {@link chooseView} */
+/** The view of these flags; flags about the form of lines ask for lines. @throws KcoreError as {@link chooseView} */
 export function viewOf({ output, quiet = false, verbose = false, times = false, stay = true }: ViewFlags): {
   readonly output: ViewName;
   readonly style: LineStyle;
@@ -28,7 +28,7 @@ export function viewOf({ output, quiet = false, verbose = false, times = false, 
   return { output: chooseView(given), style, noStay: !stay };
 }
 
-/** What is known of the terminal that a command was started in. */
+/** The terminal that a command was started in. */
 export interface Surroundings {
   readonly stdin: { readonly isTTY?: boolean };
   readonly stdout: { readonly isTTY?: boolean; readonly columns?: number };
@@ -38,8 +38,8 @@ export interface Surroundings {
 }
 
 /**
- * The view that is shown: the one asked for, else ink where somebody looks at a terminal that can draw it.
- * @throws KcoreError USAGE when ink is asked for where it cannot be drawn
+ * The view to show: the requested one, else ink on a watched terminal that can draw it.
+ * @throws KcoreError USAGE when ink is requested where it cannot be drawn
  */
 export function chooseView(given: ViewName | undefined, around: Surroundings = here): ViewName {
   if (given === "plain" || given === "json") return given;
@@ -54,12 +54,12 @@ export function canDrawOn({ stdin, stdout, env }: Pick<Surroundings, "stdin" | "
   return Boolean(stdin.isTTY && stdout.isTTY) && !["", "dumb"].includes(env["TERM"] ?? "");
 }
 
-/** Whether a terminal's output may be coloured: somebody sees it as it is written. */
+/** Whether a terminal's output may be coloured: it is a terminal that a user watches. */
 export function isScreen(stream: { readonly isTTY?: boolean; readonly columns?: number }, around = here): boolean {
   return Boolean(stream.isTTY) && isWatched({ ...around, stdout: stream });
 }
 
-/** Nobody sees a terminal of no size (cron, CI) as it is written, and what script(1) writes is read as text later. */
+/** A terminal of no size (cron, CI) is not watched, and the output of script(1) is read as text later. */
 function isWatched({ stdout, env, recorded }: Surroundings): boolean {
   const isCi = !["", "0", "false"].includes(env["CI"] ?? "");
   return !isCi && stdout.columns !== 0 && !recorded();
@@ -67,7 +67,10 @@ function isWatched({ stdout, env, recorded }: Surroundings): boolean {
 
 let script: boolean | undefined;
 
-/** script(1) starts its command in a session of its own; so the leader of our session is its child. */
+/**
+ * Whether script(1) runs above us: it starts its command in a session of its own, so the leader of our session is its
+ * child.
+ */
 function isUnderScript(): boolean {
   script ??= nameOf(parentOf(fieldsOf("self")?.session)) === "script";
   return script;

@@ -5,8 +5,8 @@ import { KcoreError } from "#errors/problem.ts";
 let given: string | undefined;
 
 /**
- * Takes the CA's passphrase out of the environment before any other code runs: from the pipe that `bin/kcore` makes of
- * KCORE_CA_PASSPHRASE, or from that variable itself where the launcher was not used.
+ * Takes the CA's passphrase out of the environment before any other code runs. It comes by a pipe that `bin/kcore`
+ * makes of KCORE_CA_PASSPHRASE, or from that variable itself without the launcher.
  */
 export function takePassphraseFromEnvironment(): void {
   const fd = Number(process.env["KCORE_PASSPHRASE_FD"]);

@@ -9,9 +9,9 @@ export interface PromptOptions {
   readonly onInterrupt: () => void;
 }
 
-/** Whether somebody at a terminal can be asked. */
+/** Whether a user at a terminal can be asked. */
 export function canPrompt(): boolean {
-  // Undefined, whatever the types say, where a stream is no terminal.
+  // Undefined where a stream is no terminal, although the types exclude it.
   return Boolean(process.stdin.isTTY && process.stderr.isTTY);
 }
 
@@ -56,7 +56,7 @@ export async function promptLine({ text, secret, signal, onInterrupt }: PromptOp
   } finally {
     await discardTyped(input);
     input.setRawMode(false);
-    // Somebody else may be listening by now: the choices after a Ctrl-C.
+    // Another listener may be active by now: the choices after a Ctrl-C.
     if (input.listenerCount("data") === 0) input.pause();
     process.stderr.write("\n");
   }

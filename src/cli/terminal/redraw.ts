@@ -2,8 +2,8 @@ import { cleanText } from "#engine/events/clean.ts";
 import { takeColumns } from "#base/text.ts";
 
 /**
- * Draws lines on the terminal anew, in the place of those before; what does not fit on the screen is counted. `above` is printed over them,
- * and stays.
+ * Draws lines on the terminal in the place of the former ones; lines that do not fit on the screen are counted. `above`
+ * is printed over them, and stays.
  */
 export function redrawing(
   stream: NodeJS.WriteStream = process.stdout,

@@ -10,7 +10,7 @@ import { printJson } from "./print-json.ts";
 export interface ReportOptions {
   readonly debug: boolean;
   readonly json: boolean;
-  /** Where relative paths of problems are looked up; the working folder unless told otherwise. */
+  /** The base of relative paths in problems; by default the working folder. */
   readonly project?: string;
 }
 

@@ -1,10 +1,10 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 
-/** Tells a person something beside the result. */
+/** Tells the operator something beside the result. */
 export type Say = (text: string) => void;
 
-/** Writes a line to stderr; quoted text drives no terminal, and a CI finds no commands in it. */
+/** Writes a line to stderr; quoted text controls no terminal, and a CI finds no commands in it. */
 export function toStderr(text: string): void {
   process.stderr.write(`${escapeForCi(detectCi(process.env), cleanText(text))}\n`);
 }

@@ -20,7 +20,7 @@ export interface TerminalGuard {
   readonly release: () => Promise<void>;
 }
 
-/** Sets the guard; resolves when it knows the terminal's modes. Without stty or sh there is none, and no harm. */
+/** Starts the guard; resolves when it knows the terminal's modes. Without stty or sh there is no guard, and no harm. */
 export async function guardTerminal(said: string): Promise<TerminalGuard> {
   const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
     detached: true,

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { wrapLine } from "#base/text.ts";
 
-/** Stands before a text that goes below its term. */
+/** The indent of a text below its term. */
 const indent = " ".repeat(6);
 
 /**
@@ -14,7 +14,10 @@ export function wrapHelp(text: string, columns: number): string {
     .join("\n");
 }
 
-/** A paragraph of which a line is too long is broken anew as a whole: a rest of that line alone would stand in its middle. */
+/**
+ * Joins a paragraph that has a line too long, so that it is wrapped as a whole: the rest of that line alone would stand
+ * in its middle.
+ */
 function joinParagraphs(lines: readonly string[], columns: number): readonly string[] {
   const joined: string[] = [];
   for (const line of lines) {

@@ -7,10 +7,13 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
-/** Milliseconds between two reads: a large cluster, which takes longer to read, is read less often. */
+/** Milliseconds between two reads: a large cluster is slower to read, and is read less often. */
 const pause = { least: 500, share: 4 };
 
-/** Parts that are read again without news: heartbeats and lag are no registers; updates are registers through and through. */
+/**
+ * Parts that are read again without news, because heartbeats and lag are no registers. Updates consist of registers
+ * alone.
+ */
 const readAgain: readonly { readonly ms: number; readonly parts: readonly Part[] }[] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
   { ms: 60_000, parts: allParts.filter((part) => part !== "updates") },
@@ -25,9 +28,9 @@ export interface FleetViews {
 }
 
 export interface Fleet {
-  /** The cluster as one controller told it first. */
+  /** The cluster in a controller's first answer. */
   readonly snapshot: FleetSnapshot;
-  /** The node whose details are wanted. */
+  /** Sets the node whose details the view shows. */
   readonly openNode: (id: string | undefined) => void;
   /** Keeps the views up to date until the signal; when a controller is lost, the next one is asked. */
   readonly run: (views: FleetViews) => Promise<void>;
@@ -69,7 +72,7 @@ export async function openFleet(
       const id = nodeId;
       const [next, found] = await Promise.all([
         readFleet(client, parts, { known: told, signal }),
-        // A node that is gone meanwhile has no details.
+        // A node that was removed meanwhile has no details.
         id === undefined ? undefined : readNode(client, id).catch(() => undefined),
       ]);
       told = next;
@@ -78,7 +81,7 @@ export async function openFleet(
       if (parts.has("controllers")) void askOthers(cluster, told, { others, asking, onTold: draw });
     };
     const onLost = (endpoint: string, { message }: Error, trying: string): void => {
-      // While no controller answers, the lost one is that whose data are shown.
+      // While no controller answers, the view names the controller whose data it shows.
       lost ??= { endpoint, why: message };
       tell({ state: "lost", ...lost, trying });
     };
@@ -109,7 +112,7 @@ export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
   return snapshotOf(cluster.context, { ...told, others });
 }
 
-/** Asks each other controller about its own replication, beside all else: none of them holds a view up. */
+/** Asks each other controller about its own replication, in parallel: none of them delays a view. */
 async function askOthers(
   { clientAt }: Cluster,
   { controllers }: Told,
@@ -140,13 +143,13 @@ async function askOthers(
   );
 }
 
-/** The parts that a line of the watch makes old. */
+/** The parts that are out of date after a line of the watch. */
 export function partsOf(line: WatchLine): readonly Part[] {
   if (line.type === "soft") return line.about === "conflicts" ? ["conflicts", "nodes"] : [line.about];
   if (line.type !== "register") return [];
   switch (line.key.slice(0, line.key.indexOf("/"))) {
     case "node":
-      // Two nodes of one name are a conflict; a registration tells which certificate is in use.
+      // Two nodes of one name are a conflict; a registration shows which certificate is in use.
       return ["nodes", "conflicts"];
     case "controller":
       return ["controllers"];

@@ -3,8 +3,8 @@ import { detectTheme } from "#tui/ink/theme.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 
 /**
- * The dashboard over the whole terminal. With it comes ink, so this file is loaded only when it is wanted. Should this
- * process be killed, the terminal is put right by another one.
+ * Opens the dashboard over the whole terminal. This file is loaded only then, because ink comes with it. If this
+ * process is killed, another one repairs the terminal.
  */
 export async function openFleetScreen(
   options: Pick<FleetViewOptions, "snapshot" | "leave" | "openNode">,

@@ -137,7 +137,7 @@ function conflictsOf({
   ];
 }
 
-/** Rollouts that are not over, each with its nodes; a controller of before there were any has none. */
+/** Rollouts that are not over, each with its nodes; a controller of a version without rollouts has none. */
 async function readUpdates(client: ApiClient, options: CallOptions): Promise<readonly FleetUpdate[]> {
   try {
     const { updates } = await client.call("listUpdates", {}, options);

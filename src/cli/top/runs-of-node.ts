@@ -6,7 +6,7 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
 import { summarizeRun } from "../runs/run-summary.ts";
 
-/** Runs that are looked at, the newest first, and those of them that are shown. */
+/** The number of newest runs to look at, and to show. */
 const looked = 200;
 const shown = 5;
 

@@ -1,6 +1,6 @@
 import type { FleetNode, FleetTrend } from "#tui/ink/fleet/snapshot.ts";
 
-/** The milliseconds of one bar of a graph, and how many are kept: the last minutes. */
+/** The milliseconds of one bar of a graph, and the number of bars. */
 const barMs = 30_000;
 const bars = 8;
 
@@ -11,7 +11,7 @@ interface Kept {
   readonly memory: number[];
 }
 
-/** Remembers how busy the nodes were since the view was opened; of each half a minute the highest. */
+/** Remembers the load of the nodes since the view was opened: the highest of each half minute. */
 export class Trends {
   #kept = new Map<string, Kept>();
 

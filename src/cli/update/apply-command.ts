@@ -24,7 +24,7 @@ export type ApplyFlags = ClusterFlags &
 export type PlanFlags = ClusterFlags &
   NameFlags & { readonly bundle?: string; readonly again?: boolean; readonly output: ResultFormat };
 
-/** `kcore update cluster plan`: of manifests, or of an update that stands, as it would be now. @throws KcoreError */
+/** `kcore update cluster plan`: the plan of manifests, or of a present update, as of now. @throws KcoreError */
 export async function planUpdates(
   name: string | undefined,
   { filename = [], bundle, again, output, ...flags }: PlanFlags,

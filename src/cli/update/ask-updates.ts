@@ -48,7 +48,8 @@ export function getUpdate(cluster: Pick<Cluster, "ask">, name: string): Promise<
 }
 
 /**
- * The named update from this very controller. An answer about another update is refused, since an operator may approve it next.
+ * The named update from exactly this controller. An answer about another update is refused, since an operator may
+ * approve it next.
  * @throws ApiRefusal
  */
 export async function callForUpdate(client: ApiClient, name: string): Promise<UpdateView> {
@@ -72,7 +73,7 @@ export async function findUpdate(cluster: Pick<Cluster, "ask">, name: string): P
 
 export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
-/** How an update is named: by its name, or by the manifest that it came from. */
+/** The name of an update, given directly or by its manifest. */
 export interface NameFlags {
   readonly filename?: readonly string[];
 }

@@ -29,7 +29,7 @@ export interface BundleWanted {
 export interface BundlePlaces {
   /** kcore's own folder. */
   readonly root?: string;
-  /** Where runtimes that were built are kept. */
+  /** The folder of built runtimes. */
   readonly cache?: string;
   readonly note?: Say;
 }
@@ -39,8 +39,8 @@ const Built = z.object({ ...Bundle.shape, file: z.string() });
 type Built = z.output<typeof Built>;
 
 /**
- * The wanted bundle, and where its bytes lie: in the given file, else among the runtimes that were built here. This kcore's own, which is
- * built if it is missing, stands for an empty wish.
+ * The wanted bundle, and its bytes: in the given file, else among the runtimes that were built here. Without a wish it
+ * is this kcore's own, which is built if it is missing.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
 export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}): Promise<FoundBundle> {
@@ -78,7 +78,7 @@ export async function bundleFor(
   });
 }
 
-/** The newest that was built. */
+/** The newest built bundle that fits. */
 async function findBuilt(cache: string, wanted: BundleWanted): Promise<FoundBundle | undefined> {
   const names = await readdir(cache).catch(() => []);
   const found = await Promise.all(

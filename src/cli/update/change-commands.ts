@@ -84,7 +84,7 @@ export async function approveUpdate(
 ): Promise<void> {
   await change(given, flags, async (cluster, view) => {
     const { name, generation, hash, phase, approvedBy } = view;
-    // --hash needs at least as much of the hash as people compare.
+    // --hash must be long enough to compare.
     if (wanted !== undefined && !(wanted.length >= 8 && hash.startsWith(wanted.toLowerCase())))
       throw refused({
         code: "UPDATE_PLAN_CHANGED",
@@ -151,7 +151,7 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
 }
 
 /**
- * `kcore update cluster takeover`: the bastion signs the next epoch for the controller that is asked, the first that answers.
+ * `kcore update cluster takeover`: the bastion signs the next epoch for the first controller that answers.
  * @throws KcoreError UPDATE_UNKNOWN, UPDATE_OWNED, QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG
  */
 export async function takeOverUpdate(

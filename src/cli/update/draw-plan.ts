@@ -84,7 +84,7 @@ function headOf(
   ].join("\n");
 }
 
-/** Enough of a hash to tell it from others, which `--hash` takes. */
+/** The part of a hash that identifies it, and that `--hash` takes. */
 export function shortHash(hash: string): string {
   return hash.slice(0, 12);
 }

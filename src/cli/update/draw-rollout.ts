@@ -6,10 +6,10 @@ import { drawTable, type Column } from "../terminal/columns.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-update.ts";
 
-/** So many nodes are shown one by one in every phase. */
+/** Up to so many nodes are shown one by one in every phase. */
 const few = 12;
 
-/** Phases at rest: of many nodes those are only counted. */
+/** Phases at rest: in a large rollout, nodes in these are only counted. */
 const quiet: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
 
 const columns: readonly Column<NodeUpdateView>[] = [
@@ -18,8 +18,8 @@ const columns: readonly Column<NodeUpdateView>[] = [
 ];
 
 /**
- * A rollout at a terminal: its state, the counts of each datacenter, and by name the nodes that are under way or have failed. Of few nodes
- * all are shown.
+ * A rollout at a terminal: its state, the counts of each datacenter, and by name the nodes under way and failed ones. A
+ * small rollout shows all nodes.
  */
 export function drawRollout(view: UpdateView, now: number): readonly string[] {
   const { nodeStatus } = view;
@@ -48,7 +48,7 @@ function named(nodes: readonly NodeUpdateView[]): readonly NodeUpdateView[] {
   return busy.toSorted((a, b) => Number(b.phase === "failed") - Number(a.phase === "failed"));
 }
 
-/** How many nodes of each datacenter are in which phase. */
+/** The number of nodes in each phase, by datacenter. */
 function drawDatacenters(nodes: readonly NodeUpdateView[]): string {
   const present = new Set(nodes.map(({ phase }) => phase));
   const phases = phaseOrder.filter((phase) => present.has(phase));

@@ -96,12 +96,12 @@ export function doneOf({ done, nodes }: Pick<UpdateSummary, "done" | "nodes">): 
   return `${done}/${nodes}`;
 }
 
-/** People know a controller by its address. */
+/** The owner's address, by which operators know a controller. */
 export function ownerOf({ owner }: Pick<UpdateSummary, "owner">): string {
   return owner.endpoint ?? owner.id;
 }
 
-/** Phases in which a node does not come to its target. */
+/** Phases of a node that will not reach its target. */
 const turnedBack: ReadonlySet<NodeUpdateView["phase"]> = new Set([
   "failed",
   "cancelled",

@@ -106,7 +106,7 @@ export async function followUpdate(
   const options = { registers: [`update/${name}/`], fetch, signal: stop.signal, say };
   let last: UpdateView | undefined;
   try {
-    // Ages grow without any change; and an answer to a hook may change no register that is watched.
+    // Ages grow without any change; and an answer to a hook may change no watched register.
     const again = isScreen || hooks ? { everyMs: 5_000 } : {};
     for await (const view of followChanges(cluster, { ...options, ...again })) {
       last = view;

@@ -27,7 +27,7 @@ export interface HookRunnerOptions {
   readonly say: Say;
 }
 
-/** A hook that a rollout asks for; the signal ends it. */
+/** A hook that a rollout requests; the signal ends it. */
 export interface Asked {
   readonly view: UpdateView;
   readonly node: NodeUpdateView;
@@ -36,7 +36,7 @@ export interface Asked {
 
 export interface HookPorts {
   readonly run: (asked: Asked) => Promise<HookEnd>;
-  /** Gives a controller the answer. @throws KcoreError */
+  /** Sends a controller the answer. @throws KcoreError */
   readonly answer: (answer: AcceptedBodyOf<"answerHook">) => Promise<unknown>;
   readonly mostAtOnce: (view: UpdateView) => number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
@@ -47,7 +47,7 @@ export interface HookPorts {
 export interface HookRunner {
   /** Begins each hook that the rollout asks for now, once. */
   readonly look: (view: UpdateView) => void;
-  /** A hook is running, or still to be run. */
+  /** Whether a hook is running, or still to be run. */
   readonly isNeeded: (view: UpdateView) => boolean;
   /** Ends the running hooks. */
   readonly close: () => Promise<void>;
@@ -63,8 +63,9 @@ interface Running {
 const withdrawn = new Error("it is not asked for any more");
 
 /**
- * Opens the one process of this machine that runs the hooks of a rollout; undefined while another one does. A controller tells whose hook is
- * due, the signed manifest tells which. Of a node one hook runs at a time. Of two bastions the first answer counts.
+ * Opens the one process of this machine that runs the hooks of a rollout; undefined while another one does. A
+ * controller names the node whose hook is due; the signed manifest has the hook. Hooks of one node run one at a time.
+ * Of two bastions the first answer counts.
  */
 export async function openHookRunner(options: HookRunnerOptions): Promise<HookRunner | undefined> {
   const { cluster, name, say } = options;
@@ -104,7 +105,7 @@ export function createHookRunner(ports: HookPorts): HookRunner {
   const begun = new Set<string>();
   const filter = staleViewFilter();
   let last: UpdateView | undefined;
-  /** By node, so that its work is not taken away and given back at once. */
+  /** By node, so that a drain and its end never run at once. */
   const running = new Map<string, Running>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
     node.hook !== undefined && !begun.has(keyOf(node, generation));
@@ -116,7 +117,7 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
       if (error === withdrawn) {
         say(`${node.hostname}: ${node.hook} is ended: ${withdrawn.message}`);
-        // A rollout that asks for it once more gets it.
+        // A rollout that requests the hook again gets it.
         begun.delete(key);
       } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
     });
@@ -181,7 +182,7 @@ function isWithdrawn(
   return present === seq ? isNew && node.hook !== hook : present > seq;
 }
 
-/** Whether the cluster shows this process; hooks run all the same. */
+/** Tells the cluster that hooks run here, for its views. False if that failed: the hooks run all the same. */
 async function tellBegin(options: HookRunnerOptions, signal: AbortSignal): Promise<boolean> {
   try {
     await untilReached(() => tellAttendance(options, false), signal);
@@ -197,7 +198,7 @@ function tellAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): P
   return askUpdates(cluster, (client) => client.call("attendUpdate", { host, ended }, { id: name }));
 }
 
-/** Over when nothing of the hook runs any more. */
+/** Runs the hook and sends the answer; resolves when no process of the hook is left. */
 async function runAndAnswer(ports: HookPorts, asked: Asked): Promise<void> {
   const { view, node, signal } = asked;
   const { id, hostname: host, hook = "", seq = 0 } = node;

@@ -39,7 +39,7 @@ export async function planUpdate(
   return { plan, present };
 }
 
-/** Why a plan cannot be carried out, one line each; none when it can. */
+/** The reasons why a plan cannot be carried out, one line each. */
 export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
   return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
 }
@@ -55,7 +55,7 @@ export function requireViable(plan: UpdatePlan): void {
   if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
 }
 
-/** The plan of the present update, as if it began now. @throws KcoreError UPDATE_UNKNOWN */
+/** A plan for the present update, as if it began now. @throws KcoreError UPDATE_UNKNOWN */
 export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string, again?: boolean): Promise<UpdatePlan> {
   const { spec, bundle } = await getUpdate(cluster, name);
   return askUpdates(cluster, (client) =>

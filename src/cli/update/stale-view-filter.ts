@@ -1,13 +1,13 @@
-/** How far an update is, as one controller tells it. */
+/** The progress of an update in one controller's view. */
 interface Version {
   readonly generation: number;
   readonly owner: { readonly id: string; readonly epoch: number };
 }
 
 export interface StaleViewFilter {
-  /** Whether no controller told a later state of the update. */
+  /** Whether no controller has shown a later state of the update. */
   readonly isCurrent: (view: Version) => boolean;
-  /** Whether no controller told a later request of the node under the present owner. */
+  /** Whether no controller has shown a later request of the node under the present owner. */
   readonly isCurrentNode: (node: { readonly id: string; readonly seq?: number | undefined }) => boolean;
 }
 

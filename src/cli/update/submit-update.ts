@@ -43,7 +43,8 @@ export async function submitUpdate(
 export type AppliedUpdate = ReplyOf<"applyUpdate"> & Pick<UpdateSummary, "name" | "phase">;
 
 /**
- * Has an update and its owner signed and hands both over, with the bundle; an unchanged update needs none of it. Gives the signed manifest.
+ * Has an update and its owner signed and hands both over, with the bundle; an unchanged update needs neither. Returns
+ * the signed manifest.
  * @throws KcoreError UPDATE_BLOCKED, as `sign` does, and the refusals of controllers
  */
 export async function signAndHandOver(
@@ -62,7 +63,9 @@ export async function signAndHandOver(
   return { applied: { name: draft.name, ...applied, phase: "pending" }, signed: asked.signed };
 }
 
-/** Hands the update over to its owner, whom another controller's refusal names; a new one to the controller that the bastion signed. */
+/**
+ * Hands a present update over to its owner, whom another controller's refusal names, and a new one to the signed owner.
+ */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,
   prepared: Pick<PreparedUpdate, "draft" | "bundle" | "present">,

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ensurePrivateFolder } from "#base/folder.ts";
 
-/** In a context's folder: a folder for each update that was signed or attended to from here. */
+/** The folder in a context's folder with one folder for each update that this machine signed or ran hooks for. */
 function allOf(contextFolder: string): string {
   return join(contextFolder, "updates");
 }
@@ -15,7 +15,7 @@ export async function updateFolder(contextFolder: string, name: string): Promise
   return folder;
 }
 
-/** The names of updates that were signed or attended to from here. */
+/** The names of updates that this machine signed or ran hooks for. */
 export function knownUpdates(contextFolder: string): readonly string[] {
   return existsSync(allOf(contextFolder)) ? readdirSync(allOf(contextFolder)).toSorted() : [];
 }

@@ -10,12 +10,12 @@ import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {
   readonly folder: RunFolder;
-  /** How the run was shown. */
+  /** The view in which the run was shown. */
   readonly output: ViewName | "quiet";
   readonly style?: LineStyle | undefined;
 }
 
-/** What stands below a run's view: how it ended, in short; or why it did not begin. */
+/** The text below a run's view: its end in short, or why it did not begin. */
 export async function drawEnd(model: RunModel, { output, style, folder }: End): Promise<void> {
   if (output === "json" || (style?.detail === "quiet" && model.exitCode === exitCodes.done)) return;
   const { project } = folder;
@@ -33,7 +33,7 @@ export async function drawEnd(model: RunModel, { output, style, folder }: End): 
   if (errors !== "") process.stdout.write(`${errors}\n`);
 }
 
-/** A file of the project as the repository that GitHub checked out names it; what kcore ships is not there. */
+/** The path of a project's file in the repository that GitHub checked out; undefined for files that kcore ships. */
 function ownFile(at: SourcePosition, project: string): string | undefined {
   if (!existsSync(join(project, at.file))) return undefined;
   return fileInRepository(at, project, process.env["GITHUB_WORKSPACE"] || project);

@@ -7,22 +7,25 @@ import { ninthOfTen } from "#tui/quantile.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
-/** At most so many earlier runs of the same kind are read, and so many headers looked at for them. */
+/** The most earlier runs of the same kind to read, and the most headers to look at for them. */
 const RUNS = 20;
 const HEADERS = 200;
 
-/** Milliseconds for the view's first pictures before the disk is troubled. */
+/** Milliseconds for the view's first pictures before the disk is used. */
 const PATIENCE = 300;
 
-/** Of a long record, so many windows of so many bytes, spread over it. */
+/** The number of windows of a long record to read, spread over it, and their bytes. */
 const WINDOWS = 8;
 const WINDOW = 131_072;
 
-/** What earlier runs of the same orchestration took, for each step and as a whole; read bit by bit while the view is on. */
+/**
+ * The durations of earlier runs of the same orchestration, for each step and in total; read bit by bit while the view
+ * is on.
+ */
 export class EarlierRuns {
   /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
   readonly durations = new Map<string, number>();
-  /** Of those that did all that was asked, the newest first; filled likewise. */
+  /** The paces of runs that did all their work, the newest first; filled likewise. */
   readonly paces: Pace[] = [];
   readonly #folder: RunFolder;
   readonly #seen = new Map<string, number[]>();
@@ -36,7 +39,7 @@ export class EarlierRuns {
     this.#patience = patience;
   }
 
-  /** Reads until all is read or `stop`; what cannot be read is left out. Never rejects. */
+  /** Reads until the end or `stop`; unreadable runs are left out. Never rejects. */
   async read(): Promise<void> {
     await sleep(this.#patience, undefined, { signal: this.#stop.signal }).catch(() => undefined);
     if (this.#stop.signal.aborted) return;

@@ -6,7 +6,7 @@ import type { Foreseen, Foresight } from "#tui/foreseen.ts";
 import { gitState } from "../process/git-state.ts";
 import type { RecordedDigest } from "../runs/print-digest.ts";
 
-/** Differences that are told one by one. */
+/** Most differences that are named one by one. */
 const TOLD = 10;
 
 const foreseen = z.object({
@@ -19,7 +19,7 @@ const foreseen = z.object({
   reason: z.string().optional(),
 });
 
-/** What counts of a plan: a dry run in short, as `--report FILE.json` writes it. */
+/** The parts of a plan that count: a dry run in short, as `--report FILE.json` writes it. */
 const Plan = z.object({
   id: z.string(),
   title: z.string(),
@@ -89,10 +89,10 @@ function noPlan(file: string, why: string): Problem {
   };
 }
 
-/** Compares a plan with what a dry run says now. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
+/** Compares a plan with a new dry run. @throws KcoreError PLAN_OUTDATED, or the reasons why the dry run failed */
 export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (now.state !== "done") {
-    // What stopped the run itself was told when it did.
+    // Problems that stopped the run itself were shown when it stopped.
     const problems = now.failures.filter(({ nodes }) => nodes.length > 0).map(({ problem }) => problem);
     const exitCode = now.state === "unreachable" ? exitCodes.unreachable : exitCodes.failed;
     throw new KcoreError([problemOf(["the dry run before the run failed"]), ...problems], { exitCode });
@@ -108,7 +108,10 @@ export function holdToPlan(plan: Plan, now: RecordedDigest): void {
   if (differences.length > 0) throw outdated(differences);
 }
 
-/** A name can mean another machine at the same commit: a roster may come from a URL or a program, or from another user. */
+/**
+ * A name can mean another machine at the same commit, because a roster may come from a URL, a program, or another
+ * user's files.
+ */
 function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly string[] {
   const places = new Map(now.map(({ name, place }) => [name, place]));
   return then.flatMap(({ name, place = "an unknown address" }) => {
@@ -119,7 +122,7 @@ function movedNodes(then: Plan["nodes"], now: RecordedDigest["nodes"]): readonly
   });
 }
 
-/** What a command does with another value of a parameter is told alike: so the values are compared themselves. */
+/** Steps can look alike for different values of a parameter, so the values themselves are compared. */
 function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): readonly string[] {
   const params = [...new Set([...Object.keys(then.params), ...Object.keys(now.params)])].filter(
     (name) => !isDeepStrictEqual(then.params[name], now.params[name]),
@@ -133,14 +136,14 @@ function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): read
   ];
 }
 
-/** A step by its name and nodes, with all that is foreseen of it. */
+/** Compares steps by name and nodes, with all that the dry run foresees of them. */
 function differencesOf(then: Plan["foresight"], now: Foresight | undefined): readonly string[] {
   const [before, after] = [allOf(then), allOf(now)];
   const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
   const other = [...after].flatMap(([key, one]) => {
     const known = before.get(key);
     if (known === undefined) return [`${key}: not in the plan`];
-    // What is left out of JSON is not there.
+    // JSON leaves out undefined values, so compare the parsed form.
     return isDeepStrictEqual(JSON.parse(JSON.stringify(one)), known) ? [] : [`${key}: otherwise than planned`];
   });
   return [...gone, ...other];

@@ -4,7 +4,7 @@ import { InterruptSteps } from "#tui/interrupt-steps.ts";
 export interface InterruptOptions {
   readonly send: (control: RunControl) => void;
   readonly leave: (why: "left" | "detached") => void;
-  /** Names what is going on, for the line after the first Ctrl-C. */
+  /** Names the running work, for the line after the first Ctrl-C. */
   readonly running: () => string;
   readonly say: (text: string) => void;
   /** A terminal where a letter can be typed. */
@@ -12,8 +12,8 @@ export interface InterruptOptions {
 }
 
 /**
- * Ctrl-C (docs/runner.md, Stopping): first, no new step starts, and one may wait, abort or detach; second, the
- * running steps are ended; third, the view leaves at once. A closed terminal detaches.
+ * Ctrl-C (docs/runner.md, Stopping). First: no new step starts, and the operator may wait, abort or detach. Second: the
+ * running steps are ended. Third: the view leaves at once. A closed terminal detaches.
  */
 export class Interrupts {
   readonly #options: InterruptOptions;

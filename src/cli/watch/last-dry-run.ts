@@ -4,12 +4,12 @@ import { isDeepStrictEqual } from "node:util";
 import type { Outcome } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
-import type { Foretold } from "#tui/what-follows.ts";
+import type { Foretold } from "#tui/confirmation-text.ts";
 
-/** So many earlier runs are looked at for a dry run of the same. */
+/** The most earlier runs to look at for a dry run of the same request. */
 const HEADERS = 100;
 
-/** What the newest dry run of the same request said, if one is recorded; unreadable ones are passed over. Never rejects. */
+/** The result of the newest recorded dry run of the same request; unreadable ones are passed over. Never rejects. */
 export async function lastDryRun(folder: RunFolder): Promise<Foretold | undefined> {
   const { project, id } = folder;
   try {
@@ -38,7 +38,7 @@ function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
   return request.dryRun && request.on === on && isDeepStrictEqual([request.what, request.params], [what, params]);
 }
 
-/** Of a dry run that came to its end; read line by line, for a record may be large. */
+/** Counts the outcomes of a finished dry run; reads line by line, because a record may be large. */
 async function countOutcomes({ events }: RunFolder): Promise<Omit<Foretold, "at" | "isSame"> | undefined> {
   const counts: Partial<Record<Outcome, number>> = {};
   let isOver = false;

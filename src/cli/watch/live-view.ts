@@ -6,7 +6,7 @@ import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
-import type { Foretold } from "#tui/what-follows.ts";
+import type { Foretold } from "#tui/confirmation-text.ts";
 import { lastDryRun } from "./last-dry-run.ts";
 import { EarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";
@@ -20,18 +20,18 @@ export interface RunControls {
 export interface LiveViewOptions extends RunControls {
   readonly folder: RunFolder;
   readonly since?: number;
-  /** The run as it is known before its first event. */
+  /** The run's model before its first event. */
   readonly before?: RunModel;
   readonly player?: PlayerControls;
   /** The operator has used the keys. */
   readonly isUsed?: boolean;
-  /** Should this process be killed, it puts the terminal right; it is set before ink loads, for that takes a while too. */
+  /** Repairs the terminal if this process is killed; started before ink, which takes a while to load. */
   readonly guard: Promise<TerminalGuard>;
 }
 
 /**
- * The Ink view of a run, over the whole terminal. Ink comes with this file, and this file is loaded only when it is
- * wanted, so that no other command pays for it.
+ * The Ink view of a run, over the whole terminal. Only this file imports ink, and it is loaded only when needed, so
+ * that no other command pays for it.
  */
 export async function openLiveView({
   folder,
@@ -39,10 +39,10 @@ export async function openLiveView({
   guard,
   ...options
 }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
-  // Ink changes the terminal's modes: the guard has to know them by then.
+  // Ink changes the terminal's modes, so the guard has to know them before.
   const { release } = await guard;
   const earlier = new EarlierRuns(folder);
-  // The terminal went away: writing and reading say so, and the hangup has made the view leave.
+  // The terminal is gone: writing and reading fail, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
   const record = new RecordReader(folder.events);
@@ -77,10 +77,13 @@ export async function openLiveView({
   };
 }
 
-/** The view's niceness: the run goes first where both want the same processor. */
+/** The view's niceness: the run has priority where both want the same processor. */
 const NICE = 5;
 
-/** The view must never delay its run, and with many nodes on a small bastion there is no processor to spare. */
+/**
+ * Lowers the view's priority: it must never delay its run, and with many nodes a small bastion has no processor to
+ * spare.
+ */
 function stepBack(): void {
   try {
     setPriority(NICE);
@@ -89,7 +92,7 @@ function stepBack(): void {
   }
 }
 
-/** Reads a run's record by places, opened when it is first wanted. */
+/** Reads events of a run's record by their places; opens the record at the first read. */
 export class RecordReader {
   readonly #path: string;
   #file: Promise<FileHandle> | undefined;

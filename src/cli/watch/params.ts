@@ -26,7 +26,7 @@ export function drawParams(params: ParamDeclarations): string {
   return rows.length === 0 ? "" : `\n${formatTable(["PARAMETER", "TYPE", "DEFAULT", "MEANING"], rows)}`;
 }
 
-/** `--set a=b`: always text, the orchestration's declared type decides. */
+/** `--set a=b`: always text; the declared type of the parameter converts it. */
 export function readSets(pairs: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     pairs.map((pair) => {

@@ -3,7 +3,7 @@ import { addFactOptions, addProjectOption, caPassphrase, collect } from "../opti
 import { grantPattern } from "#engine/session/own-grants.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** The options that a run over nodes has; `full` adds those that only matter where something is changed. */
+/** The options of a run over nodes; `full` adds those that matter only to changes. */
 export function addRunOptions(command: Command, { full }: { readonly full: boolean }): Command {
   addProjectOption(command)
     .option(
@@ -64,7 +64,10 @@ export function grantOption(): Option {
   ).argParser((given: string, earlier: readonly string[] | undefined) => collect(grantIn(given), earlier));
 }
 
-/** A name alone grants nothing, and the run would be refused although a grant is given. @throws KcoreError USAGE */
+/**
+ * Refuses a grant by name alone: it grants nothing, and the run would be refused in spite of it. @throws KcoreError
+ * USAGE
+ */
 function grantIn(given: string): string {
   if (grantPattern.test(given)) return given;
   const name = given.split(/[:@]/)[0] || "S3Z8NB0K";

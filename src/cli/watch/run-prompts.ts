@@ -2,7 +2,7 @@ import type { Question } from "#engine/events/event.ts";
 import { calling, knowsTitles } from "#tui/attention.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
-/** Asks one open question after the other; takes the prompt away when another view answered. */
+/** Asks one open question after the other; removes the prompt when another view has answered. */
 export class Prompts {
   readonly #answer: (id: string, value: string) => void;
   readonly #onInterrupt: () => void;
@@ -17,7 +17,7 @@ export class Prompts {
     this.#onInterrupt = onInterrupt;
   }
 
-  /** `follows`: the next work when a confirmation is answered by yes. */
+  /** `follows`: the work that begins when a confirmation is answered by yes. */
   follow(open: readonly Question[], follows = ""): void {
     this.#open = open;
     if (canPrompt()) this.#call(open.length);

@@ -14,8 +14,8 @@ import { whoAmI } from "../process/who.ts";
 import { prepareReports, writeReports } from "../runs/export.ts";
 
 /**
- * Starts the run's own process and follows it as a view. Where disks were refused and whoever watches grants them, another run follows with
- * these grants, and what is told is how that one ended.
+ * Starts the run's own process and follows it as a view. If disks were refused and the operator grants them, another
+ * run follows with these grants; its result counts.
  */
 export async function startRun(
   flags: RunFlags,
@@ -60,7 +60,7 @@ export async function startRun(
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
   if (!watched.left) await (await import("../runs/prune.ts")).pruneEnded(project);
   if (failOnChange && watched.exitCode === exitCodes.done) {
-    // Whoever leaves before the end has no answer.
+    // A user who leaves before the end has no answer.
     if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
     if (await differs(watched.model)) return { ...watched, exitCode: exitCodes.differs, folder };
   }
@@ -72,7 +72,7 @@ export async function startRun(
   return startRun(flags, { ...request, command, grants: [...request.grants, ...grants] }, watch);
 }
 
-/** A dry run that says that something would change, or that it cannot be told. */
+/** Whether a dry run found a change, or cannot exclude one. */
 async function differs(model: Watched["model"]): Promise<boolean> {
   const { tallyOfRun } = await import("#tui/tally.ts");
   const { wouldChange, unknown } = tallyOfRun(model);
@@ -80,8 +80,8 @@ async function differs(model: Watched["model"]): Promise<boolean> {
 }
 
 /**
- * Makes a dry run of its own before the run, and lets that begin only if it says what the plan does.
- * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED, and what stopped the dry run
+ * Makes a dry run first, and lets the run begin only if the dry run equals the plan.
+ * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED, and the problems that stopped the dry run
  */
 async function assertPlanned(file: string, given: RunFlags, request: RunRequest): Promise<void> {
   const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
@@ -95,7 +95,7 @@ async function assertPlanned(file: string, given: RunFlags, request: RunRequest)
   holdToPlan(plan, await digestOf(await readRun(project, folder.id)));
 }
 
-/** A plan only tells; and who reads events or a result of their own types nothing. */
+/** Whether to ask for grants: a dry run asks nothing, and a reader of events or of a result types nothing. */
 function mayAsk(
   { exitCode, left }: Watched,
   { dryRun }: RunRequest,
@@ -104,7 +104,7 @@ function mayAsk(
   return exitCode === exitCodes.failed && !left && !dryRun && (output === "ink" || output === "plain");
 }
 
-/** Starts the process that drives a recorded run, or tells the one that was started beforehand. */
+/** Starts the process that drives a recorded run, or gives the run to the warm process. */
 function launch(folder: RunFolder, passphrase?: string): Launched {
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }

@@ -5,7 +5,7 @@ import { canPrompt } from "../terminal/prompt.ts";
 
 interface Asked {
   readonly node: string;
-  /** The disk's serial number, or whatever the refusal calls it by. */
+  /** The disk's serial number, or another name from the refusal. */
   readonly name: string;
   /** As `--grant` takes it, for this node alone: another may have a disk of the same name that holds the same. */
   readonly grant: string;
@@ -13,8 +13,9 @@ interface Asked {
 }
 
 /**
- * Asks whoever sits at the terminal about each disk that a run was refused: what it is and holds is shown, and its name, typed, grants that just
- * these contents are wiped. Resolves with those grants; with none where nobody is there. No `--yes` answers it.
+ * Asks the operator about each disk that a run was refused, and resolves with the grants. It shows the disk and its
+ * contents; the typed name grants a wipe of exactly these contents. Without a terminal there are no grants, and no
+ * `--yes` answers it.
  */
 export async function askForGrants(model: RunModel): Promise<readonly string[]> {
   if (!canPrompt()) return [];
@@ -28,7 +29,7 @@ export async function askForGrants(model: RunModel): Promise<readonly string[]> 
   return grants;
 }
 
-/** Of what a node was refused, what still stands with these grants. */
+/** The refusals that remain with these grants. */
 export function ungranted<Refused extends Problem>(
   refusals: readonly Refused[],
   grants: readonly string[],
@@ -40,12 +41,12 @@ export function ungranted<Refused extends Problem>(
   });
 }
 
-/** The grants that a refusal asks for, and what each calls its disk. */
+/** The grants that a refusal asks for, each with its name for the disk. */
 function grantsIn(message: string): readonly (readonly [string, string])[] {
   return [...message.matchAll(/--grant ((\S.*?):[0-9a-f]{16})$/gm)].map(([, grant = "", name = ""]) => [grant, name]);
 }
 
-/** What would let the failed steps of a run go on, as their refusals name it; each once. */
+/** The grants that would let the failed steps of a run continue, as their refusals name them; each once. */
 export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly Asked[] {
   const found = new Map<string, Asked>();
   for (const { name: node, steps } of nodes.values())

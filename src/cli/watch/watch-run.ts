@@ -9,7 +9,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/run-drawing.ts";
-import { whatFollows } from "#tui/what-follows.ts";
+import { upcomingStages } from "#tui/confirmation-text.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
@@ -21,7 +21,7 @@ import { toStderr } from "../terminal/say.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { whoAmI } from "../process/who.ts";
 
-/** How a run is shown. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
+/** The view of a run. `quiet`: nothing but questions and errors, for commands that print a result of their own. */
 export type RunOutput = ViewName | "quiet";
 
 export interface WatchOptions {
@@ -30,7 +30,7 @@ export interface WatchOptions {
   /** How lines look; `verbose` unless told otherwise. */
   readonly style?: LineStyle;
   readonly launched?: FollowOptions["launched"];
-  /** Of a run that has just been started: shown before the first event. */
+  /** The header of a run that has just been started, shown before the first event. */
   readonly header?: RunHeader;
   /** Leave as soon as the run has begun. */
   readonly detach?: boolean;
@@ -42,14 +42,14 @@ export interface WatchOptions {
   readonly onEvent?: (event: RunEvent) => void;
   /** The live view closes at the run's end, also after a failure. */
   readonly noStay?: boolean;
-  /** Lets the run go on: the view offers it at the end of one that has failed. */
+  /** Resumes the run: the view offers it at the end of a failed one. */
   readonly relaunch?: () => Promise<Launched>;
 }
 
 export interface Watched {
   readonly exitCode: ExitCode;
   readonly model: RunModel;
-  /** The run went on when this view left. */
+  /** Whether the run was still going when this view left. */
   readonly left: boolean;
 }
 
@@ -59,8 +59,8 @@ interface OpenView extends RunDrawing {
 }
 
 /**
- * Follows a run as one of its views until it ends or the user leaves; and again, when somebody who saw it fail lets it
- * go on. @throws KcoreError RUN_DIED
+ * Follows a run as one of its views until it ends or the user leaves; and again, when the user resumes a failed run.
+ * @throws KcoreError RUN_DIED
  */
 export async function watchRun(options: WatchOptions): Promise<Watched> {
   const { folder, relaunch, header: _, ...rest } = options;
@@ -102,7 +102,7 @@ async function watchOnce(
 ): Promise<Watched & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
   const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
-  // The live view asks on the terminal that it draws on, wherever stderr goes.
+  // The live view asks on its own terminal, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
   const follower = new RunFollower({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
   const run = new RunFold();
@@ -117,10 +117,10 @@ async function watchOnce(
     follower.send(control);
   };
   const controls: RunControls = { send, leave };
-  // A reader of the output that goes away is no reason to stop the run.
+  // A reader of the output that goes away must not stop the run.
   const onGone = () => leave("detached");
   process.stdout.on("error", onGone);
-  // The keys and the signals are the live view's.
+  // In the live view, keys and signals belong to the view.
   const talk = replayOnly || output === "ink" ? undefined : talkAtTheTerminal(controls, run, answers);
   let view: OpenView | undefined;
   let after: "leave" | "resume" | undefined;
@@ -144,7 +144,7 @@ async function watchOnce(
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
-    // Problems of the input are told below the prompt.
+    // Problems of the input are shown below the prompt.
     const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
@@ -238,7 +238,7 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
       if (type.startsWith("question.") || type.startsWith("run."))
-        questions.follow(fleeting.questions, whatFollows(fleeting));
+        questions.follow(fleeting.questions, upcomingStages(fleeting));
     },
     close: () => {
       questions.follow([]);

@@ -21,11 +21,11 @@ type Common = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: 
 export interface OpenWeb {
   readonly server: WebServer;
   readonly url: string;
-  /** Ends what goes on beside the server. */
+  /** Ends the work beside the server. */
   readonly close: () => void;
 }
 
-/** For this machine alone: whoever has the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
+/** For this machine alone, and with the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
 export async function openHere({
   isGiven = false,
   ...given
@@ -47,7 +47,7 @@ export interface WideOptions extends Common {
   readonly passphraseFile?: string;
 }
 
-/** Milliseconds between two questions to the cluster which keys are revoked. */
+/** Milliseconds between two requests to the cluster for the revoked keys. */
 const askEvery = 60_000;
 
 /** For other machines: TLS, and operators' certificates alone. */
@@ -65,7 +65,7 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
       told = { revoked: new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki)) };
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      // While nobody can be asked, the last answer counts.
+      // While no controller is reachable, the last answer counts.
       if (error.problems.some(({ code }) => code === "API_UNREACHABLE")) return;
       told = { refusal: error.message };
     }
@@ -107,7 +107,7 @@ async function certificateFor(
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
   const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
-  // No identity stands in it: it can be used for nothing in the cluster.
+  // The certificate holds no identity, so it is useless in the cluster.
   const cert = issueCertificate({
     commonName: "kcore-web",
     publicKey,

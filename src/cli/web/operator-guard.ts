@@ -9,20 +9,20 @@ import { out, type Guard, type Verdict } from "#web/guard.ts";
 export interface OperatorGuardOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
-  /** Fingerprint of this machine's own operator's key, who needs no cluster's word. */
+  /** Fingerprint of this machine's own operator's key, which needs no answer of the cluster. */
   readonly own: string;
   readonly told: () => ToldKeys;
 }
 
-/** What the controllers say of keys; nothing until one was reached. */
+/** The controllers' answer about keys; empty until one was reached. */
 export interface ToldKeys {
-  /** Fingerprints of those that are revoked. */
+  /** Fingerprints of the revoked keys. */
   readonly revoked?: ReadonlySet<string>;
-  /** Why they do not tell this machine. */
+  /** The reason why the controllers refuse this machine an answer. */
   readonly refusal?: string;
 }
 
-/** Lets in whoever shows an operator's certificate that the bastion issued and nobody revoked. TLS has verified its chain. */
+/** Accepts an operator's certificate that the bastion issued and that is not revoked. TLS has verified its chain. */
 export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOptions): Guard {
   return ({ socket }: IncomingMessage): Verdict => {
     const tls = socket as TLSSocket;

@@ -25,7 +25,7 @@ interface Address {
   readonly port: number;
 }
 
-/** Where it listens unless told otherwise; another free port where this one is taken. */
+/** The default address; another free port if this one is taken. */
 const usual: Address = { host: "127.0.0.1", port: 8420 };
 
 /** `kcore web`. */
@@ -64,7 +64,7 @@ certificate.`,
 async function showWeb({ output, ...flags }: Flags): Promise<void> {
   refuseMixed(flags);
   const project = findProject(flags.project);
-  // A project without a cluster has runs all the same.
+  // A project without a cluster has runs, too.
   const cluster = await (flags.listen === undefined ? clusterIfAny(flags) : openCluster(flags));
   const { webSources } = await import("./web-sources.ts");
   const frame = { project: basename(project), version: kcoreVersion() };

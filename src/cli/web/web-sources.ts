@@ -33,7 +33,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
   };
 }
 
-/** Looks at a run that has ended once, and at one that goes on each time. */
+/** Reads the summary of an ended run once, and that of a living one each time. */
 class Summaries {
   readonly #project: string;
   readonly #ended = new Map<string, ListedRun>();
@@ -57,7 +57,7 @@ class Summaries {
   async #look(id: string): Promise<ListedRun | undefined> {
     const known = this.#ended.get(id);
     if (known) return known;
-    // One that is being removed, or is damaged, stands in no list.
+    // A run that is being removed, or is damaged, stands in no list.
     const run = await summarizeRun(runFolder(this.#project, id)).then(listed, () => undefined);
     if (run?.state === "done") this.#ended.set(id, run);
     return run;

@@ -12,23 +12,25 @@ interface Gone {
   readonly reason: string;
 }
 
-/** The certificates that were issued, and the keys that were revoked. */
+/** The issued certificates, and the revoked keys. */
 export interface Certificates {
-  /** Whether some record says that this key belongs to this member. */
+  /** Whether a record says that this key belongs to this member. */
   readonly isRecorded: (spki: string, role: CertificateRecordValue["role"], id: string) => boolean;
   readonly isRevoked: (spki: string) => boolean;
-  /** Whether any operator's key is registered at all: before that, the CA's word must do. */
+  /** Whether an operator's key is registered at all: before that, the CA's certificate alone must do. */
   readonly hasOperators: () => boolean;
   readonly isOperator: (name: string, spki: string) => boolean;
   /**
-   * Whether a node may speak with this key: the one that it registered with, or one that an operator or a renewal put on
-   * record for it. The CA's word alone is not enough, or a stolen sub-CA could make up nodes (S-10).
+   * Whether a node may use this key: the one that it registered with, or one that an operator or a renewal recorded for
+   * it. The CA's certificate alone is not enough, or a stolen sub-CA could make up nodes (S-10).
    */
   readonly isOfNode: (id: string, spki: string, registered: string | undefined) => boolean;
-  /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers it, revoked or not. */
+  /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers such a key, revoked or not. */
   readonly isNoCaller: (spki: string) => boolean;
   readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
-  /** The wishes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
+  /**
+   * Changes that delete records of certificates that cannot be renewed any more, with the revocations of their keys.
+   */
   readonly wishesToForget: () => Wish[];
   readonly revoke: (options: {
     readonly serial?: string | undefined;
@@ -36,16 +38,16 @@ export interface Certificates {
     readonly reason: string;
     readonly by: string;
   }) => Promise<{ readonly spki: string; readonly serials: string[]; readonly result: "created" | "unchanged" }>;
-  /** The wishes that revoke all keys of a member, a controller's sub-CAs among them. */
+  /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
   readonly wishesToRevoke: (
     role: "controller" | "node",
     id: string,
     more: readonly (string | undefined)[],
     gone: Gone,
   ) => Wish[];
-  /** The wishes that revoke every key of a node but this one, which took their place. */
+  /** Changes that revoke every key of a node but this one, which replaces them. */
   readonly wishesToSupersede: (id: string, spki: string, by: string) => Wish[];
-  /** All, or those of one holder. */
+  /** All certificates, or those of one holder. */
   readonly list: (holder?: {
     readonly role: CertificateRecordValue["role"];
     readonly id: string;
@@ -53,11 +55,11 @@ export interface Certificates {
   readonly stop: () => void;
 }
 
-/** The replication protocol with which records of certificates that ended are deleted. */
+/** The first replication protocol in which records of ended certificates are deleted. */
 const forgets = 4;
-/** Clocks differ. */
+/** Clocks differ by less than this. */
 const dayMs = 86_400_000;
-/** A transaction holds 500 changes (replica/writer.ts), two for each. */
+/** A transaction holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number): Certificates {
@@ -87,7 +89,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
     recordsOfHolder({ role, id }).map(({ value }) => value.spki);
-  // Also by a register that this version cannot read.
+  // A register that this version cannot read counts, too.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
@@ -99,14 +101,14 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
-  /** Until when a revocation of a key is needed: without its records no certificate of a node's key is accepted. */
+  /** The end of the need for a key's revocation: no certificate of a node's key is accepted without its records. */
   const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
     const end = Math.max(...known.map(graceOf));
     const isNodes = known.every(({ role }) => role === "node") && commonProtocol(records.replica) >= forgets;
     return isNodes && end > 0 ? end : Infinity;
   };
-  /** A revocation that ends sooner could have been written by a controller in wrong hands, which deletes it later. */
+  /** A revocation that ends sooner may be a stolen controller's, which deletes it later. */
   const isRevokedUntil = (spki: string, end: number): boolean => {
     const standing = records.replica.get(keys.revoked(spki));
     return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
@@ -140,7 +142,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     wishToRecord: (serial, record) => {
       const key = keys.certificate(serial);
       const present = records.value("certificate", key);
-      // Told again, it stays the record of the first time, in the words of who issued it: the register is grow-only.
+      // A repeated record keeps the first time and the issuer's words: the register is grow-only.
       const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
       return { key, value: isSame ? present : record };
     },
@@ -164,7 +166,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       return { spki, serials, result: "created" };
     },
     wishesToRevoke(role, id, more, gone) {
-      // Certificates that a removed controller signs from now on must be worth nothing either.
+      // Certificates that a removed controller signs from now on must be worthless, too.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
       return wishesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
@@ -202,7 +204,10 @@ export function watchCertificates(records: Records, clock: () => number): Certif
   };
 }
 
-/** When the key may renew the certificate no more, ms since 1970; NaN where merging never lets the record be deleted. */
+/**
+ * The time from which the key cannot renew the certificate, ms since 1970; NaN if merging never lets the record be
+ * deleted.
+ */
 function graceOf({ notAfter }: CertificateRecordValue): number {
   return graceEnd(new Date(readEnd(notAfter)));
 }

@@ -4,7 +4,7 @@ import { protocols } from "../replica/messages.ts";
 import type { Replica } from "../replica/replica.ts";
 import { kindOf, kinds, keys } from "./registers.ts";
 
-/** The replication protocol that a key came with: from there on every controller merges it as this one does. */
+/** The first replication protocol in which every controller merges this key as this one does. */
 function protocolOf(key: string): number {
   const kind = kindOf(key);
   const found: { readonly merge: MergeKind; readonly since?: number } | undefined = kind && kinds[kind];
@@ -12,8 +12,9 @@ function protocolOf(key: string): number {
 }
 
 /**
- * Refuses to write a register that some registered controller would merge otherwise, or for the first time after its upgrade: two
- * controllers would hold different values for good. A controller that never told its protocol counts as the oldest.
+ * Refuses to write a register that some registered controller would merge differently, now or until its upgrade: two
+ * controllers would hold different values for good. A controller that never announced its protocol counts as the
+ * oldest.
  * @throws Refused 409 CLUSTER_MIXED
  */
 export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, written: readonly string[]): void {
@@ -37,7 +38,7 @@ export function commonProtocol(replica: Pick<Replica, "entries" | "get">): numbe
   return Math.min(protocols[1], ...protocolsOf(replica).map(([, spoken]) => spoken));
 }
 
-/** The registered controllers, each with the newest protocol that it told of. */
+/** The registered controllers, each with its newest announced protocol. */
 function protocolsOf(replica: Pick<Replica, "entries" | "get">): (readonly [id: string, spoken: number])[] {
   return [...replica.entries("controller/")].flatMap(([key]) => {
     const id = /^controller\/([^/]+)\/auth$/.exec(key)?.[1];

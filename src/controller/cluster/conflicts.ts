@@ -71,14 +71,17 @@ export async function ackConflict(records: Records, id: string): Promise<{ resul
 }
 
 /**
- * Deletes the names of each loss: such a deletion wins over the loss wherever it arrives. The key itself is not touched, or an
- * acknowledgement could win over a change that is made elsewhere at the same time.
+ * Deletes the name of each loss: such a deletion wins over the loss wherever it arrives. The key itself stays
+ * untouched, or an acknowledgement could win over a concurrent change elsewhere.
  */
 function wishesToClose(conflict: ConflictRecord): Wish[] {
   return closingKeys(conflict).map((key) => ({ key, value: undefined }));
 }
 
-/** Writes the losing value, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 where the winner may never be undone so */
+/**
+ * Writes the losing value, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 if the winner can never be
+ * undone so
+ */
 export async function takeLoser(
   { records, rejects }: ConflictParts,
   id: string,
@@ -108,13 +111,13 @@ export async function takeLoser(
   return { result: "updated", dot };
 }
 
-/** Inside its epoch the winner of an approval would win again, so the loser's word needs the next epoch. */
+/** In its epoch the winner of an approval would win again, so the losing decision needs the next epoch. */
 function approveAnew(records: Records, key: string, lost: unknown, by: string): ApprovalRecord {
   const epoch = (records.value("approval", key)?.epoch ?? 0) + 1;
   return { ...(lost as ApprovalRecord), epoch, by };
 }
 
-/** By its id, or by a beginning of it that only one has. */
+/** Finds a conflict by its id, or by an unambiguous beginning of it. */
 function findConflict(records: Records, id: string): ConflictRecord {
   const open = records.replica.conflicts();
   const found = open.filter((conflict) => conflict.id === id || (id.length >= 4 && conflict.id.startsWith(id)));

@@ -10,26 +10,26 @@ import type { Certificates } from "./certificates.ts";
 import type { Records, Wish } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The controllers of the cluster: membership by an operator's word, the rest by their own. */
+/** The controllers of the cluster. An operator decides on membership; each controller writes its other registers. */
 export interface Controllers {
   /** The ids of the registered controllers. */
   readonly ids: () => readonly string[];
   readonly list: () => z.input<typeof ControllerView>[];
   readonly peers: () => PeerView[];
-  /** Before it starts (docs/replication.md, Coming and going). */
+  /** Registers a controller before it starts (docs/replication.md, Coming and going). */
   readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Written>;
   readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
-  /** Whether a controller is a member and may show this public key: its own, or the one that is to follow it. */
+  /** Whether a controller is a member and this public key is its own, or its next one. */
   readonly isKeyOf: (id: string, spki: string) => boolean;
   readonly isMember: (id: string) => boolean;
   readonly addressOf: (id: string) => string | undefined;
   /** Endpoints of all controllers, this one first. */
   readonly endpoints: () => string[];
-  /** Whether any controller wants nodes to wait for approval; the stricter wins. */
+  /** Whether any controller makes nodes wait for approval; the stricter setting wins. */
   readonly isManual: () => boolean;
   /** Each controller's setting, and whether they differ. */
   readonly settings: () => { readonly controllerId: string; readonly requireManualApproval: boolean }[];
-  /** Tells the others about this controller, if it says something new. */
+  /** Publishes this controller's registers, if one has changed. */
   readonly publish: () => Promise<void>;
 }
 
@@ -40,13 +40,13 @@ export interface ControllersOptions {
   readonly dc: string;
   readonly version: string;
   readonly requireManualApproval: boolean;
-  /** Where others reach this controller; empty when it was not told. */
+  /** The address under which others reach this controller; empty if it is unknown. */
   readonly address: () => string;
   readonly own: () => { readonly cert: string; readonly notAfter: Date };
   readonly subCa: () =>
     { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
   readonly clock: () => number;
-  /** When something was heard from a peer, by the wall clock; 0: never. */
+  /** The time of the last message from a peer, by the wall clock; 0: never. */
   readonly lastContact: (id: string) => number;
 }
 
@@ -85,7 +85,7 @@ export function manageControllers(options: ControllersOptions): Controllers {
       const auth = authOf(id)?.value;
       return auth !== undefined && (auth.spki === key || auth.next === key);
     },
-    // Asked with every request.
+    // Called with every request.
     isMember: (id) => records.value("auth", keys.controller(id).auth) !== undefined,
     ids: members,
     addressOf,
@@ -184,7 +184,7 @@ function stateOf(peer: PeerStatus | undefined): PeerView["state"] {
   return peer.health === "up" ? "connected" : peer.health;
 }
 
-/** Why a peer is not in step, in words. */
+/** The reason why a peer is not in step, in words. */
 function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerStatus): string | undefined {
   if (refusal) return `it refuses us: ${refusal.message} (${refusal.code})`;
   if (state !== "connected") return "it is not connected";

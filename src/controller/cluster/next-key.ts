@@ -1,9 +1,12 @@
 import type { KeyObject } from "node:crypto";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 
-/** A key that waits for its certificate: in memory alone, so that a rotation that is given up leaves none on a disk. */
+/** A key that waits for its certificate, in memory alone, so that an abandoned rotation leaves no key on a disk. */
 export interface NextKey {
-  /** Makes a new one, in the place of one that waits, and proves that it is here: its SPKI, and its signature over the challenge. */
+  /**
+   * Makes a new key, in the place of a waiting one, and proves its possession: its SPKI, and its signature over the
+   * challenge.
+   */
   readonly make: (challenge: string) => {
     readonly spki: string;
     readonly challenge: string;
@@ -11,7 +14,7 @@ export interface NextKey {
   };
   /** The key in PEM; undefined when none was made in the last ten minutes. */
   readonly pem: () => string | undefined;
-  /** Drops the key: it is in use, or the rotation was given up. */
+  /** Drops the key, which is in use, or whose rotation was abandoned. */
   readonly forget: () => void;
 }
 

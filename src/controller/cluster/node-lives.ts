@@ -5,7 +5,7 @@ import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";
 const Beat = z.object({
-  /** Milliseconds since 1970, by the clock of the controller that heard it; such that a date can be made of it. */
+  /** Milliseconds since 1970, by the clock of the controller that heard it; always a valid date. */
   at: z.number().min(0).max(8.64e15),
   alive: z.boolean(),
   reason: z.string().optional(),
@@ -26,15 +26,15 @@ export interface Life {
 }
 
 /**
- * The nodes' liveness: soft state, never written to a disk. Each controller tells the others its own sightings, at once when something
- * changed and otherwise once in a while; the latest sign counts.
+ * The nodes' liveness: soft state, never written to a disk. Each controller sends the others its own sightings, at once
+ * after a change, and otherwise once in a while. The latest sign counts.
  */
 export interface Liveness {
   readonly hear: (id: string, beat?: Pick<Heartbeat, "usage" | "health">) => void;
   /** The node's agent said goodbye. */
   readonly bury: (id: string) => void;
   readonly of: (id: string) => Life;
-  /** Nodes whose readiness is another than at the last look, for those who watch. */
+  /** Nodes whose readiness has changed since the last look, for watches. */
   readonly changed: () => readonly string[];
   /** The nodes that sent heartbeats to this controller, for its next start. */
   readonly heard: () => readonly HeardLife[];
@@ -71,7 +71,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     const other = heardByOthers(id);
     if (mine && (!other || mine.beat.at >= other.beat.at))
       return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
-    // A late sign was old when it came.
+    // A late sign was old when it arrived.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
   const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
@@ -79,7 +79,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
       const data = sender === controllerId ? undefined : beatOf(value);
       if (!data) continue;
-      // No controller hears a node later than it tells of it, so a clock that is ahead wins nothing.
+      // A sighting is never newer than its message, so a clock that is ahead gains nothing.
       const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
       if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
     }

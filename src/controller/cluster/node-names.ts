@@ -15,10 +15,13 @@ import { Refused } from "./refused.ts";
 
 /** The nodes' names, found without a look at every node: the index follows the registers. */
 export interface NodeNames {
-  /** The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
+  /**
+   * The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN,
+   * NODE_AMBIGUOUS
+   */
   readonly find: (word: string) => string;
   readonly of: (id: string) => string;
-  /** The nodes that go by a name in any case, the node that had it first before the others (docs/replication.md). */
+  /** The nodes with a name, in any case; the node that had it first comes first (docs/replication.md). */
   readonly sharing: (name: string) => readonly string[];
   /** All nodes that are shown, in the order of their names. */
   readonly all: () => Iterable<{ readonly id: string; readonly standing: Standing }>;
@@ -27,12 +30,12 @@ export interface NodeNames {
   readonly stop: () => void;
 }
 
-/** So few characters of an id are more likely a mistake than meant. */
+/** Fewer characters of an id are more likely a mistake. */
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records): NodeNames {
   const nodes = new Map<string, { readonly name: string; readonly since: string; readonly standing: Standing }>();
-  /** `name/id`: no name holds a slash that would matter, for an id has none. */
+  /** `name/id`: an id has no slash, so a slash in a name does not matter. */
   const order = new KeyIndex();
   const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
   const isPlaced = (place: string): boolean => {
@@ -83,7 +86,7 @@ export function watchNodeNames(records: Records): NodeNames {
     shared: () => new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
     find(word) {
       if (nodes.has(word)) return word;
-      // A name does not go before the beginning of an id: nodes choose their names, and one may call itself like another's id.
+      // A name does not win over the beginning of an id: nodes choose their names, and one may look like another's id.
       const named = [...(byName.get(word.toLowerCase()) ?? [])].filter((id) => of(id) === word);
       const begun = word.length < shortestPrefix ? [] : [...nodes.keys()].filter((id) => id.startsWith(word));
       const [only, ...more] = new Set([...named, ...begun]);

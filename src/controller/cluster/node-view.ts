@@ -10,7 +10,7 @@ export interface NodeParts {
   readonly id: string;
   reg?: Found<Registered>;
   approval?: Found<ApprovalRecord>;
-  /** The rejects that stand; one is enough. */
+  /** The standing rejects; one is enough. */
   rejects: readonly Found<RejectRecord>[];
   expected?: Found<Expected>;
   removed: boolean;
@@ -29,7 +29,7 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
     take(records, parts, key, name);
   };
   for (const [key] of records.replica.entries(prefix)) gather(key);
-  // The key alone says that a node is rejected or removed: a newer version may have written the value.
+  // The key alone shows that a node is rejected or removed: a newer version may have written the value.
   for (const key of records.replica.unreadable(prefix))
     if (["reject", "nodeRemoved"].includes(kindOf(key) ?? "")) gather(key);
   return nodes;
@@ -83,7 +83,7 @@ export function statusOf(parts: NodeParts, life: Life): NodeStatus {
   return life.isReady ? "ready" : "not-ready";
 }
 
-/** The name that a node goes by. */
+/** The node's name. */
 export function nameOf({ reg, expected, id }: NodeParts): string {
   return reg?.value.hostname ?? expected?.value.name ?? id;
 }
@@ -93,7 +93,7 @@ export function viewOf(
   context: {
     readonly life: Life;
     readonly conflicts: number;
-    /** All nodes that go by its name, the one that keeps it first. */
+    /** All nodes with its name, the one that keeps it first. */
     readonly sharing: readonly string[];
   },
 ): NodeView {
@@ -138,7 +138,7 @@ export function rolesOf({ reg, expected, roles }: NodeParts): string[] {
 export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   const all = new Map(Object.entries(reg?.value.labels ?? {}));
   for (const [key, value] of labels) {
-    // Controllers before this version took it.
+    // Earlier versions of controllers accepted it.
     if (key === "dc") continue;
     if (value === null) all.delete(key);
     else all.set(key, value);
@@ -183,7 +183,7 @@ export function* listNodes(
   }
 }
 
-/** The decision about a node, whether it lives or not. */
+/** The decision about a node, independent of its liveness. */
 export type Standing = "unknown" | "pending" | "rejected" | "approved";
 
 export function standingOf(parts: NodeParts): Standing {
@@ -192,7 +192,7 @@ export function standingOf(parts: NodeParts): Standing {
   return parts.reg ? approval : "unknown";
 }
 
-/** Labels alone make no node. */
+/** Whether the node is shown: labels alone make no node. */
 export function isShown({ removed, reg, expected, approval, rejects }: NodeParts): boolean {
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }

@@ -49,7 +49,7 @@ export interface Nodes {
   readonly list: () => Iterable<NodeView>;
   readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
   readonly get: (id: string) => NodeDetail;
-  /** The one that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
+  /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
   readonly find: (word: string) => NodeView;
   readonly setApproval: (
     id: string,
@@ -105,9 +105,9 @@ export function manageNodes(options: NodesOptions): Nodes {
       sharing: names.sharing(nameOf(parts)),
     });
   };
-  /** The caller's own parts, if it may go on with the key that it registered with (S-10). */
+  /** The caller's own registers, if it may still use the key that it registered with (S-10). */
   const own = (caller: Caller): NodeParts => {
-    // Two looks, no walk over keys: this is every heartbeat.
+    // Two lookups without a walk over keys, because every heartbeat comes here.
     const of = keys.node(caller.id);
     const reg = records.get("reg", of.reg);
     const approval = records.get("approval", of.approval);
@@ -143,9 +143,9 @@ export function manageNodes(options: NodesOptions): Nodes {
       ];
       if (net) wishes.push({ key: netKey, value: net });
       if (storage) wishes.push({ key: storageKey, value: storage });
-      // The node's new key is the only one: former and unused keys are worth nothing now.
+      // The node's new key is the only valid one: former and unused keys are worthless now.
       wishes.push(...certificates.wishesToSupersede(id, caller.key, `node ${id}`));
-      // The same words from every controller, so that two registrations at once are no conflict.
+      // The same text from every controller, so that two registrations at once are no conflict.
       if (!parts?.approval && !isManual())
         wishes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
       await records.put(wishes);
@@ -192,7 +192,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       await records.put(
         [
           ...Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } })),
-          // A label that the node tells itself can only be hidden.
+          // A label that the node itself reports can only be hidden.
           ...remove.map((name) => ({
             key: label(name),
             value: Object.hasOwn(told, name) ? { value: null } : undefined,
@@ -234,7 +234,7 @@ export function manageNodes(options: NodesOptions): Nodes {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      // All but the approval, which only ever rises, and says nothing of a node that is gone.
+      // All but the approval, which only ever rises, and means nothing for a removed node.
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));

@@ -18,7 +18,7 @@ const dayMs = 86_400_000;
 type Proof = z.input<typeof CertificateProof>;
 type Installed = z.input<typeof SubCaInstalled>;
 
-/** This controller's certificate with its key: as the deployment left them, or as the last rotation did. */
+/** This controller's certificate with its key, from the deployment or from the last rotation. */
 export interface OwnCertificate {
   readonly credentials: () => LoadedCredentials;
   /** Calls `listener` when other credentials came into use. */
@@ -37,14 +37,14 @@ export interface OwnCertificate {
    * that was ahead made the certificate start in the future. A failure is logged, and the present certificate stays.
    */
   readonly renewIfDue: (subCa: () => Authority) => Promise<void>;
-  /** Why the last renewal failed, if it did. */
+  /** The reason why the last renewal failed. */
   readonly problem: () => string | undefined;
 }
 
 export interface OwnCertificateOptions {
-  /** As the deployment leaves them. */
+  /** The files of the deployment. */
   readonly files: CredentialFiles;
-  /** Where rotated ones are kept: a folder that this process may write. */
+  /** The folder of rotated files, which this process may write. */
   readonly folder: string;
   readonly log: Log;
   readonly clock: () => number;

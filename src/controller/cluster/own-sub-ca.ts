@@ -20,7 +20,7 @@ import type { Records } from "./records.ts";
 const nonceLifeMs = 60_000;
 const backupPem = /^-----BEGIN/;
 
-/** This controller's own sub-CA: it renews nodes' certificates, and is itself replaced without a restart. */
+/** This controller's own sub-CA: it renews nodes' certificates, and is replaced without a restart. */
 export interface SubCa {
   /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
   readonly load: () => Promise<void>;
@@ -49,9 +49,9 @@ export interface SubCaOptions {
   readonly cluster: string;
   readonly controllerId: string;
   readonly rootPem: () => string;
-  /** As the deployment leaves them. */
+  /** The files of the deployment. */
   readonly files: { readonly certFile: string; readonly keyFile: string };
-  /** Where rotated ones are kept: a folder that this process may write. */
+  /** The folder of rotated files, which this process may write. */
   readonly folder: string;
   readonly records: Records;
   readonly certificates: Certificates;
@@ -104,7 +104,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
   };
   const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
   const load = async (): Promise<void> => {
-    // Earlier versions kept the key of a rotation there, also of one that was given up.
+    // Earlier versions kept the key of a rotation there, also of an abandoned one.
     await rm(join(folder, "sub-ca-next.key"), { force: true });
     const pairs = await Promise.all([read(files), read(rotated)]);
     const usable = pairs.filter((pair) => pair !== undefined);

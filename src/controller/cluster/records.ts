@@ -18,11 +18,11 @@ export interface Found<Value> {
   readonly at: string;
 }
 
-/** A change as the API's handlers make it: `undefined` deletes. */
+/** A requested change of a register: `undefined` deletes. */
 export interface Wish {
   readonly key: string;
   readonly value: unknown;
-  /** Written to any version of the register: `ifMatch` holds for the other wishes. */
+  /** Whether any version of the register may be overwritten: `ifMatch` holds for the other changes. */
   readonly isFree?: boolean;
 }
 

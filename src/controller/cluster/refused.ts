@@ -23,7 +23,7 @@ export class Refused extends Error {
   }
 }
 
-/** The hint that tells how the machine of a removed node comes back. */
+/** The hint for the machine of a removed node that shall return. */
 export const comesBack =
   "kcore roster adopt NODE gives its machine a new id and keeps the data on its disks; then deploy it";
 
@@ -41,7 +41,7 @@ export function revokedKey(
   return new Refused(status, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
 }
 
-/** One that another try in a while may not meet; its answer says after how long (RFC 9110, 10.2.3). */
+/** A refusal that a later attempt may not meet; its answer says after how long (RFC 9110, 10.2.3). */
 export class Busy extends Refused {
   readonly retryAfterSecs: number;
 

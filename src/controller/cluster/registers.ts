@@ -34,7 +34,7 @@ export const keys = {
     }) as const,
   controller: (id: string) =>
     ({
-      /** Written by an operator, or the bootstrap: membership. The others a controller writes about itself. */
+      /** Written by an operator, or by the bootstrap: membership. A controller writes the others about itself. */
       auth: `controller/${id}/auth`,
       addr: `controller/${id}/addr`,
       version: `controller/${id}/version`,
@@ -79,7 +79,7 @@ export const Registered = z.looseObject({
   memory: z.number(),
   version: text,
   bootId: text.optional(),
-  /** SHA-256 of the public key it registered with: the only one with which it may speak. */
+  /** SHA-256 of the public key that it registered with, the only key that it may use. */
   key: text,
   serial: text,
   certificateExpires: text,
@@ -89,18 +89,18 @@ export const Registered = z.looseObject({
 export type Registered = z.infer<typeof Registered>;
 export const ApprovalRecord = z.looseObject({ epoch: z.int().min(0), state: Approval, by, reason: text.optional() });
 export type ApprovalRecord = z.infer<typeof ApprovalRecord>;
-/** Why a node was turned away, by whom; deleted by who lets it in after having read it (rejects.ts). */
+/** The reason and the author of a reject; deleted by an approve that has read it (rejects.ts). */
 const RejectRecord = z.looseObject({ by, reason: text.optional() });
 export type RejectRecord = z.infer<typeof RejectRecord>;
 /** `value` null hides a label that the node registered with. */
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
-/** `notAfter` is when a node's key can renew no certificate any more; from then on its revocation changes nothing. */
+/** `notAfter`: from then on the key can renew no certificate, and its revocation changes nothing. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
 /** `owner` is the controller that removed an update, and deletes the rest of it. */
 const UpdateRemoved = z.looseObject({ at: text, by, owner: text });
-/** `next` is accepted as well: a rotation is under way. */
+/** `next` is accepted as well, during a rotation. */
 const Auth = z.looseObject({
   spki: text,
   next: text.optional(),
@@ -167,7 +167,7 @@ export const kinds = {
   updateReport: { schema: Report, merge: "epoch", since: 3 },
   updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
   updateAttendance: { schema: Attendance, merge: "lww", since: 5 },
-  /** Protocols 3 to 5 decided a takeover by these two; they are merged still, and written no more. */
+  /** Protocols 3 to 5 decided a takeover by these two; they are still merged, and no longer written. */
   updateClaim: { schema: z.unknown(), merge: "first", since: 3 },
   updateGrant: { schema: z.unknown(), merge: "first", since: 3 },
 } as const satisfies Readonly<
@@ -177,8 +177,8 @@ export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
 /**
- * Kinds whose concurrent writes lose nothing: facts that a node or a controller tells of itself, and tells again; a revocation by any
- * writer; and a rollout's progress, where the owner's epoch decides.
+ * Kinds whose concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by
+ * any writer, and a rollout's progress, where the owner's epoch decides.
  */
 const uncontested: ReadonlySet<Kind | undefined> = new Set([
   ...(["reg", "net", "storage"] as const),
@@ -227,17 +227,20 @@ const patterns: readonly (readonly [RegExp, Kind])[] = [
 /** By the first word of a key: it is asked for every register that is merged. */
 const patternsBy = Map.groupBy(patterns, ([{ source }]) => source.slice(1, source.indexOf("\\/")));
 
-/** The kind of a key; undefined for a kind that this version does not know: it is kept and relayed all the same. */
+/** The kind of a key; undefined for a kind of a newer version, whose registers are kept and relayed all the same. */
 export function kindOf(key: string): Kind | undefined {
   return patternsBy.get(key.slice(0, key.indexOf("/")))?.find(([pattern]) => pattern.test(key))?.[1];
 }
 
-/** Whether a register's value must be told nowhere but where it is asked for: not in a list of conflicts. Objects of kind Secret are. */
+/**
+ * Whether a register's value appears only where it is requested: never in a list of conflicts. Objects of kind Secret
+ * are so.
+ */
 export function isSecret(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));
 }
 
-/** Whether two writes of a key that did not know of each other are a conflict. A node alone can cause none. */
+/** Whether two concurrent writes of a key are a conflict. A node alone can cause none. */
 export function isContested(key: string): boolean {
   return !uncontested.has(kindOf(key));
 }

@@ -5,18 +5,18 @@ import type { Found, Records, Wish } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
 /**
- * The rejects of nodes. Each is a register of its own, and who approves a node deletes those that it has read: so a reject that it
- * has not read, made at the same time on the other side of a cut, stands (an observed-remove set: Shapiro et al., INRIA RR-7506, 2011,
- * section 3.3.5, of which the approve is the remove). A node is rejected while any is left.
+ * The rejects of nodes. Each is a register of its own, and an approve deletes those that it has read. So a reject that
+ * it has not read, made at the same time on the other side of a cut, stands. This is an observed-remove set (Shapiro et
+ * al., INRIA RR-7506, 2011, section 3.3.5), of which the approve is the remove. A node is rejected while any is left.
  */
 export interface Rejects {
   /** The rejects that stand against a node, the newest last; one look if there is none. */
   readonly of: (id: string) => readonly Found<RejectRecord>[];
-  /** The wishes by which a decision about a node is written; none if it stands already. */
+  /** The changes that write a decision about a node; none if it stands already. */
   readonly decide: (id: string, decision: Decision) => Wish[];
   /**
-   * The wishes beside a decision's approval: one more reject, or the end of the rejects that are read here now. No new reject while
-   * some controller does not know the kind: then the approval alone says so.
+   * The changes beside a decision's approval: one more reject, or the deletion of the rejects that are read here now.
+   * While some controller does not know the kind, there is no new reject: the approval alone says so.
    */
   readonly wishesOf: (id: string, decision: Decision) => Wish[];
   readonly stop: () => void;
@@ -56,7 +56,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
       const key = keys.node(id).approval;
       const approval = records.get("approval", key);
       const present = approval?.value ?? { epoch: 1, state: "pending" };
-      // A repeated reject is a new one: its writer has not read the approve that is made elsewhere.
+      // A repeated reject is a new one: its writer has not read an approve made elsewhere.
       if (approval && state !== "rejected" && approvalOf({ approval, rejects: of(id) }) === state) return [];
       // Inside an epoch a reject stands; a second approve has read the reject, and begins the next epoch.
       const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);

@@ -4,7 +4,7 @@ import type { Certificates } from "./certificates.ts";
 import type { Records } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The revoked keys with which a caller could still ask an agent: all keys that are not known to be nodes'. */
+/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
 export interface Revocations {
   /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
   readonly newsFor: (version: string | undefined) => Pick<Standing, "revoked">;
@@ -16,7 +16,7 @@ const prefix = keys.revoked("");
 export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">): Revocations {
   const revoked = new Set<string>();
   let version: string | undefined;
-  // A node's key is not told: agents answer no nodes, and each renewal takes one out of use.
+  // A node's key is left out: agents answer no nodes, and each renewal retires one.
   const note = (spki: string): void => {
     const isWorthTelling = records.replica.stands(keys.revoked(spki)) && !certificates.isNoCaller(spki);
     if (isWorthTelling === revoked.has(spki)) return;

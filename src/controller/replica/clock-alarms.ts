@@ -3,7 +3,9 @@ import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";
 
-/** How long a new stamp would lie too far ahead of the wall clock, because of stamps that were issued or seen, ms; 0: it does not. */
+/**
+ * Ms for which a new stamp would lie too far ahead of the wall clock, because of issued or seen stamps; 0: it does not.
+ */
 export function aheadOf({ state, options, tuning }: Core): number {
   const wall = options.clock.wall();
   return Math.max(0, nextStamp(state.clock, wall).ms - wall - tuning.maxIssueAhead);

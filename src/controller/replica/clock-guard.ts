@@ -5,10 +5,10 @@ import type { Tuning } from "./tuning.ts";
 /** Samples with a longer round trip say too little about the clock, ms. */
 const longestRoundTrip = 2_000;
 const keptFor = 60_000;
-/** A wall clock that is set right slowly gains or loses at most so much of the time (adjtimex(2): 500 ppm). */
+/** A wall clock that is corrected slowly gains or loses at most so much of the time (adjtimex(2): 500 ppm). */
 const slewRate = 0.001;
 
-/** Compares this controller's wall clock with its peers', and says when it must not stamp anything. */
+/** Compares this controller's wall clock with its peers', and decides when it must not stamp anything. */
 export class ClockGuard {
   /** Per peer its wall clock minus our monotonic one, so that a jump of our own wall shows at once. */
   readonly #peers = new Map<string, { readonly difference: number; readonly at: number; readonly roundTrip: number }>();
@@ -16,7 +16,7 @@ export class ClockGuard {
   readonly #tuning: Tuning;
   /** Origins whose stamps lie ahead of our clock, by how much (ms). */
   readonly deferred = new Map<string, number>();
-  /** The wall clock minus the monotonic one when it was believed last, and when that was. */
+  /** The wall clock minus the monotonic one when it was trusted last, and the time of that. */
   #believed: { readonly difference: number; readonly at: number };
   /** When a jump was noticed (monotonic). */
   #jumpedAt: number | undefined;
@@ -33,8 +33,8 @@ export class ClockGuard {
   }
 
   /**
-   * How far the wall clock jumped against the monotonic one since it was believed last, ms; 0: it is believed. It is believed
-   * again when a peer's clock agrees, or when it goes back; `isAlone`, without such a peer: after a while.
+   * The jump of the wall clock against the monotonic one since it was trusted last, ms; 0: it is trusted. It is trusted
+   * again when a peer's clock agrees, or when it goes back; with `isAlone`, without such a peer, after a while.
    */
   jump({ isAlone }: { readonly isAlone: boolean }): number {
     const present = this.#present();
@@ -57,8 +57,8 @@ export class ClockGuard {
   }
 
   /**
-   * Four timestamps as in NTP (RFC 5905, section 8): sent and received here by the monotonic clock, received and sent there by
-   * the peer's wall.
+   * Takes four timestamps as in NTP (RFC 5905, section 8): sent and received here by the monotonic clock, received and
+   * sent there by the peer's wall clock.
    */
   sample(peer: string, sentMono: number, there: readonly [received: number, sent: number]): number {
     const now = this.#clock.mono();
@@ -82,7 +82,7 @@ export class ClockGuard {
     return known.difference - (this.#clock.wall() - this.#clock.mono());
   }
 
-  /** How far the peer's clock is off at least, ms: all of the round trip may have been on one way (RFC 5905, section 8). */
+  /** The least drift of the peer's clock, ms: the whole round trip may have been on one way (RFC 5905, section 8). */
   driftOf(peer: string): number {
     const offset = Math.abs(this.offsetOf(peer) ?? 0);
     return Math.max(0, offset - (this.#peers.get(peer)?.roundTrip ?? 0) / 2);
@@ -98,7 +98,7 @@ export class ClockGuard {
     return Math.min(Math.abs(upper), Math.abs(lower)) > this.#tuning.fenceAt;
   }
 
-  /** The time to stamp by: after a jump of the wall clock, its time before the jump, carried on. */
+  /** The time for stamps: after a jump of the wall clock, its time before the jump, continued. */
   trusted(): number {
     const present = this.#present();
     const moved = present.difference - this.#believed.difference;

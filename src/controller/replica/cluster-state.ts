@@ -18,13 +18,13 @@ export interface KeyRules {
   readonly mergeKindOf: (key: string) => MergeKind;
   /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
   readonly isSecret?: (key: string) => boolean;
-  /** Whether two writes of the key that did not know of each other are a conflict; without it, they are. */
+  /** Whether two concurrent writes of the key are a conflict; without it, they are. */
   readonly isContested?: (key: string) => boolean;
   /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
   readonly isKnown?: (key: string, text: string) => boolean;
 }
 
-/** A large merge of which a part is done. */
+/** A large merge that is partly done. */
 interface Merge {
   readonly record: Apply;
   readonly registers: readonly Register[];
@@ -42,7 +42,7 @@ const snapshotPage = 1000;
  */
 export class ClusterState {
   readonly map: LwwMap;
-  /** Above every stamp that was issued here or seen. */
+  /** Above every stamp that was issued or seen here. */
   clock: Stamp = zero;
   storeId = "";
   origin = "";
@@ -63,7 +63,9 @@ export class ClusterState {
   #parts: Register[] = [];
   #merge: Merge | undefined;
 
-  /** `records`: the newest snapshot's and the journal's since; records that the snapshot has the effect of do no harm. */
+  /**
+   * `records`: those of the newest snapshot, and the journal's since; records that the snapshot includes do no harm.
+   */
   constructor(rules: KeyRules, records: Iterable<JournalRecord> = []) {
     this.rules = { isSecret: () => false, isContested: () => true, isKnown: (_, text) => isJson(text), ...rules };
     const { mergeKindOf, isContested } = this.rules;
@@ -72,14 +74,14 @@ export class ClusterState {
     for (const record of records) this.apply(record);
   }
 
-  /** Whether others may take this state for complete: a store that was put back may lack deletions. */
+  /** Whether others may take this state as complete: a store that was put back may lack deletions. */
   get isWhole(): boolean {
     return this.ready && !this.isBehind;
   }
 
   /**
-   * Gives the keys whose register is another now, and for each conflict that came or went the key of its acknowledgement. `registers`: the
-   * record's page, if the caller has decoded it already.
+   * Returns the keys whose register has changed, and for each new or settled conflict the key of its acknowledgement.
+   * `registers`: the record's page, if the caller has decoded it already.
    */
   apply(record: JournalRecord, registers?: readonly Register[]): readonly string[] {
     switch (record.t) {
@@ -153,8 +155,8 @@ export class ClusterState {
   }
 
   /**
-   * A push stands on earlier transactions. If one of them could not be journaled, the push must not be applied, now or after a restart:
-   * the version vector would claim missing registers.
+   * A push depends on earlier transactions. If one of them could not be journaled, the push must not be applied, now or
+   * after a restart: the version vector would claim missing registers.
    */
   #isFounded({ from }: Apply, registers: readonly Register[]): boolean {
     if (from === undefined) return true;
@@ -182,7 +184,8 @@ export class ClusterState {
     const gone = [...this.map.all()].filter(
       (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.#isLasting(register),
     );
-    // Siblings that the sender covers and did not send are settled there. Siblings of a dropped register go with it.
+    // Siblings that the sender covers and did not send are settled there. Siblings of a dropped register are dropped
+    // with it.
     const lost = [...this.map.siblings.all()].filter(
       ({ key, o, s }) => covers(covered, o, s) && !dots.has(`${o}:${s} ${key}`),
     );
@@ -200,7 +203,7 @@ export class ClusterState {
   collect(registers: readonly Register[]): void {
     for (const register of registers) {
       const isSibling = this.map.siblings.has(register);
-      // Since it was found needless, a write that did not know of it may have won: then it is a conflict.
+      // A write that did not know of it may have won in the meantime: then it is a conflict.
       const standing = this.map.get(register.key);
       if (isSibling && standing && areInConflict(standing, register) && !this.map.siblings.isSettled(register))
         continue;
@@ -254,8 +257,8 @@ export class ClusterState {
   }
 
   /**
-   * The state as records, with all of a merge that is under way: registers first, then the `apply` that makes them count. The caller may
-   * read on while writes go on, as registers never change.
+   * The state as records, with all of a merge that is under way: registers first, then the `apply` that makes them
+   * count. The caller may continue to read during writes, as registers never change.
    */
   snapshot(): Iterable<JournalRecord> {
     if (this.#merge) this.#advance(this.#merge, Infinity);

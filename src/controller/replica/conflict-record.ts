@@ -10,9 +10,9 @@ export interface ConflictSide extends Dot {
   readonly hlc: string;
 }
 
-/** Writes of one key that did not know of each other, and do not say the same. */
+/** Concurrent writes of one key with different values. */
 export interface ConflictRecord {
-  /** Names exactly these writes: with one more, or one less, it is another. */
+  /** Identifies exactly this set of writes. */
   readonly id: string;
   readonly key: string;
   /** The write that stands. */
@@ -25,12 +25,12 @@ export interface ConflictRecord {
   readonly former?: readonly string[];
 }
 
-/** Where the acknowledgement of a loss stands: a deletion, which wins (merge-kind.ts). */
+/** The key of a loss's acknowledgement: a deletion, which wins (merge-kind.ts). */
 export function conflictKey(id: string): string {
   return `conflict/${id}`;
 }
 
-/** Everything that has to be deleted, so that no controller lists this conflict any more. */
+/** All keys to delete, so that no controller lists this conflict any more. */
 export function closingKeys({ key, winner, loser, others = [], former = [] }: ConflictRecord): readonly string[] {
   const names = [loser, ...others].flatMap((lost) => [
     conflictKey(lossId(key, lost)),

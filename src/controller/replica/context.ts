@@ -5,7 +5,7 @@ import type { Clock, JournalRecord, Log } from "./replica-ports.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** The core (core.ts), as the parts that it is made of see it. */
+/** The core (core.ts), in the view of its parts. */
 export interface ReplicaContext {
   readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
   readonly tuning: Tuning;

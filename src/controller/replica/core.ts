@@ -25,7 +25,7 @@ export class Core {
   readonly duplicates: DuplicateIdentity;
   readonly generation: OriginGeneration;
   readonly peers = new Map<string, Peer>();
-  /** The version vector as it will be when all that is being journaled is applied. */
+  /** The version vector once everything that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
   /** The puller that is taking a full exchange: nothing else may change the state. */
   fullExchange: object | undefined;
@@ -59,7 +59,7 @@ export class Core {
     this.hasHeard = this.state.isAlone || !this.hasCompany;
   }
 
-  /** The registered controllers, this one among them once it is. */
+  /** The registered controllers, this one included once it is registered. */
   get members(): readonly string[] {
     return this.#members;
   }
@@ -68,7 +68,10 @@ export class Core {
     return this.#members.filter((id) => id !== this.options.id);
   }
 
-  /** Whether another member ever wrote, as each does when it first runs. A member that never ran can let no controller in. */
+  /**
+   * Whether another member ever wrote, as each does when it first runs. A member that never ran cannot accept this
+   * controller.
+   */
   get hasCompany(): boolean {
     const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
     return this.others.some((id) => writers.has(id));
@@ -108,7 +111,7 @@ export class Core {
       (error: unknown) => {
         this.#journaling.delete(records);
         this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
-        // Transactions that were to stand on this one must be pulled again.
+        // Transactions that depended on this one must be pulled again.
         this.accepted.clear();
         raise(this.accepted, this.state.map.vector);
         for (const others of this.#journaling) this.#accept(others);
@@ -127,8 +130,9 @@ export class Core {
   }
 
   /**
-   * Goes with every version vector that is an acknowledgement (messages.ts): the transactions that are being journaled, and those behind a
-   * damage, which are merged at the end of catching up. Until a peer has these transactions, the peer forgets no deletion.
+   * Accompanies every version vector that is an acknowledgement (messages.ts): the transactions that are being
+   * journaled, and those behind a damage, which are merged at the end of catching up. Until a peer has these
+   * transactions, it forgets no deletion.
    */
   underway(): Soon {
     const soon = new Map(this.accepted);
@@ -149,7 +153,7 @@ export class Core {
     else run();
   }
 
-  /** The digest to tell others; none while a merge is half done, because it would not fit the version vector. */
+  /** The digest for others; absent while a merge is half done, because it would not match the version vector. */
   digest(): { readonly digest?: string } {
     return this.state.isMerging ? {} : { digest: this.state.map.digest.total() };
   }
@@ -185,8 +189,8 @@ export class Core {
   }
 
   /**
-   * Whether the state of a peer may be taken for complete. A peer that is joining, or was put back and has not caught up, has missed
-   * deletions that others forgot. When all members were put back, none has heard of them: then any peer will do.
+   * Whether the state of a peer may be taken as complete. A peer that is joining, or was put back and has not caught
+   * up, has missed deletions that others forgot. If all members were put back, any peer will do.
    */
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
@@ -233,7 +237,7 @@ export class Core {
     });
   }
 
-  /** Repeats with ±20 % jitter, so that replicas do not march in step. */
+  /** Repeats with ±20 % jitter, so that replicas do not act in step. */
   every(ms: number, run: () => void): void {
     this.after(ms * (0.8 + 0.4 * this.options.rng()), () => {
       run();

@@ -14,7 +14,7 @@ import { SoftState } from "./soft-state.ts";
 import { statusOf } from "./status.ts";
 import { Writer } from "./writer.ts";
 
-/** Recovers the state, and starts replicating. Everything it does from here on comes from its ports. */
+/** Recovers the state, and starts replicating. All its input comes from its ports. */
 export function createReplica(options: ReplicaOptions): Replica {
   const core = new Core(options);
   const { state } = core;
@@ -80,8 +80,8 @@ export function createReplica(options: ReplicaOptions): Replica {
 }
 
 /**
- * A store may have been put back behind its controller's back, so the controller asks the others before it is ready. It waits for no
- * member that is out of reach, or whose stamps lie too far ahead to be taken.
+ * A store may have been put back without the controller's knowledge, so the controller asks the others before it is
+ * ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
  */
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;

@@ -26,7 +26,7 @@ export class Dialler {
     this.#core.every(this.#core.tuning.dialItselfEvery, () => this.dialItself());
   }
 
-  /** Dials a peer after its back-off, unless it is connected or no member by then. */
+  /** Dials a peer after its back-off, unless it is connected or no longer a member. */
   wanted(id: string): void {
     if (this.#scheduled.has(id)) return;
     this.#scheduled.add(id);

@@ -1,12 +1,12 @@
 // Promise of docs/replication.md: Numbers are used once.
 import type { ReplicaContext } from "./context.ts";
 
-/** Duplicates meet the other controllers every few seconds; without a meeting for so long (ms) the alarm goes. */
+/** Duplicates meet the other controllers every few seconds; the alarm ends after so long (ms) without a meeting. */
 const keptFor = 20_000;
 
 /**
- * Two processes with one controller's id and key: a copied folder, a cloned machine. A peer that sees both raises the alarm. The later
- * process, which does not stand at the registered address, takes no writes: no peer would let it hand them on.
+ * Two processes with one controller's id and key: a copied folder, a cloned machine. A peer that sees both raises the
+ * alarm. The process that does not answer at the registered address takes no writes: no peer would take them from it.
  */
 export class DuplicateIdentity {
   readonly #core: ReplicaContext;
@@ -14,7 +14,7 @@ export class DuplicateIdentity {
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
   /** Peers that refuse this process because of the other one. */
   readonly #refusedBy = new Set<string>();
-  /** When this process was last answered by itself at the controller's registered address. */
+  /** The time since which this process answers at the controller's registered address. */
   #atHomeSince = -Infinity;
 
   constructor(core: ReplicaContext) {
@@ -22,8 +22,8 @@ export class DuplicateIdentity {
   }
 
   /**
-   * Whether this process must not write. A process that stands at the registered address and is let in by a peer goes on: a peer that
-   * refuses it speaks to the copy.
+   * Whether this process must not write. A process that answers at the registered address and is accepted by a peer
+   * continues: a peer that refuses it speaks to the copy.
    */
   get isOneTooMany(): boolean {
     if (this.#refusedBy.size === 0) return false;

@@ -16,7 +16,7 @@ export const protocols = [1, 6] as const;
 
 type Range = readonly [oldest: number, newest: number];
 
-/** Whether this build and one that speaks these have a protocol in common. */
+/** Whether this build and one with this range have a protocol in common. */
 export function speaks([oldest, newest]: Range): boolean {
   return newest >= protocols[0] && oldest <= protocols[1];
 }
@@ -39,13 +39,14 @@ const Vector = z.array(z.tuple([Name, Seq])).max(100_000);
 const Stamp = z.string().regex(/^[0-9a-f]{16}$/);
 const Sum = z.string().regex(/^[0-9a-f]{16}$/);
 const Protocols = z.tuple([Seq, Seq]);
-/** When the greeting or the ping came, and when this left, by the sender's wall clock. */
+/** The times at which the greeting or the ping arrived, and this message left, by the sender's wall clock. */
 const Walls = z.tuple([z.number(), z.number()]);
 /** PageReader checks the shape. */
 const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
 /**
- * Goes with a version vector that its receiver may take as an acknowledgement: the transactions that the sender is journaling. They were made
- * without having seen the newest of the vector, so no deletion may be forgotten before they have arrived.
+ * Accompanies a version vector that its receiver may take as an acknowledgement: the transactions that the sender is
+ * journaling. They were made without knowledge of the newest of the vector, so no deletion may be forgotten before they
+ * have arrived.
  */
 const Soon = z.object({ soon: Vector.optional() });
 /** The transactions that the sender holds, and whether its state is complete. */
@@ -75,7 +76,7 @@ const Message = z.discriminatedUnion("t", [
     id: Name,
     origin: Name,
     boot: Name,
-    /** Where it listens, for people. */
+    /** The address of its listener, for people. */
     at: z.string().max(300).optional(),
     proto: Protocols,
   }),

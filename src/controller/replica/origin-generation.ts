@@ -16,7 +16,9 @@ export function newOriginGeneration(id: string, word: () => string, alone = fals
   return { t: "meta", storeId: word() + word(), origin: originOf(id, word()), alone, ...states };
 }
 
-/** A running controller takes at most so many new origins because of peers: each origin stands in all version vectors for ever. */
+/**
+ * Most new origins that a running controller takes because of peers: each origin stays in all version vectors for ever.
+ */
 const mostDisputes = 3;
 
 export function originOf(id: string, word: string): string {
@@ -24,9 +26,9 @@ export function originOf(id: string, word: string): string {
 }
 
 /**
- * The origin under which this controller writes. A dot must never be used twice, and the folder may have been put back to an
- * earlier state (VM snapshot, copy). So the controller uses an origin from its disk only when every member
- * confirmed that it knows no later transaction of it. Else the controller takes a new origin.
+ * The origin under which this controller writes. A dot must never be used twice, and the folder may have been put back
+ * to an earlier state (VM snapshot, copy). So the controller uses the origin on its disk only when every member has
+ * confirmed that it knows no later transaction of it. Otherwise the controller takes a new origin.
  */
 export class OriginGeneration {
   readonly #core: ReplicaContext;
@@ -100,7 +102,7 @@ export class OriginGeneration {
     return vector.get(this.origin) ?? 0;
   }
 
-  /** Another process wrote under the origin: this one goes on under a new one, which no peer covers. */
+  /** Another process wrote under the origin: this one continues under a new one, which no peer covers. */
   dispute(): void {
     if (this.#disputes++ < mostDisputes) this.renew();
   }
@@ -117,14 +119,14 @@ export class OriginGeneration {
   }
 
   /**
-   * A controller that is no member here claims more of our origin than was written: this store may have been put back to before that
-   * controller was registered. A new origin harms no peer, so its word is good enough for one, once.
+   * A controller that is no member here claims more of our origin than was written: this store may have been put back
+   * to before that controller was registered. A new origin harms no peer, so its claim is enough for one, once.
    */
   contradicted(said: Said): void {
     if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
   }
 
-  /** To be called when the state moved on: the lost transactions may be back. */
+  /** Called when the state has advanced: the lost transactions may be back. */
   progressed(): void {
     if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
   }

@@ -5,9 +5,9 @@ import { covers } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 
-/** So many origins of controllers that are not on record may be in a version vector: former members of older clusters. */
+/** Most origins in a version vector of controllers without a record: former members of older clusters. */
 const maxForeign = 256;
-/** So many origins of one controller; it takes a new one when its store was put back, or a member could not be asked. */
+/** Most origins of one controller; it takes a new one when its store was put back, or a member could not be asked. */
 const maxGenerations = 4096;
 
 /**

@@ -6,8 +6,8 @@ import type { Core } from "./core.ts";
 import type { Stream } from "./peer.ts";
 
 /**
- * Own transactions that became durable lately, whole as they were written, for pushing. (A page cut from the map would leave out superseded
- * registers and yet claim them.) Peers pull older ones.
+ * Own transactions that became durable lately, whole as they were written, for pushing. (A page cut from the map would
+ * leave out superseded registers and yet claim them.) Peers pull older ones.
  */
 export class Outbox {
   readonly #core: Core;

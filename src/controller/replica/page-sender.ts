@@ -31,7 +31,7 @@ export class PageSender {
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
-    // A peer that has not seen a forgotten deletion cannot be told of it: it takes all, and drops the rest.
+    // A peer that has not seen a forgotten deletion cannot learn of it: it takes everything, and drops the rest.
     const isFull = !dominates(seen, state.floor);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };

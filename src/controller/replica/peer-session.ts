@@ -34,7 +34,7 @@ export interface SessionHost {
   readonly writer: Writer;
   /** Whether a greeting is refused, and why. */
   readonly refusalFor: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
-  /** Both sides accepted. False: another connection to this peer counts, and this one goes. */
+  /** Both sides have accepted. False: another connection to this peer counts, and this one ends. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
   /** The open connection of another process with the same id. */
@@ -60,7 +60,7 @@ export class Session implements LinkEvents, Stream {
   readonly #core: Core;
   readonly #host: SessionHost;
   readonly #pages: PageSender;
-  /** How far own transactions were sent. */
+  /** The last own transaction that was sent. */
   pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
   /** The peer's process, and since when this connection stands (monotonic). */
   boot = "";

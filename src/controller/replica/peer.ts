@@ -11,12 +11,12 @@ export interface Stream {
   readonly isDialled: boolean;
   /** Both sides have accepted each other, and it stands. */
   readonly isOpen: boolean;
-  /** The peer's process, and since when this connection stands (monotonic). */
+  /** The peer's process, and the beginning of this connection (monotonic). */
   readonly boot: string;
   readonly openedAt: number;
   /** Where the peer's process is, in words. */
   readonly where: string;
-  /** The next ping tells the peer, in these words, that another process runs as it. */
+  /** The text by which the next ping tells the peer that another process runs as it. */
   copies: string | undefined;
   /** Whether the process at its other end is alive. */
   readonly probe: (told: (isAlive: boolean) => void) => void;
@@ -33,7 +33,7 @@ export interface Stream {
   readonly close: (reason: string) => void;
 }
 
-/** The knowledge that this controller has of another one; outlives its connections. */
+/** This controller's knowledge of another one; outlives its connections. */
 export class Peer {
   readonly id: string;
   readonly rtt = new RttEstimator(1000);
@@ -56,7 +56,7 @@ export class Peer {
     this.backOff = new BackOff(backOffCap);
   }
 
-  /** The last acknowledgement counts, also a late one: it was true, and stays true. */
+  /** A late acknowledgement counts, too: it was true, and stays true. */
   confirmed(vector: WireVector, soon: WireVector = []): void {
     this.acked = new Map(vector);
     this.soon = new Map(soon);

@@ -1,7 +1,7 @@
 // Promise of docs/replication.md: Watched.
 import { defaultTuning } from "./tuning.ts";
 
-/** A busy machine may be late by so much, ms. */
+/** Ms by which a busy machine may be late. */
 const leastDeviation = 200;
 
 /**

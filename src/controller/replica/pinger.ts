@@ -61,7 +61,7 @@ export class Pinger {
     return this.#n;
   }
 
-  /** When the answered ping was sent, by the monotonic clock; undefined: it is not the last one. */
+  /** The time at which the answered ping was sent, by the monotonic clock; undefined if it is not the last one. */
   answered(n: number): number | undefined {
     if (n !== this.#n) return undefined;
     this.#plan(this.#isHurried ? this.#peer.rtt.pingAgain / 2 : this.#core.tuning.pingEvery);

@@ -17,7 +17,10 @@ import type { Writer } from "./writer.ts";
 type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
-/** A pull under way. Its pages are kept aside until the last page is here, since only the last one promises a version vector. */
+/**
+ * A pull under way. Its pages are kept aside until the last one has arrived, because only the last one promises a
+ * version vector.
+ */
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;
@@ -36,7 +39,7 @@ interface Sync {
 
 const pageBytes = 1024 * 1024;
 
-/** Fetches from one peer the transactions that are missing here. */
+/** Fetches the missing transactions from one peer. */
 export class Puller {
   readonly #core: Core;
   readonly #stream: Stream;
@@ -46,9 +49,9 @@ export class Puller {
   /** Pulls started so far. */
   #started = 0;
   #isAskedAgain = false;
-  /** Until then (monotonic) this peer's state is not asked for: it holds stamps that lie too far ahead. */
+  /** The time (monotonic) until which this peer's state is not requested: it holds stamps that lie too far ahead. */
   #deferredUntil = 0;
-  /** The latest of these stamps; our clock may be set right before. */
+  /** The latest of these stamps; our clock may be corrected before. */
   #deferredMs = 0;
 
   constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
@@ -145,7 +148,7 @@ export class Puller {
     const origin = latest < ms ? peer.id : o;
     if (ahead > tuning.fenceAt) return this.defer(origin, ahead);
     if (ahead > 0) {
-      // Wait, and take these pages. A new pull then could go on for ever: newer writes lie as far ahead.
+      // Wait, and take these pages. A new pull could repeat for ever: newer writes lie as far ahead.
       this.#tellAhead(origin, ahead);
       sync.cancel = this.#core.after(ahead, () => this.#finishLate(sync, end));
       return;
@@ -171,7 +174,7 @@ export class Puller {
 
   #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
     const { state } = this.#core;
-    // The peer was put back to before a deletion that is forgotten here: it takes all from us first.
+    // The peer was put back to before a deletion that is forgotten here: it must take everything from us first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
       // Only now: a peer that never ends its exchange must not keep this controller from writing.
@@ -208,7 +211,7 @@ export class Puller {
     );
   }
 
-  /** A full exchange changes the state as a whole: own writes that are being journaled come first. */
+  /** A full exchange changes the state as a whole, so own writes that are being journaled come first. */
   #whenQuiet(sync: Sync, run: () => void): void {
     if (this.#core.inFlight === 0) return run();
     sync.cancel = this.#core.after(20, () => this.#whenQuiet(sync, run));

@@ -20,12 +20,13 @@ const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
 /**
- * With these codes a member says that it does not know this controller or its key. So does a member restored from an older backup, and
- * newer writes may exist here alone: only a revoked key, as a removal leaves it, turns this controller out.
+ * Codes by which a member says that it does not know this controller or its key. A member restored from an older backup
+ * says so, too, and newer writes may exist here alone. So only a revoked key, as a removal leaves it, turns this
+ * controller out.
  */
 const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
-/** Refusals between controllers: an alarm on the one that is refused, and on the one that refuses. */
+/** Refusals between controllers: an alarm on the refused and on the refusing one. */
 export class Refusals {
   readonly #core: ReplicaContext;
   readonly #named = new Map<string, () => void>();
@@ -46,7 +47,7 @@ export class Refusals {
     const { alarms, peers, options } = this.#core;
     const { by, code, message } = refusal;
     const peer = peers.get(about);
-    // Both sides dial: the refusal of one call does not count while the other connection stands.
+    // Both sides dial: the refusal of one call does not count while another connection is open.
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;
@@ -74,7 +75,7 @@ export class Refusals {
     alarms.raise("TURNED_OUT", options.id, `${this.turnedOut}; it serves no request. ${wayBackIn}`);
   }
 
-  /** The two speak to each other. */
+  /** The two controllers are connected. */
   settled(about: string): void {
     this.#turnedOut = undefined;
     this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);

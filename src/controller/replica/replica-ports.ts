@@ -5,8 +5,8 @@ import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
- * The world, as the replication core needs it. The core has no clock, randomness, timer, disk or socket of its own: one seed of the
- * simulator (test/sim) decides every event.
+ * The outside world of the replication core. The core has no clock, randomness, timer, disk or socket of its own: one
+ * seed of the simulator (test/sim) decides every event.
  */
 
 export interface Clock {
@@ -42,7 +42,7 @@ export type JournalRecord =
       readonly page: Page;
       /** The version vector's new entries. */
       readonly upto: WireVector;
-      /** The transactions that it stands on: without them the record has no effect. */
+      /** The transactions that it depends on: without them the record has no effect. */
       readonly from?: WireVector;
       /** A stamp that the sender had seen, perhaps of a superseded register. */
       readonly hlc?: string;

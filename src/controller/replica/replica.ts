@@ -25,11 +25,11 @@ export interface Written extends Dot {
 export type WriteRefusal =
   "CONFLICT" | "FENCED" | "CLOCK_JUMP" | "CLOCK_SKEW" | "TWO_COPIES" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
 
-/** A write that was not made; nothing of it will appear. `status` is the HTTP status that tells it (409, 503, 507, 413). */
+/** A refused write, of which nothing will appear. `status` is the HTTP status for it (409, 503, 507, 413). */
 export class WriteRefused extends Error {
   readonly code: WriteRefusal;
   readonly status: number;
-  /** For CONFLICT: the key whose dot was another. */
+  /** For CONFLICT: the key with another dot. */
   readonly key: string | undefined;
 
   constructor(code: WriteRefusal, message: string, { key, cause }: { key?: string; cause?: unknown } = {}) {
@@ -80,12 +80,12 @@ export interface ReplicationStatus {
    * controller has just started, and the answer of a peer is on its way.
    */
   readonly catchingUp: boolean;
-  /** Why writes are refused at the moment, if they are. */
+  /** The reason why writes are refused at the moment. */
   readonly readOnly: WriteRefusal | undefined;
   /** The time until writes are taken again, if that is known, ms. */
   readonly readOnlyFor: number | undefined;
   readonly vv: Readonly<Record<string, number>>;
-  /** One word for all live registers: equal wherever the vectors are. */
+  /** One hash of all live registers: equal wherever the vectors are. */
   readonly digest: string;
   readonly peers: readonly PeerStatus[];
   readonly registers: number;
@@ -97,7 +97,7 @@ export interface ReplicationStatus {
   readonly alarms: readonly Alarm[];
 }
 
-/** A value that the controller `sender` says to be true for a while. */
+/** A value that the controller `sender` declares true for a while. */
 export interface SoftValue {
   readonly sender: string;
   readonly value: Json;
@@ -112,7 +112,7 @@ export interface Replica {
   readonly stands: (key: string) => boolean;
   /** Keys of live registers that are not shown, in no order. */
   readonly unreadable: (prefix: string) => Iterable<string>;
-  /** Live registers whose key starts with `prefix`, in the order of keys. Do not write while iterating. */
+  /** Live registers whose key starts with `prefix`, in the order of keys. The caller must not write while iterating. */
   readonly entries: (prefix: string) => Iterable<readonly [string, Register]>;
   /** Registers that the controller with this id, or one whose id begins so, wrote last; deletions and writes in a conflict are among them. */
   readonly writtenBy: (id: string) => Iterable<Register>;
@@ -125,7 +125,7 @@ export interface Replica {
   readonly status: () => ReplicationStatus;
   /** The answer of a member that this controller is not a member, in words, while no other member lets it in. */
   readonly turnedOut: () => string | undefined;
-  /** No member has let this controller in since its start, although another member has written before. */
+  /** Whether no member has accepted this controller since its start, although another member has written before. */
   readonly isUnheard: () => boolean;
 
   readonly connected: (link: PeerLink) => LinkEvents;

@@ -8,7 +8,7 @@ import { emptyPage, type ClusterState } from "./cluster-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";
 
-/** A write that was stamped too far ahead, and its new stamp. Times are ms since 1970. */
+/** A write with a stamp too far ahead, and its new stamp. Times are ms since 1970. */
 export interface RestampedWrite {
   readonly key: string;
   readonly deleted: boolean;
@@ -35,7 +35,7 @@ export interface RestampOptions {
 }
 
 const pageSize = 1000;
-/** Another controller may have taken stamps that lie less far ahead, ms; they are past in seconds. */
+/** Another controller may have taken stamps that lie less far ahead, ms; seconds later they are past. */
 const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**

@@ -46,7 +46,7 @@ export class RttEstimator {
     return clamp(base * this.#backOff, 200, 30_000);
   }
 
-  /** When an answer of so many bytes is given up, ms. */
+  /** Milliseconds after which an answer of so many bytes is given up. */
   deadline(bytes: number): number {
     return 2 * this.rto + bytes / Math.max(this.#bytesPerMs, 1) + 1000;
   }
@@ -55,7 +55,10 @@ export class RttEstimator {
     return clamp(3 * this.rto, 1000, 5000);
   }
 
-  /** After a ping without an answer. On a link that loses packets the timeout grows, but a dead one must not be found later for that. */
+  /**
+   * Milliseconds after a ping without an answer. The timeout grows on a link that loses packets, but a dead link must
+   * not be found later for that.
+   */
   get pingAgain(): number {
     return clamp(4 * this.rto, 1000, 2000);
   }

@@ -12,7 +12,7 @@ import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
-/** Whether the process at our own address is gone is looked at so often, ms. */
+/** Milliseconds between two checks whether the process at our own address is gone. */
 const lookAgain = 3_000;
 
 interface Parts {
@@ -181,7 +181,7 @@ export class Sessions implements SessionHost {
     if (state.ready) this.soft.keepOnly(members);
     for (const stream of this.#sessions) {
       if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
-      // A controller that leaves waits to hear that its leaving has arrived.
+      // A leaving controller waits for the confirmation that its leaving has arrived.
       stream.tellHave();
       stream.close("removed");
     }

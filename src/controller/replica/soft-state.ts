@@ -31,9 +31,10 @@ interface SenderValues {
 }
 
 /**
- * Soft state: facts that are true for a while (when a node was last heard). Each controller speaks for itself alone: its id ends the key,
- * and such keys are taken over its own link only. Soft state is never journaled, and gone after a restart until it is told again. Of one
- * process (boot) the newest seq counts; a new process has the last word.
+ * Soft state: facts that are true for a while (such as a node's last heartbeat). Each controller reports for itself
+ * alone: its id ends the key, and such keys are accepted over its own link only. Soft state is never journaled, and
+ * after a restart it is empty until it is reported again. Within one process (boot) the newest seq counts; a newer
+ * process wins.
  */
 export class SoftState {
   readonly #own: string;
@@ -59,7 +60,7 @@ export class SoftState {
     if (this.#take(this.#own, entry)) this.#spread([entry]);
   }
 
-  /** From a peer. Its words in another name are ignored: earlier versions pass on the words of others. */
+  /** Values from a peer. Values of another controller are ignored: earlier versions pass on those of others. */
   received(sender: string, entries: readonly SoftEntry[]): void {
     for (const entry of entries) if (entry.key.endsWith(`/${sender}`)) this.#take(sender, entry);
   }

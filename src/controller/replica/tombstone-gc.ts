@@ -12,7 +12,10 @@ interface Candidates {
   readonly underway: VersionVector;
 }
 
-/** Forgets tombstones that every member has, and siblings that make no conflict, now and then; says when tombstones pile up. */
+/**
+ * Now and then forgets tombstones that every member has, and siblings that make no conflict; raises an alarm when
+ * tombstones pile up.
+ */
 export function startTombstoneGc(core: Core): void {
   let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
@@ -26,8 +29,8 @@ export function startTombstoneGc(core: Core): void {
 }
 
 /**
- * A write that is being journaled, here or at a member, has not seen a deletion that is acknowledged meanwhile. The tombstone must stay until
- * the write has arrived, or the write would undo the deletion.
+ * A write that is being journaled, here or at a member, has not seen a deletion that is acknowledged meanwhile. The
+ * tombstone must stay until the write has arrived, or the write would undo the deletion.
  */
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;

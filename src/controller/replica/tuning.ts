@@ -10,7 +10,7 @@ export interface Tuning {
   readonly maxIssueAhead: number;
   /** A received stamp further ahead waits. */
   readonly maxReceiveAhead: number;
-  /** Further from the median of its peers, a controller fences itself. */
+  /** A controller fences itself further from the median of its peers. */
   readonly fenceAt: number;
   /** A controller without peers believes a jump of its wall clock after so long; its agents wait for an answer a little longer. */
   readonly believeJumpAfter: number;

@@ -51,7 +51,7 @@ export class Writer {
     this.#core.after(100, () => this.#whenBelieved(run));
   }
 
-  /** Why a write would be refused now. */
+  /** The reason why a write would be refused now. */
   refusal(): WriteRefusal | undefined {
     const { state, options, isStopped, fullExchange, guard, generation } = this.#core;
     if (isStopped) return "STOPPED";
@@ -93,7 +93,10 @@ export class Writer {
     );
   }
 
-  /** Writes standing registers once more, above all seen stamps; also during a full exchange, when no other write is taken. */
+  /**
+   * Writes standing registers again, above all seen stamps; also during a full exchange, when no other write is
+   * accepted.
+   */
   rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
     const { state } = this.#core;
     const { origin: o } = this.#core.generation;

@@ -26,7 +26,7 @@ export function deny({ identity }: Pick<Asking, "identity">, what: string): neve
 export interface Access {
   /** @throws Refused */
   readonly check: (name: MethodName, caller: Asking) => void;
-  /** Why a connection of this caller must be cut; undefined: it may stay. */
+  /** The reason why a connection of this caller must be cut; undefined: it may stay. */
   readonly refusalOf: (caller: Asking) => Refused | undefined;
 }
 
@@ -34,11 +34,11 @@ export interface AccessOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly rejects: Rejects;
-  /** Until then the records are not complete, and only methods that tell nothing of them are answered. */
+  /** Whether the records are complete; until then only methods that reveal nothing of them are answered. */
   readonly isReady: () => boolean;
   /** Whether its members can be told from strangers, ready or not. */
   readonly knowsMembers: () => boolean;
-  /** Why it will not become ready by itself. */
+  /** The reason why it will not become ready by itself. */
   readonly emptiness: () => string | undefined;
 }
 
@@ -53,9 +53,10 @@ export function checkAccess({
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
-    // The root's own word needs no record: the bastion has a way back from every write and revocation of a controller (ADR 0517).
+    // A certificate of the root itself needs no record: the bastion has a way back from every write and revocation of a
+    // controller (ADR 0517).
     if (isOfRoot === true) return undefined;
-    // A cluster without a named operator trusts its CA's word; the warning stands in /readyz.
+    // A cluster without a named operator trusts its CA's certificate; /readyz has the warning.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
     return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
   };

@@ -4,10 +4,10 @@ import { EncodedJson } from "../cluster/encoded-json.ts";
 import { Busy } from "../cluster/refused.ts";
 import type { YieldToLoop } from "./yield-to-loop.ts";
 
-/** So long one answer may hold the event loop at a time, ms, and so much text may wait for its client. */
+/** Ms for which one answer may hold the event loop at a time, and characters of text that may wait for its client. */
 const sliceMs = 5;
 const chunkChars = 64 * 1024;
-/** A client that takes nothing for so long is not served any more. */
+/** Ms after which a client that takes nothing is not served any more. */
 export const patienceMs = 30_000;
 
 /** An answer as it is made: its lists grow while they are sent. */
@@ -17,7 +17,7 @@ export type Listed<Answer> = {
     : Answer[Field];
 };
 
-/** So many lists are made at once, of one key and of all: each keeps the keys that stood when it began. */
+/** Lists that are made at once, of one key and of all: each keeps the keys that stood when it began. */
 const listsOfKey = 16;
 const listsOfAll = 64;
 

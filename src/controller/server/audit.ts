@@ -5,7 +5,7 @@ import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
 
-/** One call of a method, from the moment on at which caller and method are known. */
+/** One call of a method, once its caller and method are known. */
 export interface Asked {
   readonly name: MethodName;
   /** The path's `{id}`; empty if it has none. */
@@ -13,14 +13,14 @@ export interface Asked {
   readonly caller: KnownCaller;
   /** The call's name in the audit, and in its answer's `x-request-id`. */
   readonly requestId: string;
-  /** As the schema read it; absent while it has not come, and when it was refused. */
+  /** The body as the schema read it; absent before it has arrived, and when it was refused. */
   body?: unknown;
   reply?: unknown;
 }
 
 type Details = { readonly [Name in MethodName]?: (body: AcceptedBodyOf<Name>) => LogFields };
 
-// Names, keys' fingerprints and reasons; never values, in which a secret could stand (S-7).
+// Names, keys' fingerprints and reasons; never values, which could contain a secret (S-7).
 const details: Details = {
   approveNode: ({ reason }) => ({ reason }),
   rejectNode: ({ reason }) => ({ reason }),
@@ -67,7 +67,7 @@ export function auditFields(
   };
 }
 
-/** Writes each line twice: into the log, and into the trail, where none can be changed unseen (S-27). */
+/** Writes each line twice: into the log, and into the tamper-evident trail (S-27). */
 export function auditLog(log: Log, trail: (fields: LogFields) => void): Log {
   const both =
     (level: keyof Log) =>

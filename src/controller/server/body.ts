@@ -4,7 +4,7 @@ import { Busy, Refused } from "../cluster/refused.ts";
 const largest = 1024 * 1024;
 const deepest = 32;
 
-/** The most that the bodies of all unanswered requests may take together. */
+/** Most bytes of the bodies of all unanswered requests together. */
 const largestOfAll = 128 * 1024 * 1024;
 
 /** The room for the bodies of requests under way (S-17). */
@@ -46,7 +46,7 @@ export async function readJson(request: IncomingMessage, room: BodyRoom): Promis
   }
 }
 
-/** By events: an async iterator costs more than all else that is done for a small request. */
+/** By events: an async iterator costs more than all other work for a small request. */
 function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -66,7 +66,7 @@ function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
       const [only] = chunks;
       resolve((chunks.length === 1 && only ? only : Buffer.concat(chunks)).toString("utf8"));
     });
-    // A client that goes away in the middle of its body is no failure of ours.
+    // A client that leaves in the middle of its body is no failure of the controller.
     const brokeOff = (): void => reject(new Refused(400, "API_INVALID", "the body broke off"));
     request.once("error", brokeOff);
     request.once("close", () => {

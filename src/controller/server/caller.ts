@@ -31,8 +31,8 @@ export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
 }
 
 /**
- * The caller on a connection: TLS verified the certificate against our CA when the connection was made. Its end is checked at every
- * call; `access.ts` checks that its key is still welcome.
+ * The caller on a connection: TLS verified the certificate against our CA when the connection was made. Its end is
+ * checked at every call; `access.ts` checks that its key is still valid.
  * @throws Refused 401, 403
  */
 export function callerOf(

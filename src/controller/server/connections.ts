@@ -4,7 +4,7 @@ import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { HandshakeLimits } from "./handshake-limits.ts";
 
-/** How many connections there may be whose handshake is done (S-17). */
+/** The limits of connections whose handshake is done (S-17). */
 export interface ConnectionLimits {
   readonly all: number;
   readonly perKey: Readonly<Record<Role, number>>;
@@ -13,12 +13,12 @@ export interface ConnectionLimits {
 /** Open files that a controller needs beside its callers' connections: for its store, its peers, occasional reads. */
 const reservedFiles = 96;
 
-/** The most connections for so many open files: however many callers come, the store can be written (F-30). */
+/** The most connections for so many open files: with any number of callers, the store can be written (F-30). */
 export function connectionsFor(openFiles = Infinity): number {
   return Math.max(16, Math.min(4096, openFiles - reservedFiles));
 }
 
-/** So many connections more are accepted, to say that there are too many. */
+/** Further connections that are accepted only to report that there are too many. */
 const toldOff = 64;
 
 /**
@@ -39,15 +39,15 @@ export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
   };
 }
 
-/** The open connections, by who is on them. */
+/** The open connections, by their callers. */
 export interface Connections {
   /** Notes whose certificate a new connection shows; false: this key has too many already that have not asked for anything. */
   readonly arrived: (socket: TLSSocket, key: string, role: Role) => boolean;
-  /** Whether it is one of those that were admitted. */
+  /** Whether the connection is an admitted one. */
   readonly has: (socket: TLSSocket) => boolean;
   /** Notes who is on a connection. @throws Busy when this key has too many, or all have: then the connection must end. */
   readonly admit: (socket: TLSSocket, caller: KnownCaller) => void;
-  /** Cuts every connection whose caller is no longer welcome; gives who was cut. */
+  /** Cuts every connection whose caller is no longer accepted; returns these callers. */
   readonly cut: (isWelcome: (caller: KnownCaller) => boolean) => readonly KnownCaller[];
   readonly count: () => number;
 }

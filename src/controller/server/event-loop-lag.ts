@@ -1,4 +1,4 @@
-/** Our clients wait for an answer at least so long (src/api/ask.ts, the agent), and not much longer. */
+/** Ms for which our clients wait for an answer at least (src/api/ask.ts, the agent), and not much longer. */
 const shortestPatience = 5_000;
 /** The latest notice of a pause in an idle process; requests make it look as well. */
 const beatEvery = 2_000;
@@ -6,8 +6,9 @@ const beatEvery = 2_000;
 const settling = 250;
 
 /**
- * Notices that this process stood still: stopped, frozen, or without a processor. Requests from before lie unread in the sockets. Their
- * clients have given up, and asked another controller maybe; a late write would win over all decisions since (F-31).
+ * Notices that this process stood still: stopped, frozen, or without a processor. Requests from before lie unread in
+ * the sockets. Their clients have given up, and may have asked another controller. A late write would win over all
+ * decisions since (F-31).
  */
 export interface EventLoopLag {
   /** Whether a request that began at this moment (monotonic, ms) may be left from before a pause. */

@@ -8,11 +8,11 @@ import { firstCertificate, isIssuedBy } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
 import { readCaller, type KnownCaller } from "./caller.ts";
 
-/** All that a node may ask with a certificate that has expired. */
+/** All methods for a node whose certificate has expired. */
 export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
 const handshakeMs = 5_000;
 const renewalMs = 30_000;
-/** The chain that a peer sent can be read once: Node gives the issuers with the first look only. */
+/** The chain of a peer can be read once: Node gives the issuers at the first look only. */
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 
 /**
@@ -78,7 +78,7 @@ export function expiredCallerOf(
   return lasting;
 }
 
-// OpenSSL tells only one of a certificate's faults: the end must not hide another one.
+// OpenSSL reports only one of a certificate's faults: the end must not hide another one.
 function problemOf(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
   const issuer = leaf.issuerCertificate;
   const isSigned = issuer !== undefined && issuer.ca && isIssuedBy(leaf, issuer);

@@ -2,7 +2,7 @@ import type { Server } from "node:https";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 
-/** How many handshakes there may be (S-17). */
+/** The limits of handshakes (S-17). */
 export interface HandshakeLimits {
   /** Under way, of one address and of all. */
   readonly pendingPerAddress: number;
@@ -12,7 +12,7 @@ export interface HandshakeLimits {
   readonly waiting: number;
 }
 
-/** A longer handshake is given up when another connection of its address waits; a busy client is slow. */
+/** A longer handshake is given up when another connection of its address waits. */
 const patienceMs = 4_000;
 /** The longest wait for the begin of a handshake, ms. */
 const longestWaitMs = 15_000;
@@ -30,7 +30,7 @@ export function limitHandshakes(
   /** Handshakes under way, by address: when each began, the oldest first. */
   const pending = new Map<string, Map<Socket, number>>();
   let pendingCount = 0;
-  /** By address, who waits, the first one first. */
+  /** Waiting connections by address, the first one first. */
   const waiting = new Map<string, Set<Socket>>();
   let waitingCount = 0;
   let look: NodeJS.Timeout | undefined;
@@ -61,7 +61,7 @@ export function limitHandshakes(
     if (same.size === 0) waiting.delete(address);
     return true;
   };
-  /** The address that has fewest under way goes first. */
+  /** The address with the fewest handshakes under way goes first. */
   const letIn = (): void => {
     const addresses = [...waiting.keys()].toSorted((a, b) => countOf(a) - countOf(b));
     for (const address of addresses)

@@ -6,8 +6,8 @@ const perAddress = { perSecond: 1, burst: 100 };
 const ofAll = { perSecond: 20, burst: 1000 };
 
 /**
- * A log whose warnings about one address (`from`) are bounded, each kind by itself (S-17). The next one that is written tells
- * how many were not.
+ * A log whose warnings about one address (`from`) are bounded, each kind by itself (S-17). The next written one tells
+ * how many were dropped.
  */
 export function limitWarnings(log: Log, monotonic: () => number): Log {
   const isInRate = limitRate(perAddress, monotonic);

@@ -1,4 +1,4 @@
-/** How fast one peer may ask: tokens a second, and how many may be saved up. */
+/** The rate of one peer's requests: tokens a second, and the most saved tokens. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -17,7 +17,10 @@ export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): 
   let sweepAbove = usualKeys;
   const tokensOf = ({ tokens, at }: Bucket, now: number): number =>
     Math.min(burst, tokens + ((now - at) / 1000) * perSecond);
-  /** Full buckets say nothing that a missing one does not. Those that stay are not looked at again with each new key. */
+  /**
+   * A full bucket equals a missing one, so full ones are removed. Remaining ones are not checked again with each new
+   * key.
+   */
   const sweep = (now: number): void => {
     for (const [key, bucket] of buckets) if (tokensOf(bucket, now) === burst) buckets.delete(key);
     sweepAbove = Math.max(usualKeys, 2 * buckets.size);

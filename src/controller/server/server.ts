@@ -52,7 +52,7 @@ export type Handlers = {
   readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<Returned<Name>> | Returned<Name>;
 };
 
-/** Methods whose answer goes on: they own the response, or the socket, from here. */
+/** Methods with a streamed answer: they own the response, or the socket, from here. */
 export interface Streams {
   readonly watch: (call: Call<"watch">, response: ServerResponse) => Promise<void> | void;
   readonly backup: (call: Call<"backup">, response: ServerResponse) => Promise<void>;
@@ -73,9 +73,9 @@ export interface ApiServerOptions {
   readonly trail: (fields: LogFields) => void;
   readonly clock: () => number;
   readonly monotonic: () => number;
-  /** How many files this process may have open; absent: enough. */
+  /** The number of files that this process may have open; absent: enough. */
   readonly openFiles?: number;
-  /** Told of each answer, for the metrics. */
+  /** Called with each answer, for the metrics. */
   readonly onAnswer?: (name: MethodName | "unknown", status: number, ms: number) => void;
 }
 
@@ -116,7 +116,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   // Longer than the agents' heartbeat, so that each keeps its connection.
   const server = createServer({ ...common, rejectUnauthorized: true, keepAliveTimeout: 75_000 });
   server.maxConnections = maxConnections;
-  // Never listens: it gets the connections that ask for it, for two methods (F-25).
+  // Never listens: it gets the connections that request it, for two methods (F-25).
   const late = createServer({
     ...common,
     rejectUnauthorized: false,
@@ -163,7 +163,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   };
 }
 
-/** Undefined for a certificate that no request is answered with, as the first request is told. */
+/** Undefined for an unacceptable certificate; the first request gets the reason. */
 function shownBy(socket: TLSSocket, cluster: string): KnownCaller | undefined {
   try {
     return shownOn(socket, cluster);
@@ -206,7 +206,7 @@ async function close(server: Server): Promise<void> {
 }
 
 type RequestOptions = ApiServerOptions & {
-  /** Where the audit's lines go. */
+  /** The log of the audit's lines. */
   readonly audit: Log;
 };
 
@@ -271,7 +271,7 @@ class Requests {
     } finally {
       this.#bodies.release(request);
     }
-    // Here, for every method: none can be added and forgotten.
+    // Here, for every method, so that no new one can be forgotten.
     if (asked && isAudited(asked.name, asked.reply)) {
       const fields = auditFields(asked, request, { status, ...omitUndefined({ code }) });
       // Refused callers must not fill the log: warnings are bounded.
@@ -333,7 +333,7 @@ class Requests {
     return { name, id, caller, requestId: randomUUID() };
   }
 
-  /** Whether they may. @throws Refused */
+  /** Whether the caller may call the method. @throws Refused */
   #admit({ name, id, caller }: Asked): void {
     if (this.#only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     authorize(name, caller, id);
@@ -358,7 +358,7 @@ class Requests {
     asked.body = body.data;
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
-    // A body may take its time: the caller's rights must still hold (S-11).
+    // A body may take its time, so the caller's rights are checked again (S-11).
     access.check(name, caller);
     if (method.verb !== "GET" && this.#lag.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";

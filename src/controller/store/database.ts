@@ -16,12 +16,12 @@ import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot-file.ts"
 import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
 
 export interface DatabaseOptions {
-  /** Made 0700; its files are 0600. */
+  /** Made with mode 0700; its files have 0600. */
   readonly folder: string;
   readonly rules: KeyRules;
-  /** Called once when the disk failed beyond healing: the process has to end at once. */
+  /** Called once after an incurable failure of the disk: the process has to end at once. */
   readonly onBroken: (error: KcoreError) => void;
-  /** Called with a snapshot's failure; the journal goes on. */
+  /** Called with a snapshot's failure; the journal continues. */
   readonly onNote?: (note: string) => void;
   readonly disk?: Disk;
   /** Milliseconds that only grow. */
@@ -95,7 +95,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     return this.#journal as JournalFile;
   }
 
-  /** The newest snapshot's file. */
+  /** The file of the newest snapshot. */
   get newest(): string {
     return join(this.#options.folder, snapshotName(this.#kept));
   }
@@ -139,7 +139,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Keeps the newest snapshots and the journal from the oldest of them on: one damaged file costs nothing. */
+  /** Keeps the newest snapshots and the journal since the oldest of them, so that a single damaged file costs nothing. */
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));
@@ -173,7 +173,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
     return this.#adapter.notes;
   }
 
-  /** Why the journal takes no writes just now, if so. */
+  /** The reason why the journal takes no writes at the moment. */
   get problem(): KcoreError | undefined {
     return this.#adapter.journal.problem;
   }
@@ -200,7 +200,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
     return handle.createReadStream();
   }
 
-  /** Writes records that wait and a last snapshot, and gives the folder free. */
+  /** Writes waiting records and a last snapshot, and releases the folder. */
   async close(): Promise<void> {
     const { journal } = this.#adapter;
     await journal.idle();

@@ -16,8 +16,8 @@ export interface DiskFile {
 
 export interface FileOptions {
   /**
-   * Each write resolves when it, and the length that it needs, is on the disk: O_DSYNC of open(2). One hand-over to another thread and one system
-   * call instead of two, which is a third of the time of a small write.
+   * Each write resolves when its bytes, and the length that they need, are on the disk: O_DSYNC of open(2). It takes
+   * one hand-over to another thread and one system call instead of two, a third of the time of a small write.
    */
   readonly isSynchronous?: boolean;
 }

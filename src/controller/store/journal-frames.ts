@@ -63,7 +63,7 @@ export function headAt(bytes: Buffer, offset: number): Head | undefined {
   return { length, sum, index, count };
 }
 
-/** The frame at `offset`, or why there is none. */
+/** The frame at `offset`, or the reason why there is none. */
 export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly damage: string } {
   if (offset + headBytes > bytes.length) return { damage: "the head of a frame is cut off" };
   const head = headAt(bytes, offset);

@@ -16,7 +16,7 @@ export interface JournalOptions {
   readonly next: number;
   /** A segment that has grown so far is followed by a new one. */
   readonly segmentBytes: number;
-  /** Told once when the disk failed in a way that nothing heals: the process has to end. */
+  /** Called once after a failure of the disk that nothing heals: the process has to end. */
   readonly onBroken: (error: KcoreError) => void;
 }
 
@@ -63,7 +63,7 @@ export class JournalFile {
     return this.#next - 1;
   }
 
-  /** Why nothing can be written just now. */
+  /** The reason why nothing can be written at the moment. */
   get problem(): KcoreError | undefined {
     return this.#problem;
   }
@@ -160,7 +160,7 @@ export class JournalFile {
     return file;
   }
 
-  /** After a failed write: nothing of it may be found by a later start, or a later success would stand behind rubbish. */
+  /** After a failed write: a later start must find nothing of it, or a later success would stand behind garbage. */
   async #undo(cause: unknown): Promise<KcoreError> {
     const { folder, onBroken } = this.#options;
     try {

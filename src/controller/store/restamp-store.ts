@@ -8,7 +8,7 @@ import { replaceStore, type Replacement } from "./restore.ts";
 
 export interface RestampedStore {
   readonly writes: readonly RestampedWrite[];
-  /** Where they are listed; absent when there are none. */
+  /** The file that lists them; absent when there are none. */
   readonly file?: string;
 }
 

@@ -30,7 +30,7 @@ export interface Replacement {
 export interface Replaced {
   /** How many records the new state begins with. */
   readonly records: number;
-  /** Where everything that was there lies now, untouched. */
+  /** The folder of the former state, untouched. */
   readonly aside: string;
   /** The parts that could not be read. */
   readonly notes: readonly string[];
@@ -51,7 +51,7 @@ export interface Repaired extends Replaced {
   readonly lostRecords: number;
   /** The writes of the lost records, as far as they can be known. */
   readonly lost: readonly LostWrite[];
-  /** The file that tells of these; absent when nothing is lost. */
+  /** The file that lists these; absent when nothing is lost. */
   readonly lostFile?: string;
 }
 
@@ -93,7 +93,7 @@ function countKinds(registers: readonly string[]): Restored["contents"] {
   return { objects: count("object", 3), nodes: count("node", 2), controllers: count("controller", 2) };
 }
 
-/** A problem of the backup, told under the name that the operator gave; the state of the controller is untouched. */
+/** A problem of the backup, under the operator's name for the file; the state of the controller is untouched. */
 function ofBackup(error: unknown, file: string, name: string): KcoreError {
   const { message } = error as Error;
   if (!(error instanceof KcoreError))
@@ -182,7 +182,7 @@ export async function replaceStore(
     for (const [name, content] of Object.entries(told))
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);
-    // From here on the replacement is done, or the next one finishes it; no controller starts meanwhile.
+    // From here on the replacement is made, or the next one finishes it; no controller starts meanwhile.
     await rename(fresh, join(folder, `${stages.replacing}${mark}`));
     await syncFolder(folder);
     await putAside(folder, mark, aside);

@@ -26,7 +26,7 @@ export function segmentsAmong(names: readonly string[]): readonly Segment[] {
 /** The content of a segment. */
 export interface SegmentContent {
   readonly records: readonly string[];
-  /** Up to where it is whole; 0 when even its first line is not. */
+  /** The end of the whole part; 0 when even the first line is damaged. */
   readonly end: number;
   readonly damage?: Damage;
 }

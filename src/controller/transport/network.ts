@@ -12,9 +12,9 @@ import { openLink } from "./open-link.ts";
 /** The replication streams of one controller, those it dialled and those it answered. */
 export interface Network {
   readonly net: Net;
-  /** Before the call no peer is let in, and dials wait. */
+  /** Before this call no peer is accepted, and dials wait. */
   readonly attach: (given: Attached) => void;
-  /** A peer that the API server let in. */
+  /** Takes a peer that the API server has accepted. */
   readonly accept: (peer: string, key: string, socket: Duplex, head: Buffer) => void;
   /** Cuts the streams to peers that are not welcome any more. */
   readonly cut: (isWelcome: (peer: string, key: string) => boolean) => void;
@@ -58,7 +58,8 @@ export function openNetwork(options: NetworkOptions): Network {
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
-    // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES tells of a copy, not the log.
+    // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES reports
+    // it, not the log.
     const told = peer === controllerId ? { ...log, info: () => undefined } : log;
     told.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
@@ -101,7 +102,7 @@ export function openNetwork(options: NetworkOptions): Network {
     net: {
       dial(target, timeoutMs) {
         dial(target, timeoutMs).catch((error: unknown) => {
-          // A peer that stays away is dialled every few seconds: say it once.
+          // A peer that stays away is dialled every few seconds: log it once.
           const who = "id" in target ? target.id : target.address;
           const { error: reason } = describeError(error);
           // The controller's own address may be out of reach from here.

@@ -84,7 +84,7 @@ export function refuseOthers(
   }
 }
 
-/** The bundle must be here, as nodes and the other controllers get it from here. */
+/** Refuses a bundle that is not here: nodes and the other controllers get it from here. */
 function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
   if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(

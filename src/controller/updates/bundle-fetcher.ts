@@ -10,9 +10,9 @@ import { isSettled, type UpdateIndex } from "./update-records.ts";
 
 export interface BundleFetcherOptions {
   readonly store: Pick<BundleStore, "list" | "put">;
-  /** The bundles that this controller should have: only of updates that the bastion signed, or a peer could fill the disk. */
+  /** The bundles that this controller should have: only of signed updates, or a peer could fill the disk. */
   readonly wanted: () => readonly BundleId[];
-  /** Where the other controllers are reached, `host:port`. */
+  /** The addresses of the other controllers, `host:port`. */
   readonly peers: () => readonly string[];
   /** This controller's own. */
   readonly credentials: () => Credentials;
@@ -90,7 +90,9 @@ export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
   };
 }
 
-/** Whether it is here afterwards: of the peers, in no order, each goes on where the one before ended. */
+/**
+ * Fetches a bundle from the peers, in random order, each continuing the one before; returns whether it is here then.
+ */
 async function fetchFromAny(
   bundle: BundleId,
   { store, peers, credentials, clock, random, log }: BundleFetcherOptions,

@@ -8,13 +8,13 @@ import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { realDisk, type Disk } from "../store/durable-disk.ts";
 
-/** How much of a bundle there is; `whole`: all, with the right checksum. */
+/** The present bytes of a bundle; `whole`: all, with the right checksum. */
 export interface Held {
   readonly held: number;
   readonly whole: boolean;
 }
 
-/** A part of a bundle, as it comes. */
+/** A part of a bundle. */
 export interface Piece {
   readonly offset: number;
   /** Of the whole. */
@@ -32,15 +32,18 @@ export interface OpenBundle {
 export interface BundleStore {
   /** All that is there, whole or a part. */
   readonly list: () => Promise<readonly (Held & { readonly sha256: string })[]>;
-  /** Takes a piece if it is the next one, and says in any case where the next begins. An answered piece is on the disk. @throws Refused */
+  /**
+   * Takes a piece if it is the next one, and always returns where the next begins. An answered piece is on the disk.
+   * @throws Refused
+   */
   readonly put: (sha256: string, piece: Piece) => Promise<Held>;
-  /** A whole one, looked through before it is given for the first time. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+  /** A whole bundle, verified before its first use. @throws Refused UPDATE_BUNDLE_UNKNOWN */
   readonly open: (sha256: string) => Promise<OpenBundle>;
 }
 
 export interface BundleStoreOptions {
   readonly folder: string;
-  /** Whether an update names this bundle: it is never removed for others' room. */
+  /** Whether an update names this bundle, which is then never removed to make room. */
   readonly isNeeded: (sha256: string) => boolean;
   /** For tests: in the place of the real ones. */
   readonly disk?: Disk;
@@ -77,9 +80,9 @@ export function tooMany(
   });
 }
 
-/** No runtime comes near it. */
+/** Larger than any runtime. */
 const largestBundle = 1024 * 1024 * 1024;
-/** So much of the disk is left to the controller's own state, which lies on the same one. */
+/** Bytes of the disk that stay free for the controller's own state. */
 const reserve = 128 * 1024 * 1024;
 const fileName = /^([0-9a-f]{64})(\.part)?$/;
 

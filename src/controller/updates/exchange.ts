@@ -15,12 +15,15 @@ const holdMs = 10_000;
 export interface Exchange {
   /** Whether a rollout concerns this node. */
   readonly concerns: (node: string) => boolean;
-  /** Takes a node's word, and answers when there is an order that it does not know. @throws Refused when it cannot be kept */
+  /**
+   * Takes a node's report, and answers when there is an order that the node does not know. @throws Refused when it
+   * cannot be kept
+   */
   readonly exchange: (node: string, said: AcceptedBodyOf<"exchangeUpdate">) => Promise<AnswerOf<"exchangeUpdate">>;
   readonly stop: () => void;
 }
 
-/** A rollout takes a node through some ten reports; more would fill the journal. */
+/** The rate of a node's reports: a rollout needs some ten of them; more would fill the journal. */
 const words = { perSecond: 0.5, burst: 40 } as const;
 
 interface Parts {

@@ -19,14 +19,14 @@ export interface OwnerLoopParts extends InputSources {
 
 /** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
 export interface OwnerLoop {
-  /** Something of these updates changed. */
+  /** Called when something of these updates changed. */
   readonly nudge: (names: Iterable<string>) => void;
   readonly stop: () => Promise<void>;
 }
 
-/** Nodes that go and come, timeouts and windows are noticed so often, ms. */
+/** Ms between two looks at nodes that go and come, timeouts and windows. */
 const tickMs = 1_000;
-/** Changes within so long are decided about together, ms. */
+/** Ms within which changes are decided together. */
 const gatherMs = 50;
 
 export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
@@ -52,7 +52,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     }
     if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);
   };
-  /** Never later than planned before: a stream of changes must not put the next round off. */
+  /** Never later than planned before: a stream of changes must not delay the next round. */
   const plan = (ms: number): void => {
     const at = monotonic() + ms;
     if (next && next.at <= at) return;
@@ -77,7 +77,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
 }
 
-/** Writes one decision, if there is one. @throws Refused when it cannot be written */
+/** Writes the next decision, if there is one. @throws Refused when it cannot be written */
 async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
   const { records, index } = parts;
   const update = index.read(name);

@@ -120,7 +120,10 @@ function blockersOf(
 /** Room for reasons and waits in a rollout's progress, which may name many nodes. */
 const progressRoom = 8 * 1024;
 
-/** Whether its progress, one register, would not hold its nodes: it names each in its group, and when it is started. It would stand still half-way. */
+/**
+ * Whether its progress, one register, would be too small for its nodes: it names each in its group, and when it is
+ * started. The update would stop half-way.
+ */
 export function isTooLarge(waves: Waves["waves"]): boolean {
   return Buffer.byteLength(JSON.stringify({ waves, started: waves.flat() })) + progressRoom > maxValueBytes;
 }
@@ -223,7 +226,7 @@ function rebootOfAny(planned: readonly PlannedNode[]): boolean | undefined {
   return planned.some(({ reboots }) => reboots === "unknown") ? undefined : false;
 }
 
-/** Known when the node has built its system. */
+/** Known once the node has built its system. */
 function rebootOf({ spec }: UpdateDraft, prepared: Report | undefined): PlannedNode["reboots"] {
   if (spec.activation.rebootPolicy === "always") return "yes";
   if (spec.activation.rebootPolicy === "never") return "no";

@@ -10,7 +10,7 @@ import { inputOf, type InputSources } from "./rollout-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
-/** Of the updates that may be removed so many of the newest stay, and of these none that ended longer ago. */
+/** The number of newest removable updates that stay, and the age beyond which none of them does. */
 export interface Kept {
   readonly updates: number;
   readonly ms: number;
@@ -84,7 +84,7 @@ function changedAt({ head, progress }: UpdateRecords): number {
   return progress?.value.since ?? Date.parse(head.value.updatedAt);
 }
 
-/** Why an update stays: it is not over, or is the only record of a node's version. */
+/** The reason why an update stays: it is not over, or is the only record of a node's version. */
 function whyKept(parts: InputSources, update: UpdateRecords): string | undefined {
   const { head, progress, rows, reports } = update;
   const { generation } = head.value;

@@ -20,7 +20,7 @@ export interface InputSources extends NodeSources {
   readonly clock: () => number;
 }
 
-/** The input of a decision, with more of its nodes. */
+/** The input of a decision, with more facts of its nodes. */
 export interface KnownInput extends RolloutInput {
   readonly nodes: ReadonlyMap<string, KnownNode>;
   /** The ids of the nodes that the update began with; before that, those that it selects now. */

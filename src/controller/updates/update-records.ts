@@ -34,8 +34,8 @@ export interface UpdateRecords {
 }
 
 /**
- * The updates that are there, each kept as it was read until it changes: every heartbeat asks whether an update concerns its node, and ended
- * updates add up.
+ * The present updates, each kept as it was read until it changes: every heartbeat asks whether an update concerns its
+ * node, and ended updates add up.
  */
 export interface UpdateIndex {
   /** Undefined when there is none of this name, or none that can be read. */
@@ -92,7 +92,7 @@ function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   return statements.get(head);
 }
 
-/** A record that a hostile controller wrote must not keep the others from being read. */
+/** One record of a hostile controller must not make the others unreadable. */
 function orNone<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -106,7 +106,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const head = records.get("updateHead", of.head);
   const owner = records.value("updateOwner", of.owner);
   const statement = head && statementOf(head.value);
-  // A former owner's late word about an update that was removed does not bring it back.
+  // A former owner's late record of a removed update does not bring it back.
   if (!head || !owner || !statement || records.replica.stands(of.removed)) return undefined;
   const below = (part: string): string => `${of.all}${part}/`;
   const rows = new Map<string, NodeAssignment>();

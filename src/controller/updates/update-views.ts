@@ -16,7 +16,7 @@ export interface ViewParts extends OwnerLoopParts {
   readonly endpointOf: (controller: string) => string | undefined;
 }
 
-/** One update as an operator sees it: how it stands, with a line for each node. */
+/** One update in an operator's view: its state, with a line for each node. */
 export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"getUpdate"> {
   const input = inputOf(parts, update);
   const waves = wavesNow(input);
@@ -122,7 +122,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
   const row = rowOf(input, id);
   const { phase, since } = row && !isLeftOut(input, id, row) ? row : unbegun(input);
   const { statement } = update;
-  // A report on a former generation says nothing of this one.
+  // A report on a former generation does not count for this one.
   const report = preparedOf(update, id);
   // A former owner's order waits until the present owner has adopted it.
   const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;

@@ -24,14 +24,14 @@ export interface UpdatesParts extends ApplyParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
-  /** How many updates stay that may be removed; absent: as many as usual. */
+  /** The number of removable updates that stay; absent: the default. */
   readonly kept?: Kept;
 }
 
 /** Cluster updates, as operators and nodes ask for them. */
 export type Updates = ReturnType<typeof manageUpdates>;
 
-/** So often old updates are removed, and the rest of removed ones, ms. */
+/** Ms between two removals of old updates, and of the rest of removed ones. */
 const tidyMs = 60_000;
 
 export function manageUpdates(parts: UpdatesParts) {

@@ -41,9 +41,10 @@ const args = z
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   strip: 1
  * ```
- * It is unpacked beside the folder and takes its place as a whole: nobody sees half of it. The file `.kcore-archive` in it says what came out of
- * which archive: another archive, or a file of it that is gone, changed or somebody else's, and it is unpacked again. What others put there is seen then,
- * and nothing is done while it would be lost, unless `clean` says so. An archive that holds absolute paths, `..`, links that lead out, devices
+ * The archive is unpacked beside the folder and takes its place as a whole: no reader sees half of it. The file
+ * `.kcore-archive` in the folder records the archive and its files. If the archive, or a file of it, is another,
+ * changed, gone or of another owner, it is unpacked again. Files of other origin are found then: if they would be lost,
+ * the step is refused unless `clean` is set. An archive that holds absolute paths, `..`, links that lead out, devices
  * or setuid is refused. Without `sha256` the archive has to stay on the node, to be compared.
  */
 export const archiveExtracted = defineModule({
@@ -95,14 +96,14 @@ ${guardOthers(path, clean)}`,
           ? sh`sum=${sha256 ?? ""}`
           : sh`[ -f ${archive} ] || ${noArchive}
 (safe_parents ${archive}) || exit
-# A copy that nobody else can change is hashed and unpacked: who owns the archive could change it in between.
+# Only a private copy is hashed and unpacked: the owner of the archive could change it in between.
 (umask 077 && cat ${archive} >${from}) && sum=$(sha256sum <${from}) && sum=\${sum%% *} || exit 1
 ${sha256 === undefined ? sh`` : sh`[ "$sum" = ${sha256} ] || refuse ARCHIVE_INVALID ${`${archive} has another SHA-256`}"$K_NL""wanted "${sha256}"$K_NL""found  $sum"`}`
       }
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner}
 (
   k_enter ${path} ${owner}
-  # What a killed shell left in its folder is more than k_aside takes away.
+  # Removes all remains of a killed shell: k_aside removes files alone.
   for old in ./.kcore-"$k_i"-*; do [ ! -d "$old" ] || [ -L "$old" ] || (k_private "$old" && rm -rf ./t ./old); done
   k_aside
   (
@@ -135,21 +136,23 @@ function base(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-/** `sum` and `as`, how it was unpacked, from what the folder says of itself, which is $K_TMP/stamp then. The folder may be another user's. */
+/**
+ * Sets `sum` and `as` from the folder's own record, and leaves it in $K_TMP/stamp. The folder may be another user's.
+ */
 function readStamp(path: string): Sh {
   return sh`sum=none as=none
 (open_file ${path}/.kcore-archive && cat <&9) >"$K_TMP/stamp" 2>/dev/null
 [ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
 }
 
-/** A line in $K_TMP/tree for each thing that is no folder: mode, owner, group, size, time of change, name. */
+/** A line in $K_TMP/tree for each entry that is no folder: mode, owner, group, size, time of change, name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }
 
 const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
 
-/** What the archive did not bring, and what no archive of ours brought, is not ours to remove. */
+/** Refuses to remove files that neither this archive nor an earlier one of ours brought. */
 function guardOthers(path: string, clean: boolean): Sh {
   return sh`[ ! -d ${path} ] || {
   mounts=$(mounts_under ${path}) || exit 1

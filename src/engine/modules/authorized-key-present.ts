@@ -44,10 +44,11 @@ type Args = z.output<typeof args>;
  *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
  *   options: [no-agent-forwarding]
  * ```
- * Keys that let a user in. The file's other keys and comments stay; a key that is there gets these options in its place, and the comment where
- * one is given. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made as the user's, and closed where others could
- * write (sshd's StrictModes). With `exclusive`, who comes in by another key is locked out: give the step `risk: connectivity`. Where sshd says
- * by which key this session came (ExposeAuthInfo, and no sudo), a list without it is refused.
+ * Keys that let a user in. The file's other keys and comments stay. A present key gets these options, and the comment
+ * where one is given, in its place. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made
+ * as the user's. They are closed where others could write (sshd's StrictModes). `exclusive` locks out every other key:
+ * give the step `risk: connectivity`. Where sshd says by which key this session came (ExposeAuthInfo, and no sudo), a
+ * list without it is refused.
  */
 export const authorizedKeyPresent = defineModule({
   name: "authorized_key.present",
@@ -96,7 +97,7 @@ function effectsOf({ user, path }: Args): Effects {
   };
 }
 
-/** How a key stands in the file, as facts tell it: without its bytes. */
+/** A key's form in the file, as facts show it: without its bytes. */
 function told({ type, comment }: PublicKey, options: readonly string[]): string {
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
@@ -136,7 +137,10 @@ function giveKeys({ keys, options }: Args): Sh {
     : sh`printf '%s\n' ${keys.map(line)} >"$K_TMP/keys" || exit 1`;
 }
 
-/** sshd heeds no file that others could have written (sshd_config(5), StrictModes). Of a home folder that is so, put_file says it and refuses. */
+/**
+ * sshd ignores a file that other users could have written (sshd_config(5), StrictModes). For a home folder of that
+ * kind, put_file refuses.
+ */
 function probeAccess(given: Args): Sh {
   return sh`fact kind "$kind"
 ${
@@ -153,7 +157,7 @@ fact access "$access"`
 }`;
 }
 
-/** ssh-keygen of the node has to know these kinds of keys: so has its sshd. */
+/** Fails if the node's ssh-keygen, and so its sshd, does not know these kinds of keys. */
 function checkKeys({ keys }: Args): Sh {
   return sh`if have ssh-keygen; then
   printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
@@ -165,7 +169,7 @@ fi`;
 /** Outputs of `stat -L -c '%u %a'` for a folder that root or the user owns and others can write to. */
 const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
 
-/** Of a folder that put() closes first, only the folder is checked: no other user can change its files after that. */
+/** For a folder that put() closes first, checks only the folder: no other user can change its files after that. */
 function foresee(given: Args): Sh {
   const { user } = given;
   if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;
@@ -188,7 +192,7 @@ case $(stat -c %a -- "$file" 2>/dev/null) in '' | *[2367]? | *[2367]) ;; *) mode
 put_file "$K_TMP/edited" "$file" "$mode" ${user} "$gid"`;
 }
 
-/** What sshd told this session's own user of how it came in stays in the list. */
+/** Refuses a list without the key by which this session came in, as sshd told the session's own user. */
 function refuseOwnKey({ user, keys }: Args): Sh {
   return sh`if [ "$(id -un)" = ${user} ] && [ -r "\${SSH_USER_AUTH-}" ]; then
   while read -r way type key _; do
@@ -201,7 +205,7 @@ function refuseOwnKey({ user, keys }: Args): Sh {
 fi`;
 }
 
-/** In a folder of the user's it is the user who puts back: links there lead nowhere else. */
+/** In a user's own folder the revert runs as that user, whose links can lead it to no other user's files. */
 function keep(given: Args): Sh {
   const { user } = given;
   if (!inHome(given))

@@ -42,9 +42,10 @@ type Args = z.output<typeof args>;
  *     7d3ikA==
  *     -----END CERTIFICATE-----
  * ```
- * Beside the CAs that the distribution brings: by update-ca-certificates(8) on Debian and Alpine, by update-ca-trust(8) on Fedora. What counts is that the
- * bundle that programs read holds it. What is no CA's certificate is refused before a run begins, one that is not valid now by the node's clock
- * there. Services that read the bundle at their start go on without it: restart them with `restartOn`.
+ * Added to the distribution's CAs: by update-ca-certificates(8) on Debian and Alpine, by update-ca-trust(8) on Fedora.
+ * The step is in order when the bundle that programs read holds the CA. A certificate that is not a CA's is refused
+ * before the run, one that the node's clock finds invalid on the node. Services that read the bundle at their start
+ * keep the old one: restart them with `restartOn`.
  */
 export const caTrusted = defineModule({
   name: "ca.trusted",
@@ -60,7 +61,7 @@ export const caTrusted = defineModule({
     const place = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
-    // update-ca-certificates hashes the names anew only where a link is new to it.
+    // update-ca-certificates makes the names by hash anew only for a new link.
     const link = `/etc/ssl/certs/${name}.pem`;
     const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
@@ -86,13 +87,14 @@ not_nixos "$bundle"`,
       foresee: sh`foresee_place "$file" 8 1 root root`,
       timeout: 300,
     } as const;
-    // Fedora's bundle is a link: with -H what it leads to counts.
+    // Fedora's bundle is a link: -H compares its target.
     const newer = sh`find -H "\${file%/*}" -prune -newer "$bundle" 2>/dev/null`;
     if (state === "absent")
       return {
         ...common,
         want: { certificate: "absent", trusted: "no" },
-        // Debian's link goes with the bundle: one that is left tells that nobody made that anew. On Fedora the folder is newer than the bundle then.
+        // Debian's link goes with the bundle: a dangling link means that the bundle was not made anew. On Fedora the
+        // folder is newer than the bundle then.
         probe: sh`${probe}
 if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
 elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still
@@ -128,7 +130,9 @@ function timeOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString().slice(0, 10);
 }
 
-/** The certificate alone, as PEM; its base64; from when to when it is valid, in seconds. @throws KcoreError CERTIFICATE_INVALID */
+/**
+ * The certificate alone, as PEM; its base64; its first and last valid second. @throws KcoreError CERTIFICATE_INVALID
+ */
 function certificateOf({ name, certificate, source }: Args, { readFile }: StepContext) {
   const given = source === undefined ? certificate : Buffer.from(readFile(source).bytes ?? "").toString("utf8");
   const invalid = (what: string): KcoreError =>

@@ -55,8 +55,8 @@ const args = z.strictObject({
  *       -----END CERTIFICATE-----
  *   key: /etc/kcore/certs/node.key
  * ```
- * Nothing is written before the node's openssl has found that the certificate is for that key, that its chain verifies
- * up to the CA and that it is valid now by the node's clock.
+ * Before anything is written, the node's openssl must find that the certificate fits the key and is valid now by the
+ * node's clock. Its chain must verify up to the CA.
  */
 export const certificateDropped = defineModule({
   name: "certificate.dropped",

@@ -13,7 +13,7 @@ const Server = z
   .max(253)
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$|^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*$/, "must be a name or an address");
 
-/** Where each service reads servers beside its own configuration. */
+/** The file from which each service reads servers beside its own configuration. */
 const files = {
   timesyncd: "/etc/systemd/timesyncd.conf.d/60-kcore.conf",
   chrony: "/etc/chrony/sources.d/kcore.sources",
@@ -23,8 +23,9 @@ const files = {
  * ```yaml
  * clock.synchronized: { servers: [ntp1.example.org, ntp2.example.org] }
  * ```
- * chrony where it is installed, systemd-timesyncd else, runs now and at every boot, asks these servers (of chrony: beside those that its own
- * configuration names) and the clock is right within `wait`. A second time service that runs is refused. A container's clock is its host's.
+ * A time service, chrony where it is installed, else systemd-timesyncd, runs now and at every boot. It asks these
+ * servers (chrony: beside those of its own configuration), and the clock is right within `wait`. A second running time
+ * service is refused. A container's clock is its host's.
  */
 export const clockSynchronized = defineModule({
   name: "clock.synchronized",
@@ -119,7 +120,7 @@ ${
     : sh`${place}
 if [ "$(had servers)" != ${named} ]; then
   how=restart
-  # What chrony reads is where its package made it so.
+  # chrony reads the folder that its package made.
   if [ $service = chrony ]; then text=${texts.chrony} make=0; else text=${texts.timesyncd} make=1; fi
   parent_of "$file" $make
   put_file "$text" "$file" 0644 root root || exit 1

@@ -23,8 +23,9 @@ const Value = z
  *   command: /usr/local/bin/backup --day "$(date +%F)"
  *   environment: { MAILTO: ops@example.org }
  * ```
- * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it; its user has to be there. A `%` stands for itself: it is escaped for cron. What reads no
- * /etc/cron.d, as BusyBox's crond, has no such folder, and the step is refused (FILE_NO_PARENT): there a systemd timer, or nothing.
+ * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it; its user has to be there. A `%` stands for
+ * itself: it is escaped for cron. A cron that reads no /etc/cron.d, such as BusyBox's crond, has no such folder, and
+ * the step is refused (FILE_NO_PARENT). Use a systemd timer there, if there is systemd.
  */
 export const cronManaged = defineModule({
   name: "cron.managed",

@@ -12,9 +12,9 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  * disk.cleared:
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  * ```
- * Judges all disks of a deployment before the first one is touched: each is blank, has a table of kcore's, or holds what was granted by name
- * (requirement F-18), which is wiped now. On a live system that is in time: the installed one may put to use what it finds, and no grant
- * overrides use. Tables of kcore's are left to `disk.partitioned`.
+ * Judges all disks of a deployment before the first one is touched. Each must be blank, have a table of kcore's, or
+ * hold data that was granted by name (requirement F-18), which is wiped now. On a live system that is in time: the
+ * installed system may put disks to use, and no grant overrides use. Tables of kcore's are left to `disk.partitioned`.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -33,7 +33,7 @@ export const diskCleared = defineModule({
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
-    // Behind the checks that the disk is in no use, and that what it holds was granted by its name.
+    // Behind the checks that the disk is in no use, and that its contents were granted by name.
     const granted = (body: Sh) =>
       foreign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
@@ -53,11 +53,11 @@ ${eachDisk(
   fact "disk $2" "$state"
   [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
 )}
-# A dry run shows what it has to do with, also where nothing is to be done.
+# A dry run names the disks in every case, also without anything to do.
 [ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
-      // Each is found and judged once more by the process that writes, which holds it alone.
+      // The process that writes finds and judges each disk once more, and holds it exclusively.
       apply: sh`${alone}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
@@ -79,7 +79,7 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** The functions, and `body` once for each disk: KIND, NAME and the GUID of its table if it is kcore's. */
+/** The functions, and `body` once for each disk with KIND, NAME and the GUID of its table, if the table is kcore's. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
 ${clearing}

@@ -10,8 +10,9 @@ import { sh } from "../step/sh.ts";
  *   disk: { serial: S3Z8NB0K }
  *   maxWear: 90
  * ```
- * What a disk says of itself, by smartctl(8): its own verdict, sectors that it could not read, how much of its life is used, how warm it is. ATA, SCSI and NVMe
- * say it in their own words. A disk without SMART, a virtual one for instance, has nothing to say and is good unless `required`. Changes nothing.
+ * The disk's own report, by smartctl(8): its verdict, unreadable sectors, used life, temperature. ATA, SCSI and NVMe
+ * have different words for these. A disk without SMART, a virtual one for instance, counts as healthy unless
+ * `required`. Changes nothing.
  */
 export const diskHealth = defineModule({
   name: "disk.health",

@@ -65,9 +65,9 @@ const args = z.strictObject({
  *   partitions:
  *     - { name: data, size: 100% }
  * ```
- * The table and the partitions get GUIDs made of the node's id, the disk's name and the partition's name: that is how a
- * later run knows its own work. A disk that holds anything else is refused (requirement F-18) unless it was granted by
- * name; one that is in use is refused always. Partitions are added to a table of ours, never moved, resized or removed.
+ * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. So a later run
+ * recognizes them. A disk with other contents is refused (requirement F-18) unless it was granted by name; a disk in
+ * use is always refused. Partitions are added to a table of ours, never moved, resized or removed.
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
@@ -102,7 +102,8 @@ case $todo in
   wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
-      // Found and judged once more by the very process that writes, which holds the disk alone: the names of disks may have changed since.
+      // The process that writes finds and judges the disk once more, and holds it exclusively: names of disks may have
+      // changed.
       apply: sh`${findDisk(disk)}
 ${alone}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
@@ -118,7 +119,7 @@ interface Wanted {
   readonly name: string;
   readonly guid: string;
   readonly type: string;
-  /** Bytes; absent: all that is left, whatever that is. */
+  /** Bytes; absent: all the rest of the disk. */
   readonly bytes?: number;
   /** The fact as a plan shows it: PARTUUID, type and size. */
   readonly fact: string;
@@ -138,7 +139,7 @@ function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"],
   });
 }
 
-/** `found_N`: the fact of each wanted partition as the disk has it; also what `decide` judges by. */
+/** `found_N`: the fact of each wanted partition as the disk has it; `decide` judges by these, too. */
 function readPartitions(wanted: readonly Wanted[]): Sh {
   return sh`table=$(read_table "$disk")
 # The size of one that takes all that is left is not compared: the disk below a virtual machine may have grown.
@@ -168,7 +169,9 @@ ${readPartitions(wanted)}
 ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${found_${number}:-absent}"`))}`;
 }
 
-/** Sets `todo` to what is to be done (add, create, wipe), or refuses; `open` sets `users` to what an exclusive open says. */
+/**
+ * Sets `todo` to the action (add, create, wipe), or refuses; `open` sets `users` to the result of an exclusive open.
+ */
 function decide(
   disk: DiskId,
   wanted: readonly Wanted[],
@@ -225,8 +228,7 @@ case $todo in
     ;;
   create) set -- --clear --disk-guid=${guid} ;;
 esac
-# A new partition may hold bytes of the past: the mark, on the disk before it, tells filesystem.formatted that nobody has
-# used it yet.
+# A new partition may hold old bytes. The mark, on the disk before it, tells filesystem.formatted that it is unused.
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
 if [ $# -gt 0 ]; then
@@ -248,7 +250,7 @@ while ! have udevadm || udevadm settle --timeout=10; [ -n "$(missing)" ]; do
   [ $((tries % 5)) != 1 ] || partx -u "$disk" 2>/dev/null
   sleep 0.5
 done
-# What an old table had at the places of the new partitions is no filesystem of theirs.
+# Remains of an old table in the new partitions are not their filesystems.
 if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1

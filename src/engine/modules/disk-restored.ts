@@ -72,9 +72,10 @@ function end(piece: { readonly offset: number; readonly length: number } | undef
  *   pieces:
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
- * What `kcore disk restore-table` does on the node: writes the table, headers and labels that were saved of a disk back to their places.
- * Contents of files do not come back by it. What lies there now is saved first: `--grant NAME:restore`, which the command gives, asks for that.
- * A disk in use is refused always, one that holds data unless it was granted (requirement F-18).
+ * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their places.
+ * Contents of files do not come back by it. The present contents are saved first: `--grant NAME:restore`, which the
+ * command gives, causes that. A disk in use is always refused, and one with data unless it was granted (requirement
+ * F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -116,14 +117,15 @@ if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "$
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
       guard: judged(),
-      // Found and judged once more by the very process that writes, which holds the device alone: the names of disks may have changed since.
+      // The process that writes finds and judges the device once more, and holds it exclusively: names of disks may
+      // have changed.
       apply: sh`${alone}
 ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
 printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
-# Opened once for all of it: udev looks at a disk when it was closed, and what it finds then may be put to use.
+# Opened once for all pieces: at each close udev looks at the disk, and may put its contents to use.
 gzip -dc ${context.readFile(source)} | {
   while read -r block gap count <&4; do
     dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
@@ -160,7 +162,7 @@ function sumsOf(pieces: Pieces): string {
     .join("\n");
 }
 
-/** `BLOCK GAP COUNT` of each piece: how far it is from the end of the one before. */
+/** `BLOCK GAP COUNT` of each piece; the gap begins at the end of the piece before. */
 function placesOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
@@ -171,7 +173,10 @@ function placesOf(pieces: Pieces): string {
     .join("\n");
 }
 
-/** Sets `differ`: how many pieces are not there. Past the caches: partitions have their own, which the whole disk does not see. */
+/**
+ * Sets `differ`: the number of pieces that are not there. Reads past the caches: a partition's cache is not visible in
+ * the whole disk.
+ */
 function compare(pieces: Pieces): Sh {
   return sh`sync
 blockdev --flushbufs "$device" 2>/dev/null
@@ -192,7 +197,10 @@ told=$([ -z "$disk" ] || read_table "$device" | sed -n 's/^\([0-9][0-9]* [0-9][0
 strange=
 [ "$known" = "$told" ] || strange="the kernel's differ"`;
 
-/** Refuses what is in use (`open` sets `users` to what an exclusive open says), what holds data that was not granted, and what was not saved. */
+/**
+ * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the result
+ * of an exclusive open.
+ */
 function judge(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
@@ -205,7 +213,7 @@ users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
 granted ${`${name}:restore`} ||
   refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
-# A table of ours, and partitions that nobody has used yet, may go.
+# A table of ours, and its unused partitions, may go.
 if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr 'A-F' 'a-f')" = ${ours} ]; then
   found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')
   for part in $(partitions_of "$name"); do
@@ -226,7 +234,7 @@ if [ -n "$found" ]; then
 fi`;
 }
 
-/** The kernel looks at the table again, and what follows from it settles. */
+/** Makes the kernel read the table again, and waits until udev has settled. */
 const reread = sh`tries=0
 while :; do
   if [ -n "$disk" ]; then blockdev --rereadpt "$device" 2>/dev/null || partx -u "$device" 2>/dev/null; fi
@@ -239,9 +247,9 @@ while :; do
 done`;
 
 /**
- * What came back is no new, half-made thing that may be made once more: its marks go, and what is known of a container's recovery key, for its
- * header may hold another. Marks of logical volumes tell nobody where they belong; without one the worst that happens is that a grant is
- * asked for.
+ * Restored contents are not new, half-made things that may be made once more, so their marks go. The state of a
+ * container's recovery key goes, too: the restored header may hold another key. A logical volume's mark does not show
+ * its disk, so all marks go then: the worst result is that kcore asks for a grant.
  */
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do

@@ -61,9 +61,9 @@ type Args = z.output<typeof args>;
  *     postgres hard nofile 65536
  *   insertBefore: ^# End of file
  * ```
- * Some lines of a file that others own too, between `# BEGIN kcore NAME` and `# END kcore NAME`; all other lines stay as they are. A block
- * that is there stays where it is. One marker without the other, or a block that is there twice, is refused: only the operator can
- * tell which lines belong to the block.
+ * Some lines of a file that has other owners, too, between `# BEGIN kcore NAME` and `# END kcore NAME`; all other lines
+ * stay as they are. A present block stays where it is. One marker without the other, or a second block, is refused:
+ * only the operator can tell which lines belong to the block.
  */
 export const fileBlock = defineModule({
   name: "file.block",
@@ -131,7 +131,7 @@ function end({ comment, name, commentEnd }: Args): string {
   return [comment, "END kcore", name, commentEnd].filter((word) => word !== "").join(" ");
 }
 
-/** Whole lines, without CRs: a file whose lines end with CR LF gets them as it has them. */
+/** Whole lines, without CRs: a file whose lines end with CR LF gets its own line ends. */
 function blockOf(
   args: Args,
   context: StepContext,
@@ -161,5 +161,5 @@ function findBlock(args: Args): Sh {
   END { print(open || half ? "half" : (begins > 1 ? "twice" : (begins ? from " " to : "absent"))) }' <"$K_TMP/lines") || exit 1`;
 }
 
-/** Prints the lines between the markers of the block that was found. */
+/** Prints the lines between the markers of the block. */
 const inner = sh`from=\${block% *} to=\${block#* } awk 'NR > ENVIRON["from"] + 0 && NR < ENVIRON["to"] + 0' <"$K_TMP/lines"`;

@@ -64,8 +64,9 @@ type Args = z.output<typeof args>;
  *   line: PermitRootLogin prohibit-password
  *   validate: sshd -t -f %s
  * ```
- * One line of a file that others own too; all other lines stay as they are. Where several lines match, the last one counts (as with Ansible's
- * lineinfile); `unique: true` leaves no other. Where none does, the line is added. In a file whose lines all end with CR LF so does this one.
+ * One line of a file that has other owners, too; all other lines stay as they are. Where several lines match, the last
+ * one counts (as with Ansible's lineinfile); `unique: true` leaves no other. If none matches, the line is added. In a
+ * file whose lines all end with CR LF it does, too.
  */
 export const fileLine = defineModule({
   name: "file.line",
@@ -109,7 +110,7 @@ function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
   return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
 }
 
-/** Sets `hits` to the numbers of the lines that are meant, each on a line of its own, and `found` to those lines. */
+/** Sets `hits` to the numbers of the matching lines, each on a line of its own, and `found` to those lines. */
 function findLines({ match }: Args, line: string | Secret | undefined): Sh {
   const find =
     match === undefined
@@ -142,7 +143,7 @@ else
 fi`;
 }
 
-/** The line that is written must be the one that is looked for. */
+/** Refuses a line that its own `match` would not find. */
 function refuseMismatch(match: string, line: string | Secret): Sh {
   return sh`printf '%s\n' ${line} | grep -qE -e ${match} ||
   refuse FILE_NOT_EDITABLE ${`the line for the file does not match ${match}: it would be written again in each run`}`;
@@ -151,7 +152,7 @@ function refuseMismatch(match: string, line: string | Secret): Sh {
 const dropAll = sh`printf '%s\n' "$hits" >"$K_TMP/drop" && : >"$K_TMP/text" || exit 1
 before=`;
 
-/** In the place of the last line that is meant, else where a new one goes. */
+/** Replaces the last matching line, else inserts a new one. */
 function place({ unique, insertAfter, insertBefore }: Args, line: string | Secret): Sh {
   return sh`before=\${hits##*"$K_NL"}
 printf '%s\n' ${unique ? sh`"$hits"` : sh`"$before"`} >"$K_TMP/drop" && printf '%s\n' ${line} >"$K_TMP/text" || exit 1

@@ -57,7 +57,7 @@ function makeStep(given: z.output<typeof args>, context: StepContext): FileStep 
   const mode = given.mode ?? (sensitive ? "0600" : undefined);
   const step = stepOfData({ kind: "file", path, blob, mode, owner, group, makeDirs });
   const isMore = validate !== undefined || backup;
-  // A validator may print much.
+  // A validator may print much, so the step is not quiet.
   const { quiet: _, ...loud } = step;
   return {
     ...(validate === undefined ? step : loud),
@@ -80,12 +80,15 @@ interface FileOfRoot {
   readonly makeDirs?: boolean;
 }
 
-/** For modules whose matter is one file of root's: keeps it as a whole. */
+/** A step of a module that keeps one file of root's as a whole. */
 export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
   return makeStep(args.parse({ ...file, owner: "root", group: "root" }), context);
 }
 
-/** The same, of a text that a program of the node reads first: `check` refuses a text that the program does not accept, in dry runs too. */
+/**
+ * The same for a text that a program of the node checks first: `check` refuses a text that the program does not accept,
+ * in dry runs too.
+ */
 export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
   const step = stepOfFile(file, context);
   return {

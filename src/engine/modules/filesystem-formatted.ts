@@ -53,9 +53,9 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   label: kcore-volumes
  * ```
- * The filesystem's UUID is made of that of the partition, array or LUKS container, or of the names of volume group and logical volume,
- * which proves later that kcore made it. What holds anything else is refused, never formatted anew, unless its disk, `VG/LV` or
- * `md/ARRAY` was granted by name (requirement F-18).
+ * The filesystem's UUID is derived from that of the partition, array or LUKS container, or from the names of volume
+ * group and logical volume. So it proves later that kcore made the filesystem. Other contents are refused, never
+ * formatted, unless the disk, `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const filesystemFormatted = defineModule({
   name: "filesystem.formatted",

@@ -10,8 +10,8 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * ```yaml
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
- * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order when less than 4 MiB of the
- * device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
+ * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order if less than 4
+ * MiB of the device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",
@@ -30,7 +30,7 @@ type=$(blkid -p -o value -s TYPE "$device" 2>/dev/null)
 read -r sectors <"/sys/class/block/$name/size"
 mounted=$(awk -v device="$(cat "/sys/class/block/$name/dev")" '$3 == device { print $5; exit }' /proc/self/mountinfo)
 size=
-# What the filesystem says of itself, in bytes.
+# The size that the filesystem itself reports, in bytes.
 case $type in
   ext4) size=$(dumpe2fs -h "$device" 2>/dev/null | awk -F: '/^Block count/ { n = $2 } /^Block size/ { b = $2 } END { if (n) printf "%.0f", n * b }') ;;
   # Of a mounted one the kernel is asked: its superblock is written later.
@@ -57,7 +57,7 @@ ${judge}`,
 ${judge}
 case $type in
   xfs) xfs_growfs "$mounted" >/dev/null ;;
-  # What is not mounted is checked first, as resize2fs asks for it.
+  # An unmounted filesystem is checked first, as resize2fs demands.
   ext4) if [ -z "$mounted" ]; then e2fsck -fp "$device"; [ $? -le 1 ] || exit 1; fi && resize2fs "$device" ;;
 esac`,
       tools: diskTools,

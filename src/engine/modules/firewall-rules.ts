@@ -53,7 +53,10 @@ const Allow = z
   })
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
-/** A text of nft that cannot leave the braces that it stands in, nor fill itself, which would look like somebody's change. */
+/**
+ * A text of nft that can neither leave its enclosing braces nor load another file, which would look like a foreign
+ * change.
+ */
 const Rules = z
   .string()
   .default("")
@@ -64,7 +67,7 @@ const Rules = z
     "sets that fill themselves cannot be compared: keep them in a table of their own",
   );
 
-/** Without what stands in quotes and comments. */
+/** The text without quoted strings and comments. */
 function bare(text: string): string {
   return text.replaceAll(/"[^"\n]*"|#[^\n]*/g, "");
 }
@@ -75,7 +78,7 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
-/** What is let in stands before `rules`, and counts whatever they say. */
+/** Rules for allowed traffic stand before `rules`, and count in any case. */
 function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
   return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
 }
@@ -88,11 +91,13 @@ function mayDrop({ input, rules }: { readonly input: string; readonly rules: str
  *     - { ports: [80, 443], comment: web }
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
- * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and what they drop stays dropped. What is
- * answered or related, loopback, and what IPv6 cannot do without is always let in. It lies in /etc/kcore/nftables and is loaded at boot,
- * behind nftables.service and before the network comes up. What flushes all tables (Debian's /etc/nftables.conf does) takes it away, too: a drop-in has
- * nftables.service load it again whenever that starts or reloads; after `nft -f` by hand the next run does. What others change in it is mended. Rules that would not let ssh in from where this run comes are refused, unless the step is on trial
- * (`risk: connectivity`); at other chains, in `more`, nobody looks.
+ * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and their drops still count.
+ * Answers, related traffic, loopback and the needs of IPv6 are always let in. The table lies in /etc/kcore/nftables,
+ * and is loaded at boot, behind nftables.service and before the network comes up. A flush of all tables (Debian's
+ * /etc/nftables.conf does that) takes it away, too. A drop-in has nftables.service load it again at each start and
+ * reload; after `nft -f` by hand the next run does. Foreign changes in the table are mended. Rules that would lock out
+ * ssh from this run's address are refused, unless the step is on trial (`risk: connectivity`). Chains in `more` are not
+ * judged.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -160,7 +165,7 @@ on_revert "nft -f '$k_t/"${table}".nft'"`,
     if (state === "absent")
       return {
         ...common,
-        // Without nft nothing of it can be there, unless its files are.
+        // Without nft the table cannot exist; only its files can.
         tools: [systemctl],
         want: { file: "absent", unit: "absent", "drop-in": "absent", enabled: "absent", rules: "absent" },
         probe: sh`${look}
@@ -184,7 +189,7 @@ systemctl daemon-reload || exit 1
         active: "active",
         rules: "as wanted",
       },
-      // What the kernel would list of other rules than the wanted ones says nothing.
+      // A difference between the kernel and rules that are not the wanted ones means nothing.
       probe: sh`${look}
 fact reload "$NeedDaemonReload"
 fact active "$ActiveState"
@@ -195,7 +200,7 @@ fi`,
       foresee: sh`${foresee}${check}`,
       apply: sh`${check}
 ${shLines(files.map(putFile))}nft -f ${path} && systemctl daemon-reload && systemctl enable -- ${unit} && systemctl start -- ${unit} || exit 1
-# systemctl leaves what it enabled to the kernel: a power cut would have the node boot without a firewall.
+# systemctl does not flush an enabled unit to the disk: after a power cut the node would boot without a firewall.
 sync -f /etc/systemd/system 2>/dev/null || sync`,
       show: sh`[ ! -f ${path} ] || cat <${path}`,
       shown: text,
@@ -203,7 +208,10 @@ sync -f /etc/systemd/system 2>/dev/null || sync`,
   },
 });
 
-/** A unit of its own: the configuration of nftables.service belongs to its package and to others, and that service need not run. */
+/**
+ * A unit of its own: nftables.service and its configuration belong to their package and to others, and that service
+ * need not run.
+ */
 function unitText(table: string, path: string): string {
   return `# Managed by kcore.
 [Unit]
@@ -226,7 +234,7 @@ WantedBy=sysinit.target
 `;
 }
 
-/** Behind what nftables.service loads. Should ours fail, that stays: a start that fails would flush it all. */
+/** Behind the rules of nftables.service. If ours fail to load, those stay: a failed start would flush them all. */
 function dropInText(path: string): string {
   return `# Managed by kcore.
 [Service]

@@ -62,9 +62,10 @@ const args = z
  *   url: https://git.example.org/example.git
  *   ref: v1.2.3
  * ```
- * The clone's HEAD is detached, at the commit that the ref is at the remote. It is made beside its folder and takes its place as a whole. Changed files and commits that only the node
- * has are named and refused, unless `force` says that they may go; files that git does not know stay. A host key that is not known is never
- * believed. With the step key `runAs` it is that user's, by that user's keys.
+ * The clone's HEAD is detached, at the ref's commit on the remote. The clone is made beside its folder and takes its
+ * place as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` gives
+ * them up; untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone is that
+ * user's, by that user's keys.
  */
 export const gitCloned = defineModule({
   name: "git.cloned",
@@ -174,13 +175,16 @@ parent_of ${path} 0
   },
 });
 
-/** `kind`: a folder with a repository's own folder is a `repository`. */
+/** Sets `kind`: a folder with a .git folder is a `repository`. */
 function kind(path: string): Sh {
   return sh`kind_of ${path}
 [ "$kind" != directory ] || [ ! -d ${path}/.git ] || kind=repository`;
 }
 
-/** Defines `bring`: in the repository, checks out `$new`. What was checked out is remembered: commits that nobody else knows are somebody's work. */
+/**
+ * Defines `bring`: in the repository, checks out `$new`. The checked-out commit is recorded, so that commits which no
+ * remote has are recognized as local work.
+ */
 function checkOut({
   submodules,
   force,

@@ -9,15 +9,16 @@ const hostname = "/etc/hostname";
 const info = "/etc/machine-info";
 const hosts = "/etc/hosts";
 
-/** Debian's own address for a machine's name where it has none that is always there. */
+/** Debian's address for the name of a machine without a permanent one. */
 const address = "127.0.1.1";
 
 /**
  * ```yaml
  * hostname.set: { name: n1.example.org, hosts: true }
  * ```
- * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine finds its own name without DNS: the line of
- * 127.0.1.1 in /etc/hosts begins with it, whole and before a dot. Other names on that line stay, but for those of the name that the machine had.
+ * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine finds its own name
+ * without DNS: the line of 127.0.1.1 in /etc/hosts begins with the whole name, and with the part before its dot. Other
+ * names on that line stay, except those of the machine's former name.
  */
 export const hostnameSet = defineModule({
   name: "hostname.set",
@@ -68,7 +69,7 @@ fact hosts "\${found:-absent}"`
       guard,
       keep: sh`${keep}on_revert "hostname '$(uname -n)'"`,
       foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 0 - -`)),
-      // The line first: as long as the old name stands in its file, its names on the line are known.
+      // The line comes first: only while its file has the old name are the old names on the line known.
       apply: sh`${readStatic}
 ${hasLine ? keepLine(names) : sh``}
 [ "$static" = ${name} ] || put_file ${blobOf(`${name}\n`)} ${hostname} 0644 root root || exit 1
@@ -103,8 +104,8 @@ function keepPretty(pretty: string): Sh {
 }
 
 /**
- * Sets `found` to the lines of the address, without comments, blanks made single: to what is wanted where they are one line that begins with the names and
- * has none of the old name. `$K_TMP/hosts` is what the file is to be. Follows `readStatic`.
+ * Sets `found` to the lines of the address, without comments, blanks made single. It is the wanted line if one line
+ * begins with the names and has none of the old name. `$K_TMP/hosts` is the new file. Follows `readStatic`.
  */
 function lookAtLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
@@ -119,7 +120,7 @@ elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
 else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;
 }
 
-/** Writes the new file, and prints what `found` is to be. */
+/** Writes the new file, and prints the value of `found`. */
 const editLine = rawSh(`'
   BEGIN {
     address = ENVIRON["address"]; names = ENVIRON["names"]

@@ -34,9 +34,9 @@ const file = { path: "/etc/hosts", create: true, makeDirs: false, backup: false 
  * ```yaml
  * hosts.entry: { address: 192.0.2.10, names: [n1.example.org, n1] }
  * ```
- * Names of an address in /etc/hosts (hosts(5)). They are added to a line that the address has, else as a new line; other names on a line,
- * its comment and all other lines stay. A name has one address of each family, IPv4 and IPv6: one that stands at another one is refused,
- * unless `move` takes it away there. Addresses are compared as they are written.
+ * Names of an address in /etc/hosts (hosts(5)). They are added to a present line of the address, else as a new line.
+ * Other names on a line, its comment and all other lines stay. A name has one address of each family, IPv4 and IPv6: a
+ * name at another address is refused, unless `move` takes it from there. Addresses are compared as they are written.
  */
 export const hostsEntry = defineModule({
   name: "hosts.entry",
@@ -71,7 +71,7 @@ function environment({ address = "", names, state }: Args): Sh {
   return sh`address=${address} names=${given} wanted=${state}`;
 }
 
-/** Names that stand at an address of the same family which nobody said to take them from. */
+/** Refuses names that stand at another address of the same family, unless the step may take them from there. */
 function refuseMoves({ address = "", names }: Args): Sh {
   return sh`for name in ${names.map((name) => name.toLowerCase())}; do
   found=$(had "$name")
@@ -82,7 +82,7 @@ function refuseMoves({ address = "", names }: Args): Sh {
 done`;
 }
 
-/** Begins both programs: `concerns` is true of an address whose names are looked at. */
+/** The beginning of both programs: `concerns` is true for an address whose names are looked at. */
 const common = `
   BEGIN {
     address = tolower(ENVIRON["address"]); count = split(ENVIRON["names"], given, " ")

@@ -10,9 +10,9 @@ const Status = z.number().int().min(100).max(599);
  * ```yaml
  * http.ready: { url: "http://127.0.0.1:8080/healthz", status: [200], contains: ok }
  * ```
- * Asks from the node, with curl, GNU wget, BusyBox wget or (for http) bash, whichever is there. BusyBox wget checks no
- * certificates, so it is not used over TLS unless `insecure`; a client certificate needs curl. Redirects are not followed,
- * but by BusyBox wget. It is tried for a minute unless the step has `retry`.
+ * Asks from the node, with curl, GNU wget, BusyBox wget or (for http) bash, the first that is there. BusyBox wget
+ * checks no certificates, so it is not used over TLS unless `insecure`; a client certificate needs curl. Redirects are
+ * not followed, except by BusyBox wget. The request is repeated for a minute unless the step has `retry`.
  */
 export const httpReady = defineModule({
   name: "http.ready",

@@ -47,9 +47,11 @@ type Args = z.output<typeof args>;
  * ```yaml
  * kernel_module.loaded: { name: nf_conntrack, options: { hashsize: 65536 } }
  * ```
- * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. What is built into the kernel counts as loaded. That a module
- * runs with other options is told; they count from the next boot unless `reload`. A module in use is never taken out, nor is that of a network
- * interface, unless the step is on trial (`risk: connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. One that the initial ramdisk loads has its options from there: update-initramfs(8) carries them over.
+ * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
+ * the module runs with other options, the step says so; the new ones count from the next boot unless `reload` is set. A
+ * module in use is never removed, nor is that of a network interface, unless the step is on trial (`risk:
+ * connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. A module of
+ * the initial ramdisk has its options from there: update-initramfs(8) carries them over.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -74,7 +76,7 @@ export const kernelModuleLoaded = defineModule({
         writes: [
           ...places,
           ...paths.map((path) => ({ is: "parents", path }) as const),
-          // A module brings settings of its own.
+          // A module brings its own settings below /proc/sys.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         reads: [
@@ -118,7 +120,10 @@ ${isLoaded ? loadNow(given) : unload(name)}`,
   },
 });
 
-/** The file's text in /etc/modprobe.d; empty where there is none. `blacklist` is about devices, `install` about the name (modprobe.d(5)). */
+/**
+ * The file's text in /etc/modprobe.d; empty for no file. `blacklist` concerns devices, `install` the name
+ * (modprobe.d(5)).
+ */
 function probeText({ name, options, blacklist }: Args): string {
   const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
   if (pairs.length > 0) return `options ${name}${pairs.join("")}`;
@@ -137,7 +142,7 @@ ${blacklist ? sh`` : listed}
 ${blacklist ? listed : sh``}`;
 }
 
-/** Where it may not be loaded anew, other options are only told. */
+/** Without `reload`, a difference of the running options is only reported. */
 function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
   if (state === "absent") return sh``;
   return sh`${runningParameter(name, key, wanted)}
@@ -187,7 +192,7 @@ done`
 }`;
 }
 
-/** The kernel does not count what a network interface is to a module. */
+/** The kernel's use count leaves out network interfaces, so those are looked up. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
 ${onTrial ? sh`` : linksOf(name)}
@@ -195,7 +200,7 @@ ${onTrial ? sh`` : linksOf(name)}
 }`;
 }
 
-/** On trial: the kernel comes back to what it has now, with the options that are put back. */
+/** On trial: a revert restores the module's present state in the kernel, with the restored options. */
 function keepNow({ name, reload }: Args): Sh {
   const load = `modprobe ${name}`;
   return sh`case $now in
@@ -204,7 +209,7 @@ function keepNow({ name, reload }: Args): Sh {
 esac`;
 }
 
-/** Sets `differs` where it runs with other options. */
+/** Sets `differs` if the module runs with other options. */
 function findDiffering({ name, options }: Args): Sh {
   return sh`differs=
 ${shLines(
@@ -215,7 +220,7 @@ ${shLines(
 )}`;
 }
 
-/** Keeps one of its files with a line or more, or keeps it away. */
+/** Keeps a file of these lines, or keeps it away if there are none. */
 function keepFile(path: string, text: string): Sh {
   if (text === "") return sh`[ ! -e ${path} ] || remove_path ${path} 0 || exit 1`;
   const blob = blobOf(`# made by kcore\n${text}\n`);

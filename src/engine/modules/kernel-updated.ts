@@ -14,9 +14,9 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
  * ```yaml
  * kernel.updated: {}
  * ```
- * The packages by which the distribution delivers its kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's linux-lts) are found on
- * the node and brought to their newest version, from lists of packages that are no older than `listsMaxAge`. The kernel that runs stays until a boot:
- * reboot.ifRequired is the step for that.
+ * Finds the packages by which the distribution delivers its kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's
+ * linux-lts). It brings them to their newest version, from lists of packages that are no older than `listsMaxAge`. The
+ * running kernel stays until a boot: reboot.ifRequired is the step for that.
  */
 export const kernelUpdated = defineModule({
   name: "kernel.updated",
@@ -31,7 +31,7 @@ export const kernelUpdated = defineModule({
   refusals: ["KERNEL_UNKNOWN", "PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "TOOL_MISSING"],
   step: ({ listsMaxAge, lockTimeout }) => {
     const packages: Packages = {
-      // Each is one word: findKernels lets no other in.
+      // Each name is one word: findKernels lets no other in.
       names: [{ name: rawSh("$kernels") }],
       state: "latest",
       updateCache: true,

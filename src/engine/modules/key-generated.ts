@@ -32,10 +32,10 @@ const args = z.strictObject({
  *   path: /etc/kcore/certs/node.key
  *   challenge: "kcore proof of possession {{run.challenge}} {{node.id}}"
  * ```
- * An EC P-256 key is made on the node where none is, and never leaves it, nor is one overwritten. What leaves it are the
- * facts `spki` (the public key, base64 of the DER SubjectPublicKeyInfo) and `proof` (base64 of the ECDSA signature with
- * SHA-256, DER, over the challenge's bytes; another one each time, so it is no part of what must hold), and `certificate`
- * (base64 of the file that lies there now, nothing if none does).
+ * An EC P-256 key is made on the node where none is. The key never leaves the node and is never overwritten. Facts
+ * leave it: `spki`, the public key, as base64 of the DER SubjectPublicKeyInfo. `proof`: base64 of the ECDSA signature
+ * with SHA-256, DER, over the challenge's bytes; another one each time, so it is never compared. `certificate`: base64
+ * of the present file, empty if there is none.
  */
 export const keyGenerated = defineModule({
   name: "key.generated",
@@ -64,7 +64,7 @@ case $kind in
   *) fact key "a $kind" && exit 0 ;;
 esac
 ${probeOwnership(path, ownership)}
-# What lies there is signed with: it must not be another key, to which a link leads for a moment.
+# The opened file signs: a link could lead to another key for a moment.
 open_file ${path} || exit 1
 # A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
 if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&

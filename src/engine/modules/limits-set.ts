@@ -4,7 +4,7 @@ import { absentRefusals, stepOfData, withProbe } from "../step/fragments/files.t
 import { sh, shLines } from "../step/sh.ts";
 import { stepOfFile } from "./file-managed.ts";
 
-/** What may be limited (limits.conf(5)). */
+/** Resources that can be limited (limits.conf(5)). */
 const items = [
   "as",
   "chroot",
@@ -54,8 +54,10 @@ const Limit = z
  *   limits:
  *     - { domain: postgres, item: nofile, value: 65536 }
  * ```
- * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)); files are read in the order of their names,
- * and the last one wins. A `nofile` above the kernel's fs.nr_open is refused: with it nobody logs in any more. PAM sets them, by pam_limits, which Debian has for every login; units of systemd have `LimitNOFILE=` and the like instead.
+ * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)). Files are read in
+ * the order of their names, and the last one wins. A `nofile` above the kernel's fs.nr_open is refused, because it
+ * would prevent every login. PAM sets the limits, by pam_limits, which Debian has for every login; units of systemd
+ * have `LimitNOFILE=` and the like instead.
  */
 export const limitsSet = defineModule({
   name: "limits.set",
@@ -90,7 +92,10 @@ export const limitsSet = defineModule({
 
 const most = "/proc/sys/fs/nr_open";
 
-/** Refuses more open files than the kernel lets a process have, also where the file is in order (setrlimit(2), EPERM); of `unlimited` PAM makes as many as it has. */
+/**
+ * Refuses more open files than the kernel lets a process have, also if the file is in order (setrlimit(2), EPERM). For
+ * `unlimited` PAM uses the kernel's limit.
+ */
 function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
   const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
   if (files.length === 0) return step;

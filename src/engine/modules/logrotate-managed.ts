@@ -28,8 +28,8 @@ const Script = shellText(z.string().refine((text) => !scripts.test(text), "must 
  *   options: [weekly, rotate 8, compress, delaycompress, missingok, notifempty]
  *   postrotate: systemctl kill -s HUP shop.service
  * ```
- * A file of its own, /etc/logrotate.d/NAME, as logrotate(8) has it. logrotate itself reads it before it is put there; that a log is not
- * there yet is no mistake.
+ * A file of its own, /etc/logrotate.d/NAME, as logrotate(8) has it. logrotate itself reads it before it is put there; a
+ * log that does not exist yet is no mistake.
  */
 export const logrotateManaged = defineModule({
   name: "logrotate.managed",
@@ -80,7 +80,9 @@ function textOf(paths: readonly string[], options: readonly string[], postrotate
   return `# Managed by kcore.\n${names.join("\n")} {\n${lines.join("")}}\n`;
 }
 
-/** In debug mode nothing is rotated. Only lines that name the file speak of its text: others are about logs that are not there. */
+/**
+ * In debug mode nothing is rotated. Only messages that name the file concern its text: others are about missing logs.
+ */
 function checked(name: string, content: string): Sh {
   return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1
 logrotate -d "$new" >"$K_TMP/said" 2>&1

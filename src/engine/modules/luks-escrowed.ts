@@ -6,7 +6,7 @@ import { keyFits, luksFolder, strongKey } from "../step/fragments/luks.ts";
 import { byTpm, tpmOpens } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
-/** The last of a container's key slots (LUKS2 has 32), and the token that tells what it is for. */
+/** The last of a container's key slots (LUKS2 has 32), and the token that describes its purpose. */
 const slot = "31";
 
 const args = z.strictObject({
@@ -44,7 +44,7 @@ export const luksEscrowed = defineModule({
   step: ({ publicKey }) => {
     const blob = blobOf(publicKey);
     const sealedFor = fingerprintOf(publicKey);
-    // A file UUID.recovery holds two words: whom it is sealed for, and what the fact has of it.
+    // A file UUID.recovery holds two words: the recipient of the sealed key, and its state in the fact.
     const look = sh`missing= sealed=
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   [ -f "$opener" ] || continue

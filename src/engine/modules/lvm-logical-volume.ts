@@ -30,15 +30,15 @@ const args = z
   .refine(({ type, size }) => type !== "thin" || typeof size === "number", "a thin volume's size is a number of bytes");
 type Args = z.output<typeof args>;
 
-/** What lvs(8) calls it in `lv_layout`. */
+/** The names of the layouts in lvs(8)'s `lv_layout`. */
 const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" } as const;
 
 /**
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * Grown when it is smaller than wanted, never shrunk; a filesystem on it is grown by `filesystem.grown`. What an older volume left
- * at its place is wiped when it is made.
+ * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Remains of an older
+ * volume at its place are wiped when it is made.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
@@ -71,7 +71,7 @@ fact active "\${active:-absent}"`,
       apply: sh`${judge(given)}
 case $todo in
   create)
-    # The mark tells filesystem.formatted that nobody has used it yet, whatever an older volume left there.
+    # The mark tells filesystem.formatted that the volume is unused, in spite of remains of an older volume.
     mkdir -p "$K_STATE/fresh" && : >"$K_STATE/fresh/"${mark} && sync || exit 1
     lvcreate -q -y -n ${name} ${create(given)} || exit 1
     ;;
@@ -85,7 +85,9 @@ sync`,
   },
 });
 
-/** Sets `layout` (empty: there is none), `pool`, `active`, `have` (bytes) and `size`: as wanted, or as it is. */
+/**
+ * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes) and `size`, the wanted or the present one.
+ */
 function look({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;
   return sh`${quietLvm}

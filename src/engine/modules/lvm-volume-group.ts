@@ -35,8 +35,8 @@ const args = z.strictObject({
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: data
  * ```
- * Made of physical volumes that `lvm.physical_volume` made, and extended by those that are added to the list; nothing is taken out
- * of it. A group of this name that has none of them is somebody else's and refused.
+ * Made of physical volumes that `lvm.physical_volume` made, and extended by those that are added to the list. Nothing
+ * is removed from it. A group of this name that has none of them is foreign, and refused.
  */
 export const lvmVolumeGroup = defineModule({
   name: "lvm.volume_group",

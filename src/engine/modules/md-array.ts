@@ -29,9 +29,10 @@ const args = z
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  *   partition: raid
  * ```
- * Its UUID is made of the node's id and its name, which proves later that kcore made it. Members must be blank or granted by the name of
- * their disk (requirement F-18). A member that is missing in a running array, on a new disk for instance, is added; the number of members
- * and the level are never changed. The first synchronisation goes on behind the step. What lies on it says `array: NAME`.
+ * The array's UUID is derived from the node's id and the name, which proves later that kcore made it. Members must be
+ * blank or granted by the name of their disk (requirement F-18). A missing member of a running array, on a new disk for
+ * instance, is added. The number of members and the level are never changed. The first synchronisation continues behind
+ * the step. Steps for its contents say `array: NAME`.
  */
 export const mdArray = defineModule({
   name: "md.array",
@@ -57,7 +58,7 @@ export const mdArray = defineModule({
     const look = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
 running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
 [ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
-# Sets member to nothing, unfinished, "not running", "not in it" or what the kernel says of it.
+# Sets member to nothing, unfinished, "not running", "not in it" or the state that the kernel reports.
 look_at_member() {
   member=none
   [ "$(blkid -p -o value -s TYPE "$device" 2>/dev/null):$(blkid -p -o value -s UUID "$device" 2>/dev/null)" = ${`linux_raid_member:${guid}`} ] || return 0
@@ -87,7 +88,7 @@ ${eachPartition(
     *faulty*) refuse ARRAY_DIFFERS "$device is in the array, and faulty: mdadm --remove takes it out; then it is taken in again, or another one" ;;
   esac
   add="$add $device"
-  # udev may have put together what was begun.
+  # udev may have assembled the unfinished array.
   [ "$member" != unfinished ] || return 0
   refuse_users "$name"
   [ "$member" != 'not in it' ] || return 0
@@ -117,7 +118,7 @@ ${eachPartition(
 )}`,
       guard: judge,
       apply: sh`${judge}
-# One that was in it before is taken back with what it has, if that can be.
+# A former member is taken back with its data, if possible.
 add_member() {
   mdadm --manage "$1" --re-add "$device" 2>/dev/null && return 0
   mdadm --zero-superblock "$device" 2>/dev/null
@@ -135,7 +136,7 @@ elif [ -n "$ours" ] && [ ! -e "$making" ]; then
   for device in $add; do add_member ${path} || exit 1; done
 else
   [ -z "$running" ] || mdadm --stop "$array" || exit 1
-  # The second mark tells what comes next that nobody has used the array yet, whatever lay on its members.
+  # The second mark tells the next step that the array is unused, in spite of remains on its members.
   mkdir -p "$K_STATE/fresh" && : >"$making" && : >"$K_STATE/fresh/"${guid} && sync || exit 1
   mdadm --create ${path} --run --metadata=1.2 --homehost=any ${[`--name=${name}`, `--uuid=${arrayUuid(guid)}`, `--level=${level}`, `--raid-devices=${disks.length}`]} $all || exit 1
   ${unmark(sh`"$making"`)}

@@ -78,10 +78,10 @@ type Args = z.output<typeof args>;
  *   fstype: ext4
  *   options: [noatime]
  * ```
- * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. What
- * the kernel says is compared: device, kind of filesystem and the flags ro, nosuid, nodev, noexec, noatime, nodiratime,
- * sync, dirsync (of a bind mount only those named); other options are compared in fstab or unit. A filesystem that is mounted there
- * from another source is never unmounted.
+ * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. The
+ * kernel's answer is compared: device, kind of filesystem and flags. These are ro, nosuid, nodev, noexec, noatime,
+ * nodiratime, sync and dirsync; of a bind mount only the given ones. Other options are compared in fstab or unit. A
+ * filesystem that is mounted there from another source is never unmounted.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -107,7 +107,7 @@ fact flags "$flags"`,
 ${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
-# Without it systemd would act on the old fstab, and may unmount at once what is mounted next.
+# Without it systemd would act on the old fstab, and may unmount the new mount at once.
 if [ -n "$reload" ] && ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.name} || exit 1` : sh``}
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
@@ -187,7 +187,7 @@ const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "
 /** Filesystems that need the network; systemd starts their units with remote-fs.target. */
 const remote = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
 
-/** The flags that the kernel will show (mount(8)): what is not named has its default. */
+/** The flags that the kernel will show (mount(8)); a flag that is not given has its default. */
 function flagsOf(options: readonly string[]): string {
   const flags = new Set(["rw", "relatime"]);
   const atime = (name?: string): void => {
@@ -297,7 +297,7 @@ case $mounted in
 esac`;
 }
 
-/** An fstab that NixOS made is not written; where it says what is wanted already, it need not be. */
+/** Never writes an fstab that NixOS made; if the wanted line stands there already, nothing is refused. */
 function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
   return sh`${readFstab(fstab, { place: escapeBlanks(path) })}
 [ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
@@ -346,7 +346,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
   ${now} || exit 1
 else
-  # What was remounted otherwise: every flag is named, as mount would keep what is not.
+  # For a changed mount every flag is named, as mount would keep the others.
   mount -o ${kept(remount)} ${path} || exit 1
 fi`;
 }

@@ -14,7 +14,9 @@ import { allFiles, isIpv6, kindOf, membersOf, type Interface } from "../step/fra
 import { type Resource, pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
-/** As the kernel takes it (dev_valid_name: 15 bytes), without what sh, systemd or interfaces(5) read as more than a name. */
+/**
+ * The kernel's rule (dev_valid_name: 15 bytes), without characters that have a meaning to sh, systemd or interfaces(5).
+ */
 const InterfaceName = z
   .string()
   .regex(
@@ -22,7 +24,7 @@ const InterfaceName = z
     "must be an interface's name of at most 15 letters, digits, “.”, “_” and “-”",
   )
   .refine((name) => !["lo", "all", "default"].includes(name), "is a name that the kernel keeps for itself");
-/** In one spelling, that of ip(8). */
+/** An address in one spelling, that of ip(8). */
 const Address = z
   .string()
   .refine((text) => isIP(text) !== 0 && !text.includes("%"), "must be an IPv4 or IPv6 address")
@@ -115,8 +117,10 @@ const args = z
  * ```yaml
  * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
  * ```
- * Keeps an interface as told, now and at every boot, by systemd-networkd, NetworkManager or ifupdown: one file of kcore's own for it and for each
- * member, and what runs follows. In order means that the kernel has it, since files alone count at the next boot only. What another file says with more right is refused. With the key `risk: connectivity` a change that cuts the node off goes back by itself.
+ * Configures an interface, now and at every boot, by systemd-networkd, NetworkManager or ifupdown. kcore writes one
+ * file of its own for it and for each member, and the running network follows. In order means that the kernel has the
+ * configuration, since files alone count at the next boot only. A file of other origin that takes precedence is
+ * refused. With the key `risk: connectivity` the node reverts a change that cuts it off.
  */
 export const networkInterface = defineModule({
   name: "network.interface",
@@ -193,7 +197,7 @@ function linkOf(name: string): Resource {
   return { is: "path", path: `/sys/class/net/${name}` };
 }
 
-/** The facts of what runs, and whether the files are as wanted. */
+/** The facts of the running network, and whether the files are as wanted. */
 function live(wanted: Interface): Sh {
   const { name, addresses, gateways, dhcp, mtu } = wanted;
   const members = membersOf(wanted);
@@ -236,7 +240,7 @@ case $master in '' | master) fact ${`member ${member}`} free ;; *) fact ${`membe
 )}`;
 }
 
-/** sh condition: what runs is as wanted, and networkd has come to an end. */
+/** sh condition: the running network is as wanted, and networkd has finished. */
 function isSettled(wanted: Interface, want: Readonly<Record<string, string>>): Sh {
   const each = Object.entries(want).map(([name, value]) => sh`${`${name}=${value}`}) ;;`);
   return sh`(
@@ -268,9 +272,9 @@ function isNetwork(text: string): boolean {
   return version !== 0 && lengthOf(text) <= (version === 6 ? 128 : 32);
 }
 
-/** Whether it is in the network of one of these. */
+/** Whether the address is in one of these networks. */
 function isNear(address: string, networks: readonly string[]): boolean {
-  // Whoever speaks IPv6 knows the router by its link-local address.
+  // Every IPv6 host knows the router by its link-local address.
   if (/^fe[89ab]/i.test(address)) return true;
   const family = isIpv6(address) ? "ipv6" : "ipv4";
   const near = new BlockList();

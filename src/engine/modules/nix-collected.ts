@@ -8,8 +8,9 @@ const folder = "/nix/var/nix/profiles";
  * ```yaml
  * nix.collected: { keep: 5 }
  * ```
- * Of each profile below /nix/var/nix/profiles its present generation and those before it stay, `keep` in all, and every newer one (after a roll-back); the others go, and
- * then whatever in the store belongs to nothing any more. Where no generation is too many nothing is collected.
+ * Of each profile below /nix/var/nix/profiles these generations stay: the present one and those before it, `keep` in
+ * all, and every newer one (after a roll-back). The others are deleted, and then all store paths without a reference.
+ * If no profile has too many generations, nothing is collected.
  */
 export const nixCollected = defineModule({
   name: "nix.collected",

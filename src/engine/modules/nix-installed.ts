@@ -8,7 +8,7 @@ import { installNixTarball } from "../step/fragments/nix-tarball.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
-/** What listens, and what answers. */
+/** The socket and the service of the daemon. */
 const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
 /** Seconds. */
@@ -66,8 +66,8 @@ type Args = z.output<typeof args>;
  *   trustedKeys: ["cache.example.org-1:6NCHdD59X431o0gWypbMrAURkbJ16ZPMQFGspcDShjY="]
  *   settings: { max-jobs: 2, trusted-users: [root] }
  * ```
- * Nix with its daemon (multi-user), installed where it is not there yet by either method; a Nix that is there is kept,
- * wherever it came from. The daemon must answer. On NixOS the settings belong into the node's flake.
+ * Nix with its daemon (multi-user). A missing Nix is installed by either method; a present one of any origin is kept.
+ * The daemon must answer. On NixOS the settings belong into the node's flake.
  */
 export const nixInstalled = defineModule({
   name: "nix.installed",
@@ -136,7 +136,7 @@ systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
 # The daemon reads its settings once.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${look}
-# A service that was started before its socket, as an installation under load does it, may hold a path nobody finds.
+# A service that started before its socket, as under load, may hold a socket that is not at its path.
 [ "$answers" = yes ] || {
   systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
   systemctl start "$first" || exit 1
@@ -144,7 +144,7 @@ ${look}
 }
 [ "$answers" = yes ] ||
   refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"
-# What a later power cut may not take away.
+# The installation must survive a power cut.
 sync`,
       tools: [{ command: "systemctl", package: "systemd" }],
       timeout: 7200,
@@ -191,7 +191,10 @@ ${apt.apply({
 ) || exit 1`;
 }
 
-/** `nix`, `version`, `daemon`, `boot`, `answers`. Asked for a path that cannot be, a daemon that lives says so. */
+/**
+ * Sets `nix`, `version`, `daemon`, `boot`, `answers`. The question is about an impossible path: a living daemon says
+ * so.
+ */
 const look = sh`nix=absent version=none
 if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
 daemon=inactive boot=disabled answers=no
@@ -205,7 +208,7 @@ if [ "$nix" = installed ]; then
   esac
 fi`;
 
-/** Prints what nix.conf says last; a setting that it does not name is not the same as an empty one. */
+/** Prints the last value in nix.conf; a setting that it does not name is not the same as an empty one. */
 function setting(name: string): Sh {
   const start = `^[[:space:]]*${name}[[:space:]]*=`;
   return sh`if grep -q ${start} ${conf} 2>/dev/null; then

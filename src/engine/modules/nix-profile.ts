@@ -9,7 +9,10 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
-/** One path as a bastion action exported it: as `nix-store --export` writes it, without the end (8 bytes of zero), compressed by gzip. */
+/**
+ * One path from a bastion action, in the form of `nix-store --export` without the end (8 bytes of zero), compressed by
+ * gzip.
+ */
 const Exported = z
   .strictObject({
     path: z.string().regex(storePath, "must be a store path").describe("The store path that the file holds."),
@@ -91,7 +94,10 @@ type Args = z.output<typeof args>;
 /** The end of a store path as Nix reads it: a name, then a version that begins with a digit. */
 const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
 
-/** Refuses to replace a newer version of the same name (S-22); versions are numbers between dots, what is otherwise is not compared. */
+/**
+ * Refuses to replace a newer version of the same name (S-22). Versions are numbers between dots; others are not
+ * compared.
+ */
 function refuseDowngrade(profile: string, path: string): Sh | undefined {
   const [, name, version] = named.exec(path) ?? [];
   if (name === undefined || version === undefined) return undefined;
@@ -115,9 +121,9 @@ esac`;
  *   profile: /nix/var/nix/profiles/kcore
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * A newer version of the same name is not replaced unless `downgrade` says so. The path becomes the profile's newest generation; the older
- * ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node is sent the paths that its store lacks, and those
- * whose files are damaged there. The fact `generation` names the present one.
+ * A newer version of the same name is not replaced unless `downgrade` allows it. The path becomes the profile's newest
+ * generation; the older ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node gets
+ * the paths that its store lacks, and those whose files are damaged there. The fact `generation` names the present one.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -148,7 +154,7 @@ const [nixStore, nixEnv, gzip] = [
   { command: "gzip", package: "gzip" },
 ];
 
-/** The profile is a link to its present generation, `NAME-NUMBER-link`. */
+/** Reports the generation: the profile is a link `NAME-NUMBER-link`. */
 function tellGeneration(profile: string): Sh {
   return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
 now=\${now##*-}
@@ -170,9 +176,12 @@ ${tellGeneration(profile)}`,
   };
 }
 
-/** What the bastion has, and which of it the node wants. A path that is valid in a Nix store has all that it needs there. */
+/**
+ * Offers the bastion's paths, and asks for those that the node lacks. A path that is valid in a Nix store has all its
+ * dependencies there.
+ */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
-  // As Nix calls it: what stands behind the hash.
+  // Nix' name of a path: the part behind the hash.
   const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, nameOf(one.path)) }));
   const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
@@ -202,13 +211,16 @@ done <${list}`,
   };
 }
 
-/** Without a source: nothing can be put right. */
+/** Without a source, a missing or damaged path is refused. */
 function requirePath(path: string): Sh {
   return sh`nix-store --check-validity ${path} 2>/dev/null || refuse NIX_PATH_DIFFERS ${`${path} is not in the node's store, and the step names no source`}
 nix-store --verify-path ${path} >/dev/null 2>&1 || refuse NIX_PATH_DIFFERS ${`the files of ${path} are damaged, and the step names no source`}`;
 }
 
-/** Puts into the store what came. What is damaged may be needed by other paths or be in use: then it cannot be deleted, and Nix repairs it where it is. */
+/**
+ * Adds the received paths to the store. A damaged path may be needed by other paths or be in use, so Nix repairs it in
+ * place instead of deleting it.
+ */
 function putPaths(path: string, narHash: string | undefined): Sh {
   const check =
     narHash === undefined
@@ -223,7 +235,8 @@ function putPaths(path: string, narHash: string | undefined): Sh {
 import() {
   { gzip -dc "$@" && head -c 8 /dev/zero; } | nix-store --import >/dev/null
 }
-# A binary cache with this one path is what Nix repairs from, also where it may fetch nothing; its archive begins behind 8 bytes of the export.
+# Nix repairs a path from a binary cache with this one path, also where it may fetch nothing. Its archive begins behind
+# 8 bytes of the export.
 mend() {
   if nix-store --delete "$2" >/dev/null 2>&1; then
     import "$1"
@@ -261,7 +274,7 @@ function nameOf(path: string): string {
 }
 
 function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
-  // A store path is compared as a whole, a name with what stands behind the hash.
+  // A store path is compared as a whole, a name with the part behind the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")
   case ${backFrom} in /*) ;; *) at=\${at##*/} && at=\${at#*-} ;; esac

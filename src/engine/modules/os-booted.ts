@@ -11,8 +11,9 @@ import { sh, type Sh } from "../step/sh.ts";
  * os.booted:
  *   disk: { serial: S3Z8NB0K }
  * ```
- * Behind os.installed: the machine leaves its live system and boots from its own disk, where the run goes on. Where it came from is for a further step to say, with `boot: false`: the
- * firmware may have booted the live system again.
+ * Behind os.installed: the machine leaves its live system and boots from its own disk, where the run continues. A
+ * further step with `boot: false` has to check where the machine came from: the firmware may have booted the live
+ * system again.
  */
 export const osBooted = defineModule({
   name: "os.booted",

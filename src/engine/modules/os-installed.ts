@@ -57,10 +57,12 @@ const args = z.strictObject({
  *   image: { file: /var/cache/debian.tar.gz, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855, size: 1 }
  *   hostname: n1
  * ```
- * Debian on a machine's own disk, from a live system that runs on the machine: unpacked into a partition that is empty, with a boot loader for BIOS and
- * UEFI, which is written last. Host keys, authorized keys, addresses, name servers and sources of packages are those of the live system, so that the machine is the
- * same one to whoever knew it. A machine that runs from this disk is in order, whatever became of the system since. With `encrypted` root lies in the
- * container that luks.root made; the initrd lets in those whose keys the system lets in, at port 2222 and for one command, which takes the container's key.
+ * Debian on a machine's own disk, from a live system that runs on the machine. It is unpacked into an empty partition,
+ * with a boot loader for BIOS and UEFI, which is written last. Host keys, authorized keys, addresses, name servers and
+ * sources of packages are those of the live system, so that clients recognize the same machine. A machine that runs
+ * from this disk is in order, even if its system has changed since. With `encrypted` root lies in the container that
+ * luks.root made. Then the initrd accepts the system's users by their keys, at port 2222 and for one command, which
+ * takes the container's key.
  */
 export const osInstalled = defineModule({
   name: "os.installed",
@@ -88,7 +90,8 @@ export const osInstalled = defineModule({
       sh`other=$(partition_of ${deviceGuid(context, { disk, partition })})
 [ -n "$other" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${partition} on the disk`}
 other=$(device_of "$other")`;
-    // A container that is not marked as finished any more has a system in it, which nobody can look at without its key.
+    // A container without the unfinished mark has a system in it, which cannot be inspected without the container's
+    // key.
     const isInstalled = encrypted
       ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinished}"`}`
       : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]`;
@@ -157,7 +160,7 @@ export function unpack(blob: Blob, size: number): Sh {
 }`;
 }
 
-/** Goes over from the partition to what lies in its container. The system that runs from there is only to be marked. */
+/** Continues inside the partition's container. If the machine runs from there already, only marks it. */
 function insideOf(uuid: string): Sh {
   const mapping = mappingName(uuid);
   return sh`container=$device
@@ -166,13 +169,13 @@ if [ -n "$running" ]; then
   exit 0
 fi
 device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
-# What is in there is half a system, or nothing.
+# The container holds half a system, or nothing.
 [ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
   refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so nobody could unlock it: luks.escrowed gives it one`}`;
 }
 
-/** From here on no live system makes the container anew; what opens it lies in it alone. */
+/** From here on no live system makes the container anew; only its own system has the means to open it. */
 function finish(uuid: string): Sh {
   return sh`cryptsetup config --label ${done} "$container" && sync && rm -f ${luksFolder}/${uuid}.*`;
 }

@@ -10,9 +10,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * os.live: { disk: { serial: S3Z8NB0K } }
  * ```
- * What a NixOS configuration has to take over from a live system: in the facts `network` (what systemd.network(5) would say of each card), `hostKeys`, `rootKeys`,
- * `userKeys`, `consoles`, `device` (the disk, by a name that stays), `release` and `hardware` (of nixos-generate-config). Of a machine that runs
- * from this disk already it tells only that: `running: yes`. It changes nothing.
+ * The parts of a live system that a NixOS configuration has to take over, as facts. `network` has a systemd.network(5)
+ * file for each card, `device` the disk by a stable name, `hardware` the result of nixos-generate-config. Further facts
+ * are `hostKeys`, `rootKeys`, `userKeys`, `consoles` and `release`. A machine that runs from this disk already has one
+ * fact alone: `running: yes`. It changes nothing.
  */
 export const osLive = defineModule({
   name: "os.live",

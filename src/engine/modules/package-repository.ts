@@ -189,7 +189,7 @@ function textOf(
     .join("");
 }
 
-/** apt reads no source at all while two name one repository with different keys. */
+/** apt reads no source at all while two of them name one repository with different keys. */
 function goesWithOthers(file: string, text: string): Sh {
   const own = file.slice(file.lastIndexOf("/") + 1);
   return sh`rm -rf "$K_TMP/parts" && mkdir "$K_TMP/parts" || exit 1
@@ -201,7 +201,9 @@ said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/n
   refuse REPOSITORY_UNUSABLE "apt does not read this repository beside the node's other sources$K_NL$said"`;
 }
 
-/** The key has its place first, where apt's own user can read it; what was there comes back when it does not do. */
+/**
+ * Puts the key in its place first, where apt's own user can read it. The old key comes back if the new one is useless.
+ */
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
 [ ! -f ${ring} ] || cp -p ${ring} "$K_TMP/key" || exit 1
@@ -209,14 +211,17 @@ ${putFile({ path: ring, blob: key })}
 back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else remove_path ${ring} 0; fi; }`;
 }
 
-/** This repository's lists alone; apt calls a failure that may pass a success unless told otherwise (apt-get(8), update). */
+/**
+ * Fetches this repository's lists alone. Without `Error-Mode`, apt calls a temporary failure a success (apt-get(8),
+ * update).
+ */
 function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
   return sh`${key === undefined && source === undefined ? sh`back() { :; }` : sh``}
 ${lockedApt({ lockTimeout })}
 mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
 # A lock that is not had in time ends this text.
 : >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
-# Without a signed list of its files apt asks for each compression that there may be: what counts is what it says last of a file.
+# Without a signed list of its files apt asks for each possible compression: the last line on a file counts.
 got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/said"; }
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
   -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"

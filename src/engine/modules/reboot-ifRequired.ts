@@ -8,9 +8,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * reboot.ifRequired: {}
  * ```
- * Boots a node whose running system is not what is installed: Debian's reboot-required file, dnf's needs-restarting(1), another kernel
- * than the newest in /boot, one whose modules are gone, another NixOS system than the booted one. The reasons stand in its facts; with none it
- * changes nothing. A node that would have to boot again afterwards, because its boot loader takes the old kernel for instance, has failed.
+ * Boots a node whose running system is older than the installed one. Reasons are Debian's reboot-required file, dnf's
+ * needs-restarting(1), a kernel other than the newest in /boot, and a kernel without its modules. On NixOS it is a
+ * system other than the booted one. The reasons stand in its facts; with none it changes nothing. If a reason is left
+ * after the boot, for example because the boot loader takes the old kernel, the step fails.
  */
 export const rebootIfRequired = defineModule({
   name: "reboot.ifRequired",

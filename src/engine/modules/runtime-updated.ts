@@ -63,10 +63,11 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * It gives orders to the node's own updater, which carries them out, goes back by itself when something fails, and refuses an older owner
- * (docs/updates.md). `activated` ends when nothing is missing but the bastion's confirmation, which `held` gives: so that is to be asked for over a new
- * connection (`reconnect` of a stage). Where the updater is about to boot the node, `activated`, `held` and `rolled_back` end, too: `booted` behind them
- * waits for that boot, and the same step once more says what came of it. A node that runs the target already is given no order.
+ * It gives orders to the node's own updater, which carries them out, reverts by itself when something fails, and
+ * refuses an older owner (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
+ * `held` gives: ask for `held` over a new connection (`reconnect` of a stage). Where the updater is about to boot the
+ * node, `activated`, `held` and `rolled_back` end, too. Then `booted` waits for that boot, and the same step once more
+ * reports the result. A node that runs the target already is given no order.
  */
 export const runtimeUpdated = defineModule({
   name: "runtime.updated",
@@ -95,7 +96,7 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** In a plan an order that is not given yet does not hide what the next ones would do. */
+/** In a plan, an order that is not given yet must not make the next ones unknown. */
 function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
@@ -109,7 +110,8 @@ type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" |
 function gapOf(given: Args, updates: Updates): Gap {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
-  // A node that is about to boot for it is as far as it comes without that.
+  // A node that is about to boot for this order counts as having reached the target: it cannot come further without the
+  // boot.
   const look = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
@@ -138,7 +140,7 @@ if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} 
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
-        // What it says of an earlier step of this update, it says again under the present owner's name.
+        // The updater repeats its report about an earlier step of this update under the present owner's name.
         apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
       };
     case "prepared":
@@ -180,13 +182,14 @@ order hold && await activated ${limit}`),
     case "rolled_back":
       return {
         want: { back: "yes" },
-        // It ran it before the update came, or another update came since: the node keeps what ran before one update alone.
+        // Either the node ran the target before the update, or another update came since: the node keeps only one
+        // former version.
         probe: look(sh`back=yes
 case $runtime:$previous in
   ${target}:) note "the node has nothing to go back to from this update" ;;
   ${target}:1) back=no ;;
 esac
-# It is at it behind a boot, or has not come to its end.
+# The updater is rolling back behind a boot, or has failed to.
 case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no ;; esac
 [ -z "$boots" ] || back=yes
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
@@ -196,7 +199,7 @@ fact back "$back"`),
   }
 }
 
-/** The bundle goes where the updater looks for it, unless its store has the path; it believes nothing of it. */
+/** Puts the bundle where the updater looks for it, unless its store has the path; the updater checks it. */
 function deliver({ bundle, target }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));

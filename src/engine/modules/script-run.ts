@@ -25,9 +25,9 @@ import { shellOf, shellText } from "../step/shell-text.ts";
  *     echo "hello $1"
  *   args: [world]
  * ```
- * The script runs from a file that only the step's user can read and that goes away with it; its text is in no argv. With
- * `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`; `changed` says when that counts as
- * a change, a `check` only reads (docs/states.md, Commands).
+ * The script runs from a file that only the step's user can read and that is removed at the end; its text is in no
+ * argv. With `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
+ * `changed` defines when it changed something; a `check` only reads (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
   name: "script.run",
@@ -58,7 +58,7 @@ export const scriptRun = defineModule({
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
-    // By its first line: behind a script there may be data.
+    // The first line decides: behind a script there may be data.
     if (shellAmong(interpreter) !== undefined && blob?.bytes?.[blob.bytes.indexOf(10) - 1] === 13)
       throw new KcoreError({
         code: "SHELL_SYNTAX",
@@ -90,7 +90,7 @@ function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
   return Array.isArray(interpreter) ? interpreter.map(shellOf).find((name) => name !== undefined) : undefined;
 }
 
-/** What can be read of a script without a secret. */
+/** The readable text of a script without secrets; else empty. */
 function textOf(text: string | Secret | undefined, blob: Blob | undefined): string {
   if (typeof text === "string") return text;
   return blob?.bytes === undefined || blob.sensitive ? "" : Buffer.from(blob.bytes).toString("utf8");

@@ -5,16 +5,19 @@ import { staleUnits } from "../step/fragments/boot.ts";
 import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { rawSh, sh } from "../step/sh.ts";
 
-/** Those that end sessions, or that systemd and everything else hold on to: only a boot renews them (needrestart's list agrees). */
+/**
+ * Units that end sessions, or that systemd and all else hold on to: only a boot renews them (needrestart's list
+ * agrees).
+ */
 const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
 
 /**
  * ```yaml
  * service.current: { except: [postgresql.service] }
  * ```
- * After an update, services go on with the programs and libraries that they were started with. Those are restarted, one by one; systemd itself is
- * executed anew, which ends nothing. dbus, logind and those named in `except` are told of and left: reboot.ifRequired with `services: true` boots for
- * them.
+ * After an update, services continue with the programs and libraries that they were started with. Such services are
+ * restarted, one by one; systemd itself is executed anew, which ends nothing. dbus, logind and those named in `except`
+ * are only reported: reboot.ifRequired with `services: true` boots for them.
  */
 export const serviceCurrent = defineModule({
   name: "service.current",

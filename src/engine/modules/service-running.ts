@@ -20,9 +20,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * service.running: { name: kcore-controller, verifyFor: 5s }
  * ```
- * Starts the unit when it is not active, enables it when it is not. With `restartOn` or `onChanges` it is restarted when
- * what it watches changed; `onChange: reload` reloads it instead where it can. A masked unit is refused unless `unmask`.
- * `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: what still runs from elsewhere is restarted.
+ * Starts the unit when it is not active, enables it when it is not. With `restartOn` or `onChanges` it is restarted
+ * after a change of the steps that it watches; `onChange: reload` reloads it instead where it can. A masked unit is
+ * refused unless `unmask`. `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: a
+ * process that still runs from elsewhere is restarted.
  */
 export const serviceRunning = defineModule({
   name: "service.running",
@@ -94,7 +95,7 @@ fi${
 ${awaitProgram(name, runsFrom)}`
     }`,
     keep: sh`keep_unit ${name} ${onChange === "reload" ? "reload-or-restart" : "restart"}`,
-    // What apply has just started knows of every change already.
+    // A unit that apply has just started has seen every change already.
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0
 ${reloadIfNeeded(name)}
 systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}

@@ -8,8 +8,8 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * service.stopped: { name: apt-daily.timer }
  * ```
- * A unit that is not there is stopped. A unit that a socket or timer starts again needs a step for that one too; `mask: true`
- * makes sure that nothing starts it.
+ * A missing unit counts as stopped. If a socket or timer would start the unit again, that socket or timer needs a step
+ * of its own; `mask: true` prevents every start.
  */
 export const serviceStopped = defineModule({
   name: "service.stopped",

@@ -19,10 +19,10 @@ const folder = "/etc/sudoers.d";
  *   commands: [/usr/bin/systemctl restart shop.service, /usr/bin/journalctl]
  *   noPassword: true
  * ```
- * A file of its own in /etc/sudoers.d, 0440. Before it is put there visudo(8) reads it, and it together with /etc/sudoers and all other
- * files: what would break sudo is refused, and the old file stays. A command without arguments may be called with any (sudoers(5)).
- * What would leave the user of this very run without sudo is refused, unless the step is on trial (`risk: connectivity`); a password that
- * sudo would ask for anew is not foreseen.
+ * A file of its own in /etc/sudoers.d, 0440. Before it is put there, visudo(8) reads it alone, and together with
+ * /etc/sudoers and all other files. A text that would break sudo is refused, and the old file stays. A command without
+ * arguments may be called with any (sudoers(5)). A change that would leave the user of this very run without sudo is
+ * refused, unless the step is on trial (`risk: connectivity`). A password that sudo would ask for anew is not foreseen.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -93,13 +93,15 @@ interface Rule {
   readonly noPassword?: boolean | undefined;
 }
 
-/** sudoers(5): in a command `,`, `:`, `=` and the back slash are escaped; what stands for more (`*`) stays. */
+/** sudoers(5): in a command `,`, `:`, `=` and the back slash are escaped; wildcards (`*`) stay. */
 function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = false }: Rule): string {
   const list = commands.map((one) => one.replaceAll(/[,:=\\#"]/g, String.raw`\$&`)).join(", ");
   return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;
 }
 
-/** The new file by itself, and then all that sudo reads with it, elsewhere: two files may contradict each other. */
+/**
+ * Checks the new file by itself, and then together with all other files in a copy: two files may contradict each other.
+ */
 function checked(name: string, content: string): Sh {
   return sh`new=$K_TMP/sudoers
 rm -rf "$new" && mkdir -p "$new/d" && cat <${blobOf(content)} >"$new/d/"${name} || exit 1

@@ -24,9 +24,9 @@ const args = z
  * ```yaml
  * swap.enabled: { disk: { serial: S3Z8NB0K }, partition: swap }
  * ```
- * A swap area that is in use, now and at every boot (fstab). Its UUID is made of that of the partition, array or LUKS container, or of
- * the names of volume group and logical volume; what holds anything else is refused unless its disk, `VG/LV` or `md/ARRAY` was granted
- * by name (requirement F-18).
+ * A swap area that is in use, now and at every boot (fstab). Its UUID is derived from that of the partition, array or
+ * LUKS container, or from the names of volume group and logical volume. Other contents are refused unless the disk,
+ * `VG/LV` or `md/ARRAY` was granted by name (requirement F-18).
  */
 export const swapEnabled = defineModule({
   name: "swap.enabled",
@@ -67,7 +67,7 @@ fact active "\${active:-no}"`,
   ${writeFstab(fstab, { source }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi
-# An area in use is let go of only for another priority: what lies in it has to go back into memory.
+# An area in use is turned off only for another priority: its contents have to go back into memory.
 if [ "$active" != ${inUse} ]; then
   [ -z "$active" ] || swapoff "$device" || exit 1
   swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device" || exit 1

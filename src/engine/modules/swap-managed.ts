@@ -36,9 +36,9 @@ const args = z
  * ```yaml
  * swap.managed: { state: "off" }
  * ```
- * `off` is what a kubelet wants: nothing in use, no line in fstab (those that are there become comments), and what systemd's generators or unit
- * files would start at boot is masked; a service that makes swap is named. `on` keeps a swap file; swap on a partition, logical volume or
- * array is `swap.enabled`. Whatever else lies at the file's path is refused.
+ * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
+ * unit files are masked. A service that makes swap is named. `on` keeps a swap file; swap on a partition, logical
+ * volume or array is `swap.enabled`. If anything else lies at the file's path, the step is refused.
  */
 export const swapManaged = defineModule({
   name: "swap.managed",
@@ -138,7 +138,7 @@ if [ "$fstab" != ${line} ]; then
   ${writeFstab(fstab, { source: path }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi`,
-    // Writing a large file to a slow disk is done when it is; it stands still for no minute.
+    // Writing a large file to a slow disk may take this long, but never stands still for a minute.
     timeout: 7200,
     stall: 120,
     tools: [

@@ -53,8 +53,9 @@ const args = z
  *   file: /etc/sysctl.d/60-kubernetes.conf
  *   values: { net.ipv4.ip_forward: 1, vm.overcommit_memory: 1 }
  * ```
- * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or how it is now and what
- * it becomes at boot. A file that is read later and sets a key otherwise is named and not changed.
+ * Kernel settings, in the kernel now and in a file for the next boot (sysctl.d(5)). Each key is one fact: its value, or
+ * its values now and at boot if they differ. A file that is read later and sets a key otherwise is named and not
+ * changed.
  */
 export const sysctlSet = defineModule({
   name: "sysctl.set",
@@ -120,7 +121,7 @@ while IFS=$(printf '\t') read -r key path other at_boot; do
   case $path in '' | -) continue ;; esac
   if [ ! -e "/proc/sys/$path" ]; then
     unsure || refuse SYSCTL_REFUSED "this kernel has no $key (/proc/sys/$path): a module that is not loaded may bring it"
-  # It is opened and not written. BusyBox's test calls everything writable for root.
+  # Opened, and not written: for root, the test of BusyBox calls everything writable.
   elif ! { true >>"/proc/sys/$path"; } 2>/dev/null; then
     refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as in a container what is its host's"
   fi
@@ -129,7 +130,7 @@ $gaps
 END_OF_GAPS`;
 }
 
-/** The value of now comes back with the file. */
+/** The revert restores the present value with the file. */
 function keepLive({ path }: Sysctl): Sh {
   return sh`old=$(cat ${`/proc/sys/${path}`} 2>/dev/null) && on_revert "cat >/proc/sys/"${path}" <<'K_OLD'$K_NL$old\${K_NL}K_OLD"`;
 }

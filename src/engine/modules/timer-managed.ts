@@ -13,7 +13,7 @@ import { shellText, shellWords } from "../step/shell-text.ts";
 
 const Line = z.string().regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line");
 
-/** systemd.time(7): systemd-analyze says on the node what it does not take. */
+/** systemd.time(7): on the node, systemd-analyze refuses invalid values. */
 const Span = z.string().regex(/^[0-9][0-9a-zA-Z. ]*$/, 'must be a time span such as "15min" or "1h 30s"');
 
 const args = z
@@ -76,9 +76,10 @@ const args = z
  *   randomizedDelay: 10min
  *   user: backup
  * ```
- * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. A command is written so that neither `%`
- * nor `$` means anything to systemd; its user has to be there. systemd-analyze reads both before they are put there. A service of that name that is somebody
- * else's is refused: give it as `service`. What runs just now runs to its end.
+ * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. A command is written
+ * so that neither `%` nor `$` means anything to systemd; its user has to be there. systemd-analyze reads both before
+ * they are put there. A foreign service of that name is refused: give it as `service`. A running service runs to its
+ * end.
  */
 export const timerManaged = defineModule({
   name: "timer.managed",
@@ -111,7 +112,7 @@ ${keep}`,
       timeout: 120,
     } as const;
     const look = unitProperties(unit, ["ActiveState", "NeedDaemonReload", "UnitFileState"]);
-    // The first line says whose it is.
+    // The first line shows whether the service is kcore's.
     const ours = sh`owner=
 [ ! -f ${own.path} ] || IFS= read -r owner <${own.path} || :
 if [ "$owner" = "# Managed by kcore." ]; then owner=ours; elif [ -e ${own.path} ]; then owner=another; else owner=; fi`;

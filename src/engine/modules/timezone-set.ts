@@ -11,8 +11,8 @@ const database = "/usr/share/zoneinfo";
  * ```yaml
  * timezone.set: { zone: Europe/Berlin }
  * ```
- * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone where Debian is. Programs that run already go on in the zone they began with.
- * The hardware clock is left alone.
+ * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone on Debian. Running programs stay in the zone that
+ * they began with. The hardware clock is left alone.
  */
 export const timezoneSet = defineModule({
   name: "timezone.set",
@@ -30,7 +30,7 @@ export const timezoneSet = defineModule({
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
     const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
-    // What the zone is called, without its place: systemd links to it by a path that is relative.
+    // The zone's name without the folder: systemd links to it by a relative path.
     const look = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then

@@ -43,8 +43,9 @@ const ownership = { mode: "0644", owner: "root", group: "root" };
  *     [Install]
  *     WantedBy=multi-user.target
  * ```
- * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. It does not
- * start or restart anything: that is `service.running` with `restartOn`. Programs named in the unit need not be there yet.
+ * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. It does
+ * not start or restart anything: that is `service.running` with `restartOn`. Programs named in the unit may still be
+ * missing.
  */
 export const unitManaged = defineModule({
   name: "unit.managed",
@@ -74,7 +75,7 @@ fact enabled "\${UnitFileState:-absent}"`;
       effects,
       tools: [systemctl],
       guard: sh`not_nixos ${path}`,
-      // Links of units that are enabled are made and taken away with them.
+      // Enabling a unit makes links, which are reverted with it.
       keep: sh`${enabled === undefined && !(state === "absent" && dropin === undefined) ? sh`` : sh`keep_unit ${name} keep`}
 keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 1 root root`,
@@ -97,7 +98,7 @@ remove_path ${path} 0 && systemctl daemon-reload`,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
       probe: sh`${look}
 kind_of ${path}
-# What NixOS made of its configuration is a link to a file that nobody can change: its content decides.
+# A unit of a NixOS configuration is a link to an immutable file: its content decides.
 if [ "$kind" = symlink ]; then
   case $(readlink -f ${path}) in
     /nix/store/*)

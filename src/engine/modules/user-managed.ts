@@ -35,8 +35,8 @@ type Args = z.output<typeof args>;
  * ```yaml
  * user.managed: { name: kcore, system: true, shell: /usr/sbin/nologin, home: /var/lib/kcore, groups: [adm] }
  * ```
- * Looks at /etc/passwd, not at users that a directory service adds. Uses useradd, usermod and userdel; where only BusyBox's
- * adduser and addgroup are there, it makes and removes users and memberships, and refuses other changes.
+ * Looks at /etc/passwd, not at users that a directory service adds. Uses useradd, usermod and userdel. If only
+ * BusyBox's adduser and addgroup are there, it makes and removes users and memberships, and refuses other changes.
  */
 export const userManaged = defineModule({
   name: "user.managed",
@@ -109,7 +109,7 @@ elif have deluser; then deluser ${removeHome ? sh`--remove-home` : sh``} ${name}
 else ${needUserdel}; fi`;
 }
 
-/** The programs, groups and numbers that it would fail without. */
+/** Fails if programs, groups or numbers are missing without which the change would fail. */
 function foreseeUser({ name, uid, group, groups = [], password, lock }: Args): Sh {
   const wanted = [...groups, ...(group === undefined ? [] : [group])].filter((one) => !/^\d+$/.test(one));
   return sh`${accountLine("/etc/passwd", name)}

@@ -9,8 +9,8 @@ import { shellText } from "../step/shell-text.ts";
  * ```yaml
  * wait.for: { path: /run/kcore/ready }
  * ```
- * It is tried for a minute unless the step has `retry`; in a dry run once. For ports and URLs see `port.open` and
- * `http.ready`.
+ * The check is repeated for a minute unless the step has `retry`; in a dry run it runs once. For ports and URLs see
+ * `port.open` and `http.ready`.
  */
 export const waitFor = defineModule({
   name: "wait.for",

@@ -7,7 +7,7 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
 
 const MiB = 1024 ** 2;
 
-/** What is decided when it is made (zfsprops(7)). */
+/** Properties that can be set only when the dataset is made (zfsprops(7)). */
 const lasting = ["casesensitivity", "normalization", "utf8only", "volblocksize"];
 
 const args = z
@@ -100,7 +100,10 @@ sync`,
   },
 });
 
-/** Sets `type` (empty: there is none), and for a volume `have` (bytes) and `size`: as wanted, or as it is; defines `property`. */
+/**
+ * Sets `type` (empty: no such dataset), and for a volume `have` (bytes) and `size`, the wanted or the present one;
+ * defines `property`.
+ */
 function look({ pool, name, size }: Args): Sh {
   return sh`all=$(zfs get -H -p -o property,value all ${`${pool}/${name}`} 2>/dev/null)
 property() { printf '%s\n' "$all" | name=$1 awk -F '\t' '$1 == ENVIRON["name"] { print $2 }'; }

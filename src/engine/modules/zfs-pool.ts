@@ -61,7 +61,7 @@ function widthOf({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
-/** What has to be enabled for pools to be there after a boot; those behind the first four are not everywhere. */
+/** Units that import and mount pools at boot; not every system has those behind the first four. */
 const units = "zfs.target zfs-import.target zfs-import-cache.service zfs-mount.service".split(" ");
 const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.service".split(" ");
 
@@ -74,11 +74,12 @@ const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.se
  *   partition: zfs
  *   rootProperties: { compression: lz4 }
  * ```
- * Its comment is made of the node's id and its name, which proves later that kcore made it. The comment is the one property in every
- * member's label, so it is read without an import. No command gets `-f`, so ZFS's own check stands behind kcore's. Members must
- * be blank or granted by the name of their disk (requirement F-18), those of a mirror or raidz of one size. Disks that are added to the list
- * become members as far as the layout has room: a stripe takes each, others take whole vdevs, and a missing member's place is taken by
- * the new one. Nothing is taken out, and no vdev gets another shape. ZFS's programs and its kernel module have to be there.
+ * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made it. The
+ * comment is the one property in every member's label, so it is read without an import. No command gets `-f`, so ZFS's
+ * own check stands behind kcore's. Members must be blank or granted by the name of their disk (requirement F-18), those
+ * of a mirror or raidz of one size. Disks that are added to the list become members as far as the layout has room. A
+ * stripe takes each, others take whole vdevs, and a new disk takes a missing member's place. Nothing is removed, and no
+ * vdev gets another shape. ZFS's programs and its kernel module have to be there.
  */
 export const zfsPool = defineModule({
   name: "zfs.pool",
@@ -173,7 +174,7 @@ fi
 ${wipeGranted}
 for one in $wipe; do
   wipe_granted "\${one%%=*}" "\${one#*=}"
-  # The four labels of a pool: what libblkid goes by is a part of them.
+  # The four labels of a pool, which contain all that libblkid looks at.
   size=$(($(blockdev --getsize64 "$device") / 1048576))
   for at in 0 $((size - 1)); do
     dd if=/dev/zero of="$device" bs=1048576 count=1 seek="$at" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }

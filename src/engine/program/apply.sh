@@ -1,8 +1,8 @@
 # The runner's half of the batch lane (POSIX sh; dash, bash, BusyBox, mksh): it stands before the lane's library and comes with
 # it, when the evidence showed that some batch is not in order. The runner sources it, and stops reading before the library.
 
-# k_apply: the steps k_todo of the batch k_all, of which k_left were in order. k_keys = what is to be looked at again; false when
-# the run is stopped.
+# k_apply: applies the steps k_todo of the batch k_all, of which k_left were in order. It leaves in k_keys the steps to
+# look at again, and is false when the run is stopped.
 k_apply() {
   k_data= k_wanted= k_secs=0
   for i in $k_todo; do
@@ -26,7 +26,7 @@ k_apply() {
   : >"$K_RUN/batch"
   k_child
   k_reap
-  # What was not begun comes again; after a failure only those before it are looked at.
+  # Steps that had not begun are tried again. After a failure only the steps before the failed one are looked at again.
   k_keys=
   for i in $k_all; do
     [ "$i" != "$k_failed" ] || break
@@ -36,11 +36,11 @@ k_apply() {
   done
 }
 
-# k_reap: tells how each step of the batch ended. The last one that had begun when its shell was killed has failed, or was
-# stopped; what others had done before is proved by no look, so they were interrupted.
+# k_reap: reports how each step of the batch ended. If the batch's shell was killed, the last step that had begun has
+# failed or was stopped. Earlier steps without a proof are interrupted.
 k_reap() {
   k_begun= k_told=' '
-  # It came to its end, and has told which step failed.
+  # Status 13: the batch ran to its end, and reported which step failed.
   [ "$k_rc" != 13 ] || k_rc=0
   while read -r i k_o2 k_x; do
     if [ "$k_o2" = begun ]; then
@@ -50,7 +50,7 @@ k_reap() {
       if [ "$k_o2" = ok ]; then k_load && k_ok; else k_end_step "$k_o2" "$k_x"; fi
     fi
   done <"$K_RUN/batch"
-  # It died before it began another one: that one has failed.
+  # If the batch shell died between two steps, the step it was working on has failed.
   k_next=
   for k_k in $k_begun; do case $k_told in *" $k_k "*) ;; *) k_next=$k_k ;; esac; done
   if [ -z "$k_next$k_failed" ] && [ "$k_rc" != 0 ]; then
@@ -58,7 +58,7 @@ k_reap() {
       case $k_told in *" $k_k "*) ;; *) k_next=$k_k && k_begun="$k_begun $k_k" && break ;; esac
     done
   fi
-  # What it had printed before it was killed is that one's.
+  # Output from before the kill belongs to the failed step.
   [ -z "$k_next" ] || [ ! -s "$K_RUN/out/batch" ] || { cat "$K_RUN/out/batch" >>"$K_RUN/out/$k_next.e.0" && : >"$K_RUN/out/batch"; }
   for k_k in $k_begun; do
     case $k_told in *" $k_k "*) continue ;; esac

@@ -1,13 +1,14 @@
-# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): consecutive steps that are pure data, kept in order by one shell for
-# all of them. It follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
+# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data. It
+# follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
 #
-# Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or wildcards.
-# Steps of one wave are of one type, and none lies beneath another, so they may share what is asked of the node.
+# Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
+# wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
 #
-# All are looked at first. Then, wave by wave: parents are checked once a folder; files are made aside, flushed by one sync and
-# put in place by one rename each. In the end the folders are flushed, one stat and one sha256sum prove the whole batch, and only
-# then its steps are told as changed. The first step that fails ends it: those before it are finished and proved, those behind it
-# are not touched. $K_RUN/batch tells the runner how each fared: `KEY begun`, later `KEY OUTCOME STATUS`.
+# First the shell looks at all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
+# places, flushes them by one sync, and renames each into place. In the end it flushes the folders; one stat and one
+# sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the batch:
+# earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
+# begun`, later `KEY OUTCOME STATUS`.
 
 # b_load N: the words of step N: b_t (type) and so on.
 b_load() {
@@ -29,20 +30,20 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_look N...: looks at all these steps at once; facts_N = what was found, have_N = `KIND MODE SIZE UID GID …`, good_N = 1 when
-# it is as wanted.
+# b_look N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
+# = 1 for a step in order.
 b_look() {
   b_paths= b_sums= b_links=
   for b_n in "$@"; do
     b_load "$b_n"
     b_paths="$b_paths $b_path"
     [ "$b_t" != l ] || [ ! -L "$b_path" ] || b_links="$b_links $b_path"
-    # A hash is not asked of a FIFO: it would wait for ever.
+    # No hash of a FIFO: reading it would wait for ever.
     [ "$b_t" != f ] || [ -L "$b_path" ] || [ ! -f "$b_path" ] || b_sums="$b_sums $b_path"
     eval "path_$b_n=\$b_path seen_$b_n= hash_$b_n="
   done
   b_x=$(stat -c "%f %s %u %g %U:%G %n" -- $b_paths 2>/dev/null)
-  # It fails when a path is not there; a stat that could not run would look as if none were.
+  # stat ends with 1 when a path is absent. A stat that could not run at all would look as if every path were absent.
   [ $? -le 1 ] || exit 98
   b_keep seen "$b_x" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
@@ -56,8 +57,8 @@ b_look() {
   done
 }
 
-# b_look_links PATH...: where links point to. BusyBox prints a target as it is: one with a line break could say anything of
-# other paths, so then nothing is believed, and each is asked by itself.
+# b_look_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
+# lines of other paths. If the lines do not fit, each link is read by itself.
 b_look_links() {
   b_x=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
   b_rest=$b_x
@@ -67,8 +68,8 @@ b_look_links() {
   [ -n "$b_rest" ] || b_targets=$K_NL$b_x
 }
 
-# b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path; they come in the order of the steps, and some
-# may be missing.
+# b_keep seen|hash LINES N...: keeps the line of each step, which ends with its path. Lines come in the order of the
+# steps, and some may be missing.
 b_keep() {
   b_what=$1 b_lines=$2
   shift 2
@@ -85,7 +86,7 @@ b_keep() {
   set +f
 }
 
-# b_judge: what b_have (a line of stat) and b_hash say of the loaded step.
+# b_judge: compares the loaded step with b_have (a line of stat) and b_hash.
 b_judge() {
   b_good=
   case $b_have in
@@ -108,7 +109,7 @@ b_judge() {
       b_facts="$b_facts${K_NL}target=$k_e"
       ;;
     d:directory | f:file)
-      # Names may hold blanks: they stand behind four numbers, and before the path.
+      # Names may hold blanks, so they are cut out between four numbers and the path.
       b_x=${b_have% *}
       b_x=${b_x#* * * * }
       b_octal "${b_have%% *}"
@@ -133,7 +134,7 @@ b_tell() {
   done
 }
 
-# b_show: adds what the file holds to b_out, for the diff; at most 64 KiB.
+# b_show: adds the file's content to b_out, for the diff; at most 64 KiB.
 b_show() {
   b_x=
   case $b_kind:$b_size in
@@ -145,13 +146,13 @@ b_show() {
 
 # ---- one step's turn -------------------------------------------------------------------------------------------------
 
-# b_begin N: the turn of step N has come: it is the running one, refused where something is in its way; a reaction is owed to
-# the steps that watch it before anything of it is done.
+# b_begin N: begins step N: records it as running, and refuses it where something is in its way. Before any change,
+# reactions are owed to the steps that watch it.
 b_begin() {
   b_load "$1"
   eval "set -- $1 \$have_$1"
   b_kind=$2 b_found=${3:-} b_size=${4:-0} b_found_user=${5:-} b_found_group=${6:-}
-  # Over what stands there: who reads it takes the first line, and to empty the file first is dear (ext4 writes it down then).
+  # Written over the old bytes: a reader takes the first line alone, and emptying the file first costs ext4 a flush.
   echo "$$ $k_born $b_secs $k_i" 1<>"$K_RUN/current"
   b_hear || return 1
   echo "$k_i begun" >>"$K_RUN/batch" || return 1
@@ -172,27 +173,27 @@ b_begin() {
   printf '%s apply %s apply\n' "$k_nonce" "$k_i" >&5
 }
 
-# b_hear: what is printed from now on is the loaded step's.
+# b_hear: attributes output from now on to the loaded step.
 b_hear() {
   b_heard && b_speaker=$k_i
 }
 
-# b_heard: gives a step what it printed. Most print nothing, so all of them share one file until one does.
+# b_heard: moves the shared output file to the step that wrote it. Most steps print nothing, so all share one file.
 b_heard() {
   [ -n "$b_speaker" ] && [ ! -s "$K_RUN/out/batch" ] && return
   [ -z "$b_speaker" ] || cat "$K_RUN/out/batch" >>"$K_RUN/out/$b_speaker.e.0"
-  # A redirection of a special builtin that fails would end this shell: hence `command`.
+  # `command`: without it, a failed redirection of a special builtin would end this shell.
   command exec 2>|"$K_RUN/out/batch"
 }
 
-# b_ended: TERM has come; see k_ended.
+# b_ended: handles TERM; see k_ended.
 b_ended() {
   trap '' TERM
   b_heard
   k_ended
 }
 
-# b_is_clear: plainly nothing is in the way of the loaded step.
+# b_is_clear: true if nothing can be in the way of the loaded step.
 b_is_clear() {
   case $b_path in /etc/*) [ ! -e /nix/store ] && [ ! -e /etc/static ] || return 1 ;; esac
   case $b_t:$b_kind in
@@ -210,7 +211,7 @@ b_guard() {
   esac
 }
 
-# b_try FUNCTION ARG...: calls what may refuse, in a shell of its own.
+# b_try FUNCTION ARG...: calls a function that may refuse, in a shell of its own.
 b_try() {
   ("$@") 3>|"$k_found" </dev/null
   k_status=$?
@@ -218,7 +219,7 @@ b_try() {
   [ "$k_status" = 0 ]
 }
 
-# b_fail STATUS: the loaded step has failed.
+# b_fail STATUS: reports the loaded step as failed.
 b_fail() {
   b_failed=$k_i
   printf '%s rc %s %s\n' "$k_nonce" "$k_i" "$1" >&5
@@ -226,14 +227,14 @@ b_fail() {
 
 # ---- folders above (requirement S-6) ---------------------------------------------------------------------------------
 
-# b_above N...: one look at all the folders above these steps, and at this process, which stands for who we are.
+# b_above N...: one stat of all folders above these steps, and of this process, which shows our own user.
 b_above() {
   b_dirs=' ' b_safe= b_mates=$*
   for b_a in "$@"; do
     b_load "$b_a"
     b_x=$b_dir
     while [ -n "$b_x" ]; do
-      # Its own parents are in the list as well.
+      # The folders above this one are in the list already.
       case $b_dirs in *" $b_x "*) break ;; esac
       b_dirs="$b_dirs$b_x "
       b_x=${b_x%/*}
@@ -242,12 +243,13 @@ b_above() {
   b_folders=$K_NL$(stat -c '%u %g %a %f %n' -- /proc/$$ / $b_dirs 2>/dev/null)$K_NL
 }
 
-# b_parents: the folder of the loaded step is there. b_plain = 1: nobody but root can make or swap a name in it, or above it. What is
-# not plainly so is left to files.sh, which works in other users' folders as if they attacked, and refuses where it cannot.
+# b_parents: makes sure that the folder of the loaded step exists. b_plain = 1: only root can make or swap a name in it,
+# or above it. For other folders files.sh takes over, which is safe in a hostile user's folder, and refuses where it
+# cannot be.
 b_parents() {
   if [ ! -d "${b_dir:-/}" ]; then
     b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
-    # It is one of those that were looked at for the others too.
+    # The new folder belongs to the folders that the other steps' looks cover, too.
     b_above $b_mates
     b_load "$b_n"
   fi
@@ -265,7 +267,7 @@ b_is_plain() {
     set -- ${b_y##*"$K_NL"}
     case $4:$1:$3 in
       4???:0:*[2367]? | 4???:0:*[2367])
-        # Above another one it may be sticky.
+        # A sticky folder is safe only above the step's own folder.
         case $b_x:$3 in "$b_dir":*) return 1 ;; *:[1357]???) ;; *) return 1 ;; esac
         ;;
       4???:0:*) ;;
@@ -277,7 +279,7 @@ b_is_plain() {
   b_safe="$b_safe ${b_dir:-/}" b_plain=1
 }
 
-# b_is_ours USER:GROUP: what we make in the folder of the loaded step, a plain one, belongs to these by itself.
+# b_is_ours USER:GROUP: true if a file that root makes in the loaded step's plain folder gets this owner without chown.
 b_is_ours() {
   case $1 in root:root | 0:0) ;; *) return 1 ;; esac
   case $b_folders in *" ${b_dir:-/}$K_NL"*) ;; *) return 1 ;; esac
@@ -285,7 +287,7 @@ b_is_ours() {
   case ${b_x##*"$K_NL"} in "0 0 "*) ;; *) return 1 ;; esac
   b_x=${b_folders%%" ${b_dir:-/}$K_NL"*}
   set -- ${b_x##*"$K_NL"}
-  # A folder that hands its group on.
+  # A setgid folder passes its group on to new files.
   case $3 in [2367]???) return 1 ;; esac
 }
 
@@ -313,7 +315,8 @@ b_wave() {
   if [ "$b_t" = d ]; then b_make; else b_put; fi
 }
 
-# b_waits: the folder `b_n` may lie beneath one of this wave by another name, which has to be made first. Then it comes again.
+# b_waits: true if the folder `b_n` may lie, by another name, beneath one of this wave that has to be made first. Then
+# its turn comes again.
 b_waits() {
   [ -n "$b_staged" ] || return 1
   b_load "$b_n"
@@ -323,7 +326,7 @@ b_waits() {
   [ "$(cd -P "${b_x:-/}" && pwd -P)" != "${b_x:-/}" ]
 }
 
-# b_may_go: nobody stopped the run, and somebody watches it; else no further step begins.
+# b_may_go: true while the run is not stopped and a bastion watches; else no further step begins.
 b_may_go() {
   [ ! -e "$K_RUN/stop" ] && { read -r b_x <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$b_x" 2>/dev/null
 }
@@ -342,7 +345,7 @@ b_apply() {
   esac && b_done="$b_done $b_n"
 }
 
-# b_wish MODE: b_m b_u b_g = what the loaded step shall have; MODE, root and root where nothing is said.
+# b_wish MODE: sets b_m, b_u and b_g to the loaded step's mode, owner and group. Defaults: MODE, root and root.
 b_wish() {
   b_m=$1 b_u=$b_user b_g=$b_group
   case $b_mode in ?) ;; *) b_octal "$b_mode" && b_m=$b_o ;; esac
@@ -350,14 +353,14 @@ b_wish() {
   [ "$b_g" != - ] || b_g=root
 }
 
-# b_flush_later PATH...: what the sync at the end has to write down.
+# b_flush_later PATH...: adds the paths to those that the sync at the end flushes.
 b_flush_later() {
   for b_x in "$@"; do
     case "$b_flush " in *" $b_x "*) ;; *) b_flush="$b_flush $b_x" ;; esac
   done
 }
 
-# b_plan: what a folder needs: mode_N = the mode with which it is made among others, or - when it is a matter of its own.
+# b_plan: decides how a folder is made. mode_N = its mode if one mkdir makes it with others, or - if it is made alone.
 b_plan() {
   b_parents || return
   b_wish 0755
@@ -366,12 +369,13 @@ b_plan() {
   eval "mode_$b_n=\$b_m kind_$b_n=\$b_kind"
 }
 
-# b_want_mode: b_modes gets the mode b_m.
+# b_want_mode: adds the mode b_m to b_modes.
 b_want_mode() {
   case "$b_modes " in *" $b_m "*) ;; *) b_modes="$b_modes $b_m" ;; esac
 }
 
-# b_make: makes the folders of a wave, by one mkdir a mode. Where that fails each is tried by itself, to know whose fault it is.
+# b_make: makes the folders of a wave, by one mkdir a mode. If one mkdir fails, each folder is tried by itself, to find
+# the step at fault.
 b_make() {
   for b_mo in $b_modes; do
     set --
@@ -389,14 +393,14 @@ b_make() {
       b_done="$b_done $b_n"
       continue
     fi
-    # What stands behind the one that failed is left as it was. Among others only folders are made that were not there, in
-    # folders that nobody but root can write to.
+    # Folders behind the failed one are undone: the common mkdir made only absent folders, below folders that root alone
+    # can write to.
     [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
     b_give_up
   done
 }
 
-# b_folder: makes the loaded folder unless it was made among others, or mends it.
+# b_folder: makes the loaded folder unless the common mkdir has made it, or mends it.
 b_folder() {
   if [ "$b_m" != - ]; then
     [ -d "$b_path" ] || mkdir -m "$b_m" "$b_path"
@@ -406,20 +410,20 @@ b_folder() {
   b_try keep_folder "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
-# b_aside: b_tmp = a name in the folder of the loaded step; what a killed shell left there goes.
+# b_aside: b_tmp = a new name in the folder of the loaded step. Remains of a killed shell there are removed.
 b_aside() {
   for b_x in "$b_dir/.kcore-$k_i-"*; do [ ! -e "$b_x" ] && [ ! -L "$b_x" ] || rm -rf "$b_x"; done
   b_tmp=$b_dir/.kcore-$k_i-$k_unique
 }
 
-# b_write: prints the content of the loaded step. Small ones are there as an assignment, for a shell that writes by itself. b_said = why
-# that failed, for the caller to print when the copy is gone: on a full disk there is room for it then.
+# b_write: prints the content of the loaded step. Small contents come as an assignment, which the shell itself writes.
+# b_said = the reason for a failure, to be printed when the copy is removed: a full disk has room for it only then.
 b_write() {
   case $b_bits in
     [23])
       command . "$K_RUN/blobs/$b_sum" || return
       printf %s "$b_text" 2>/dev/null && return
-      # What a shell says of a full disk tells nobody much.
+      # The shell's own message about a full disk is useless; cat's is clear.
       { b_said=$({ printf %s "$b_text" | cat >&3; } 2>&1); } 3>&1
       return 1
       ;;
@@ -427,11 +431,11 @@ b_write() {
   esac
 }
 
-# b_stage: the new file beside the old one, made with O_EXCL and 0600; its mode comes with that of the others (b_put).
+# b_stage: makes the new file beside the old one, with O_EXCL and 0600; its mode comes with those of the others (b_put).
 b_stage() {
   b_wish 0644
   if [ "$b_kind" = file ]; then
-    # What is not managed stays as it is.
+    # An attribute that the step does not manage stays as it is.
     b_octal "$b_found"
     case $b_mode in ?) b_m=$b_o ;; esac
     [ "$b_user" != - ] || b_u=$b_found_user
@@ -439,7 +443,7 @@ b_stage() {
   fi
   b_parents || return
   if [ -z "$b_plain" ]; then
-    # In somebody else's folder nothing waits by a name for the others.
+    # In another user's folder no temporary file may wait for the common flush.
     eval "mode_$b_n=- tmp_$b_n="
     return
   fi
@@ -458,16 +462,16 @@ b_stage() {
   return $b_status
 }
 
-# b_give_up [FILE]: the first one of a wave that cannot be done has failed; those behind it were begun, and are left as they
-# were. FILE was made for it.
+# b_give_up [FILE]: the first step of a wave that cannot be done has failed; later ones were begun, and are left
+# untouched. FILE was made for the failed step.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
   [ $# = 0 ] || rm -f "$1"
 }
 
-# b_put: gives the files made aside their modes, flushes them, and puts one after the other in place. What fails for all of
-# them is tried one by one, to know whose fault it is.
+# b_put: gives the files made aside their modes, flushes them, and renames them into place one after the other. If a
+# common command fails, b_put tries the files one by one, to find the step at fault.
 b_put() {
   b_tmps=
   for b_mo in $b_modes; do
@@ -492,7 +496,7 @@ b_put() {
   done
 }
 
-# b_put_alone: the file of the loaded step, in a folder that others can change.
+# b_put_alone: puts the file of the loaded step into a folder that other users can change.
 b_put_alone() {
   b_wish -
   b_from=$K_RUN/blobs/$b_sum
@@ -505,7 +509,7 @@ b_put_alone() {
   put_file "$b_from" "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
-# b_one_by_one chmod|sync: only what stands before the first that fails stays among the staged.
+# b_one_by_one chmod|sync: only the files before the first failure stay among the staged.
 b_one_by_one() {
   b_good= b_rest=
   for b_n in $b_staged; do
@@ -521,7 +525,7 @@ b_one_by_one() {
   b_staged=$b_good
 }
 
-# b_take_time: what is done for all steps together may take as long as all of them.
+# b_take_time: a common command may take as long as all its steps together.
 b_take_time() {
   echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
 }
@@ -535,7 +539,7 @@ b_link() {
   b_flush_later "${b_dir:-/}"
   case $b_kind in
     absent)
-      # By another way to it something may have come to be there: a folder would take the link into it.
+      # An earlier step may have made a folder here by another path: the link would land inside it.
       [ ! -e "$b_path" ] && [ ! -L "$b_path" ] || return
       ln -s -- "$b_target" "$b_path"
       return
@@ -559,7 +563,7 @@ b_remove() {
   esac
 }
 
-# b_prove: what was applied is flushed and looked at again, all of it at once.
+# b_prove: flushes all applied steps, and looks at all of them again at once.
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null

@@ -4,7 +4,10 @@ import { asAssignment, type Blob, blobOf } from "#engine/step/blob.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { shippedText } from "./texts.ts";
 
-/** Only paths of plain characters take part in the evidence and in batches: nothing is quoted there, no line is ambiguous. */
+/**
+ * Only paths of plain characters take part in the evidence and in batches: they need no quoting and make no line
+ * ambiguous.
+ */
 const plain = /^\/[A-Za-z0-9._/+@:,=-]*$/;
 
 export function isPlain(path: string): boolean {
@@ -45,12 +48,12 @@ function isWordOfShell({ bytes }: Blob): boolean {
   return bytes !== undefined && bytes.length <= wordLimit && !bytes.includes(0);
 }
 
-/** A file's content as the batch lane wants it. */
+/** A file's content in the form that the batch lane takes. */
 export function batchBlob(blob: Blob): Blob {
   return isWordOfShell(blob) ? asAssignment(blob) : blob;
 }
 
-/** Whether the batch lane can apply the step: no key of it asks for more than the lane knows. */
+/** Whether the batch lane can apply the step: it uses no key that the lane lacks. */
 export function isBatched(plan: PlannedStep): boolean {
   if (plan.retry !== undefined || plan.step.retry !== undefined || plan.creates !== undefined) return false;
   if (plan.risk !== undefined) return false;
@@ -59,18 +62,19 @@ export function isBatched(plan: PlannedStep): boolean {
   );
 }
 
-/** Where a step stands: the first of a new batch, and its wave in it. */
+/** A step's place: whether it begins a new batch, and its wave in the batch. */
 export interface BatchPlace {
   readonly opens: boolean;
   readonly wave: number;
 }
 
-/** More steps than this make a text that a shell is slow to search. */
+/** Longer batches make a text that a shell is slow to search. */
 const longest = 200;
 
 /**
- * Cuts steps that follow each other into batches and waves. A batch is looked at once, before its first step: so only folders may lie
- * above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none lies beneath another.
+ * Cuts consecutive steps into batches and waves. All steps of a batch are looked at before its first one: so only
+ * folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
+ * lies beneath another.
  */
 export class BatchPlanner {
   #paths = new Map<string, StepData["kind"]>();
@@ -79,7 +83,7 @@ export class BatchPlanner {
   #wave = 0;
   #open = false;
 
-  /** A step that is not batched stands between. */
+  /** Ends the batch before a step that is not batched. */
   close(): void {
     this.#open = false;
   }
@@ -109,7 +113,7 @@ export class BatchPlanner {
   }
 }
 
-/** A step's place in its batch, and the keys that the batch lane is given beside its data. */
+/** A step's place in its batch, and its keys for the batch lane beside its data. */
 interface BatchKeys {
   readonly key: string;
   readonly wave: number;

@@ -5,15 +5,19 @@ import { sha256Of } from "./segment.ts";
 
 /** Bytes of a blob sent in one command; between two of them beats and stops get through. */
 const partLimit = 1 << 20;
-/** What is larger, or no text, is sent as it is: a shell holds a text in its memory, and cannot hold a NUL. */
+/**
+ * Limit of contents that travel as text. A shell holds a text in memory, and cannot hold a NUL, so larger contents and
+ * binary ones are sent as they are.
+ */
 const textLimit = 64 << 10;
-/** The command that gives blobs which came before it their place. */
+/** The command that puts all earlier blobs in their places. */
 export const inPlace = "blobs\n";
 
 /**
- * The commands that bring blobs to the follower, each to be sent before the next one is asked for; a beat may come between two of them. Small texts come together
- * and are written by the shell itself, in no process of their own; what is large comes in parts and is checked by its hash. `begin` hears
- * of each large one before its first part.
+ * The commands that bring blobs to the follower. The caller sends each before it asks for the next; a beat may come
+ * between two of them.
+ * The shell writes small texts itself, many by one command. A large blob comes in parts, its hash is checked, and
+ * `begin` is called before its first part.
  */
 export async function* blobCommands(
   run: Pick<RunVariables, "nonce">,

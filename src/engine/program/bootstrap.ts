@@ -5,7 +5,7 @@ import { shippedText } from "./texts.ts";
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
 export const entryCommand = `exec /bin/sh -c 'IFS= read -r k; eval "$k"'`;
 
-/** What the shells on the node are told about the run; all of it plain words of ours. */
+/** The variables of a run that the shells on the node get; all are plain words of ours. */
 export interface RunVariables {
   readonly nonce: string;
   readonly stateDir: string;
@@ -14,20 +14,23 @@ export interface RunVariables {
   readonly node: string;
   readonly dryRun: boolean;
   readonly grants: readonly string[];
-  /** What was granted, but is not believed: its disk's table could not be saved first. Each with the reason. */
+  /** Grants that do not count, because the disk's table could not be saved first; each with the reason. */
   readonly unsaved?: ReadonlyMap<string, string>;
   readonly login: string;
 }
 
 /**
- * Before a first line, which {@link entryCommand} reads into `k`: a shell that a start-up file of the login started instead reads our
- * stdin itself, and has no `k`.
+ * Stands before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
+ * another shell, which reads our stdin itself and has no `k`.
  */
 function unlessAstray(nonce: string, name = "k"): string {
   return `[ -n "\${${name}-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
 }
 
-/** Before the line behind {@link sudoLine}: a start-up file that reads a line took the sudo line, and the shell is not root's. */
+/**
+ * Stands before the line behind {@link sudoLine}: if a start-up file of the login has taken the sudo line, this shell
+ * is not root's.
+ */
 export function unlessRoot(nonce: string): string {
   return unlessAstray(nonce, "k_root");
 }
@@ -38,8 +41,8 @@ export function sudoLine(nonce: string): string {
 }
 
 /**
- * What sudo prompts with, and its root shell answers with: it stands in their arguments, which everybody on the node may read,
- * so it is made from the nonce and does not tell it.
+ * The prompt of sudo, and the answer of its root shell. Every user of the node can read arguments, so the mark is a
+ * hash of the nonce and does not reveal it.
  */
 export function sudoMark(nonce: string): string {
   return createHash("sha256").update(nonce).digest("hex").slice(0, 16);
@@ -51,16 +54,16 @@ export function sudoMark(nonce: string): string {
  */
 export function sudoPasswordLine(nonce: string): string {
   const mark = sudoMark(nonce);
-  // `cat` waits for us when sudo has ended: we must hear of that.
-  // When sudo asked nothing after all, the password is still unread: it must be skipped, not run.
+  // When sudo has ended, `cat` still waits for our input, so a line reports the end. If sudo asked for no password, the
+  // password is still unread: it must be skipped, not run.
   const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
   return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)}; s=$?; echo ${nonce} sudo ended; exit $s; }\n`;
 }
 
 /**
- * The line that takes the follower's text, and that text: nothing of it runs before it arrived whole. SSH answers for each
- * byte; what can happen is that the line breaks, or that something else reads our stdin. Then the line with the nonce is not
- * where it has to be, right behind the text ({@link endOf}).
+ * The line that takes the follower's text, and that text. Nothing of the text runs before all of it arrived. A line may
+ * break, or another program may read our stdin: then the line with the nonce does not stand right behind the text
+ * ({@link endOf}).
  */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
@@ -87,11 +90,11 @@ export function runnerCommand(run: RunVariables, { segment, changed, hasBooted =
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
-    // The boot in which the run began is none that a step can find.
+    // The node has booted since the run began: no boot id that a step finds is the one of its beginning.
     ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
-    // A line for the steps' shells: what somebody typed must stay a word there too.
+    // The line goes to the steps' shells, where an operator's words must stay quoted, too.
     `k_granted=${quote(`K_GRANTED=${quote(grantedLines(run))}${unsavedLines(run)}`)}`,
     `K_LIB=${quote(shippedText("step"))}`,
     `k_given() {\n:\n${text}\n}`,
@@ -114,7 +117,7 @@ export function segmentCommand(run: RunVariables, number: number, text: string):
   return `seg ${number} ${Buffer.byteLength(text)}\n${text}${endOf(run)}`;
 }
 
-/** What stands behind bytes that the follower takes by their number: the line that tells it that none of them is missing. */
+/** The line behind bytes that the follower takes by their number: it proves that no byte is missing. */
 export function endOf({ nonce }: Pick<RunVariables, "nonce">): string {
   return `${nonce}\n`;
 }
@@ -123,7 +126,7 @@ function grantedLines({ grants }: Pick<RunVariables, "grants">): string {
   return grants.join("\n");
 }
 
-/** A grant that is not believed, and in the line behind it why. */
+/** A grant that does not count, and the reason in the line behind it. */
 function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): string {
   if (unsaved.size === 0) return "";
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;

@@ -25,11 +25,11 @@ export interface CompiledStep {
   /** Empty for a step of the batch lane. */
   readonly text: string;
   /**
-   * The module's texts, with variables in their holes: steps of one module with arguments of one shape have the same. It comes before
-   * `text`, which begins with the values.
+   * The module's texts, with variables in their holes: equal for all steps of one module with arguments of one shape.
+   * It comes before `text`, which begins with the values.
    */
   readonly skeleton: string;
-  /** Names of blobs that already the probe needs, and of those only apply needs. */
+  /** Names of the blobs that the probe needs already, and of those that only apply needs. */
   readonly early: readonly string[];
   readonly late: readonly string[];
   /** By name on the node, `Step.offers` included. */
@@ -44,7 +44,9 @@ export interface CompiledStep {
 export interface CompileOptions {
   /** Keys of the steps that watch this one (`restartOn`, `onChanges`). */
   readonly owes: readonly string[];
-  /** Of a dry run: whether an earlier step makes the folder that it lies in, and the users and groups that earlier ones make. */
+  /**
+   * For a dry run: whether an earlier step makes the folder above, and the users and groups that earlier steps make.
+   */
   readonly foresight?: { readonly isUpon: boolean; readonly made: readonly string[] };
   /** Unguessable hex digits, for the names of sensitive blobs. */
   readonly randomName: () => string;
@@ -70,7 +72,7 @@ export function compileStep(plan: PlannedStep, options: CompileOptions): Compile
   };
 }
 
-/** Compiles a step for a shell of its own. */
+/** Compiles a step that runs in a shell of its own. */
 export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }: CompileOptions): CompiledStep {
   const { step } = plan;
   const blobs = new Map<string, Blob>();
@@ -98,7 +100,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   };
   const blobPath = (blob: Blob): string =>
     `"$K_RUN"/blobs/${plan.runAs === undefined ? wordOf(nameOf(blob)) : nameOf(blob)}`;
-  // Another user's shell gets the text alone.
+  // A step that runs as another user gets the text alone, so its values stand in the text.
   const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
   const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
 
@@ -151,7 +153,9 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   return { key: stepKey(plan.id), text, skeleton, early, late, blobs, evidence: evidenceAlone(plan), owes };
 }
 
-/** The step's own variables, as every text of it begins; its PATH goes before that of the system, which kcore's texts need. */
+/**
+ * The step's own variables, as every text of it begins. Its PATH comes before the system's, which kcore's texts need.
+ */
 function exported(environment: PlannedStep["environment"] = {}): string {
   return Object.entries(environment)
     .map(([name, value]) => `export ${name}=${quote(value)}${name === "PATH" ? ':"$PATH"' : ""}`)
@@ -168,7 +172,7 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
-/** The same as the runner takes it: behind a slash how long it may move nothing, where that is watched. */
+/** The same in the runner's form: behind a slash the seconds without progress, for a watched step. */
 export function limitOf(plan: PlannedStep): string {
   const { stall } = plan.step;
   return stall === undefined ? String(timeoutOf(plan)) : `${timeoutOf(plan)}/${stall}`;
@@ -179,7 +183,7 @@ export function confirmWithin({ confirm = 30 }: PlannedStep): number {
   return Math.ceil(confirm);
 }
 
-/** The apply or react of a step on trial, behind keeping the present state: kept once, however often the step is tried (trial.sh). */
+/** The apply or react of a step on trial, after it has recorded the present state, once for all attempts (trial.sh). */
 function tried(plan: PlannedStep, text: Sh | undefined): Sh | undefined {
   const { risk, step } = plan;
   if (risk === undefined || text === undefined || !step.keep) return text;
@@ -191,7 +195,7 @@ ${step.keep}
 ${text}`;
 }
 
-/** The texts before an apply in a dry run, which never comes to the apply. */
+/** The texts before an apply, for a dry run, which never applies. */
 function foreseen({ guard, foresee }: Step): Sh | undefined {
   return guard && foresee
     ? sh`${guard}
@@ -200,7 +204,10 @@ ${foresee}`
     : (foresee ?? guard);
 }
 
-/** Programs that a step needs, each with the package that has it as one word; another user's PATH, or the step's own, is another one. */
+/**
+ * Programs that a step needs, each with its package as one word. The PATH of another user, or the step's own, counts
+ * apart.
+ */
 export function toolWords({ step: { tools = [] }, runAs, environment }: PlannedStep): string[] {
   if (runAs !== undefined || environment?.["PATH"] !== undefined) return [];
   return tools.map(({ command, package: name }) => `${command}=${name}`);

@@ -10,7 +10,8 @@ k_block_devices() {
   for k_d in /sys/block/*; do
     k_n=${k_d##*/}
     case $k_n in ram* | zram* | sr* | fd* | '*') continue ;; esac
-    # In a container /sys has the host's; a node's own have their device (a slash in a name is an exclamation mark in /sys).
+    # In a container /sys has the host's devices; a node's own exist in /dev (a slash in a name is an exclamation mark
+    # in /sys).
     k_x=$k_n
     while case $k_x in *!*) ;; *) false ;; esac do k_x=${k_x%%!*}/${k_x#*!}; done
     [ -b "/dev/$k_x" ] && k_first "$k_d/size" && [ "$k_v" != 0 ] || continue
@@ -23,7 +24,7 @@ k_block_devices() {
       k_all="$k_all /dev/${k_x%"${k_x##*/}"}${k_p##*!}"
     done
   done
-  # udev's database needs no program, and no right to read disks.
+  # udev's database needs no program and no right to read disks, so blkid is asked only without it.
   [ -z "$k_all" ] || { [ -z "${1-}" ] && [ -d /run/udev/data ]; } || ! k_has blkid || {
     echo blkid
     if [ -z "${1-}" ]; then
@@ -94,7 +95,7 @@ disk_inventory() {
     NF == 1 && ($1 == "held" || $1 == "mounts") { part = $1; next }
     part == "held" { holders[$1] = words(holders[$1], $2) }
     part == "mounts" && /^\// { places[$1] = "[SWAP]" }
-    # btrfs and ZFS have a number of their own: the name of the source counts.
+    # btrfs and ZFS have numbers of their own, so the name of the source counts.
     part == "mounts" && /^[0-9]/ {
       for (i = 7; i < NF && $i != "-"; i++);
       places[$3] = words(places[$3], $5)

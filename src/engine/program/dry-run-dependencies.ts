@@ -28,7 +28,7 @@ export type Survivals = ReadonlyMap<string, Survival>;
 /** The earlier steps on which a step depends. */
 export interface Dependencies {
   readonly on: Survivals;
-  /** An earlier step makes the folder that it lies in. */
+  /** Whether an earlier step makes the folder above its path. */
   readonly isUpon: boolean;
   /** Users and groups that earlier steps make. */
   readonly made: readonly string[];
@@ -40,19 +40,19 @@ interface Earlier {
 }
 
 /**
- * The earlier steps of a node on which a step depends, in a dry run. Steps come in their order; changes are kept by their paths, so that a
- * thousand files cost a thousand looks and not a million.
+ * Finds the earlier steps of a node on which a step depends, in a dry run. Steps come in their order. Changes are kept
+ * by their paths, so that a thousand files cost a thousand lookups and not a million.
  */
 export class DryRunDependencies {
   readonly #at = new Map<string, Earlier[]>();
-  /** By each folder above a changed path. */
+  /** Earlier steps by each folder above a path that they change. */
   readonly #beneath = new Map<string, Earlier[]>();
   readonly #others: Earlier[] = [];
   readonly #all: Earlier[] = [];
   /** Steps that run the operator's own text. */
   readonly #commands = new Set<string>();
 
-  /** From then on the step is one of the earlier ones. */
+  /** Resolves a step's dependencies; from then on the step is one of the earlier ones. */
   next(key: string, plan: PlannedStep): Dependencies {
     const { writes, reads } = effectsOf(plan);
     const on = new Map<string, Survival>();

@@ -3,7 +3,7 @@
 # catalogue's order. Unknown facts are left out, or empty. Stands behind disk-inventory.sh. Builtins read most files: few processes.
 
 k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
-# k_is NAME: the fact is true if the command before it was.
+# k_is NAME: sets the fact to true or false by the exit status before it.
 k_is() { if [ $? = 0 ]; then fact "$1" true; else fact "$1" false; fi; }
 
 k_fact hostname /proc/sys/kernel/hostname
@@ -149,7 +149,7 @@ k_devices | k_in=$k_in k_arch=$k_arch awk "$k_disks_awk"'
     said = maker " " product
     kind = said ~ /VMware/ ? "vmware" : said ~ /VirtualBox|innotek/ ? "oracle" : said ~ /Microsoft.*Virtual/ ? "microsoft" : said ~ /Xen/ ? "xen" : ""
     if (kind == "") kind = said ~ /Amazon EC2/ ? "amazon" : said ~ /Google/ ? "google" : said ~ /QEMU|KVM|OpenStack|linux,dummy-virt/ ? "qemu" : ""
-    # Clouds have machines of their own, too: there the processor tells.
+    # Clouds rent out bare machines, too: there the processor decides.
     if (kind ~ /amazon|google/ && !guest && ENVIRON["k_arch"] == "x86_64") kind = ""
     if (kind == "" && guest) kind = "other"
     if (ENVIRON["k_in"] != "") kind = ENVIRON["k_in"]
@@ -158,7 +158,7 @@ k_devices | k_in=$k_in k_arch=$k_arch awk "$k_disks_awk"'
     while ((getline l < "/proc/mounts") > 0) { split(l, w, " "); if (w[2] == "/") { device = w[1]; type = w[3] } }
     fact("root.device", clean(device)); fact("root.filesystem", type); fact("root.totalKiB", total); fact("root.freeKiB", free); fact("rootFree.KiB", free)
 
-    # A machine with the routes of the whole internet has no list of them.
+    # A router with the routes of the whole internet gets no list of them.
     lowest = -1
     while ((getline l < "/proc/net/route") > 0 && ++lines <= 257) {
       split(l, w, /[ \t]+/)

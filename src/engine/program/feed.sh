@@ -1,9 +1,9 @@
-# A node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's: it fetches
-# contents from other nodes, and lets others fetch those that it has. Our stdin is the bastion's word: when it ends, or is
-# silent for k_silence, all of this goes, and a run goes on without it.
+# The node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's. It
+# fetches contents from other nodes, and lets others fetch its own. When our stdin from the bastion ends, or is silent
+# for k_silence, the feed ends and clears up, and the run continues without it.
 #
-# Given: k_nonce K_STATE K_RUNID, k_id (of this process, for the names that it leaves outside of its folder), k_silence (seconds).
-# Each answer is `NONCE NUMBER yes` or `NONCE NUMBER no WHY`, to the command that had this number; `NONCE NUMBER at BYTES` before it.
+# Given: k_nonce K_STATE K_RUNID, k_id (of this process, for names outside of its folder), k_silence (seconds). Each
+# answer names its command's number: `NONCE NUMBER yes` or `NONCE NUMBER no WHY`; before it `NONCE NUMBER at BYTES`.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
@@ -13,20 +13,21 @@ unset CDPATH ENV IFS TZ
 if [ -n "${KSH_VERSION-}" ]; then k_print() { print -r -- "$1"; }; else k_print() { printf '%s\n' "$1"; }; fi
 k_say() { k_print "$k_nonce $1"; }
 K_RUN=$K_STATE/runs/$K_RUNID
-# As a run's folder, with a mark: what a killed one leaves is cleared by the next run (follower.sh).
+# A run's folder with a mark: the next run clears the remains of a killed feed (follower.sh).
 k_dir=$K_STATE/runs/feed-$k_id
-# Where sshd looks at a second file, as it does unless it is told otherwise, the first one, which states may manage, stays as it is.
+# sshd reads authorized_keys2, too, unless it is configured otherwise. Then the first file, which states may manage,
+# stays untouched.
 k_keys=.ssh/authorized_keys
 case " $(sshd -T 2>/dev/null | grep -i '^authorizedkeysfile ') " in *" ${k_keys}2 "*) k_keys=${k_keys}2 ;; esac
-# The run is not over (follower.sh).
+# k_on: true while the run is not over (follower.sh).
 k_on() { [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]; }
 k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
-# ---- what others log in with: lines in the login's file of keys, which changes as a whole, also in a power cut -----------
+# ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# Takes our lines out; fails where it cannot. A line tells behind its id what was there before the first of ours: d: no folder,
-# f: no file, n: no line feed at its end. A text, because the next run does it for a process that was killed (follower.sh). What
-# somebody else writes meanwhile is not overwritten: then it looks again.
+# k_undo takes our lines out; it fails where it cannot. A line tells behind its id the state before our first line: d:
+# no folder was there, f: no file, n: no line feed at its end. It is a text, because the next run evaluates it for a
+# killed process (follower.sh). It never overwrites a concurrent change: it looks again instead.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
 rm -f "$n" "$n.n"
@@ -47,13 +48,13 @@ rm -f "$n" "$n.n"
 exit 1'
 k_take_back() { (eval "$k_undo") 2>/dev/null; }
 
-k_admit() { # NAME TYPE KEY: whoever has the key may begin to read that content within two minutes, and do nothing else
+k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that content within two minutes, and do nothing else
   cd && [ ! -L .ssh ] && [ ! -L "$k_keys" ] || return 1
   k_made=
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
   if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
   k_write "$@" && return
-  # Where nothing can be written nothing is left.
+  # If nothing can be written, nothing of ours is left.
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
@@ -63,10 +64,10 @@ k_write() { # NAME TYPE KEY
   k_new=.ssh/kcore-feed-$k_id
   for k_x in 1 2 3; do
     k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
-    # What lines of others found counts: they may be taken back before ours.
+    # Marks on lines of other feeds count: those lines may be removed before ours.
     k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
     [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-    # A file that was not there comes into being with our line in it: an empty one would tell nobody whose it is.
+    # A new file appears with our line in it: an empty one would not show who made it.
     if [ -e "$k_keys" ]; then cp -p "$k_keys" "$k_new"; else true >"$k_new"; fi && {
       [ -z "$k_gap" ] || echo
       k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
@@ -78,12 +79,12 @@ k_write() { # NAME TYPE KEY
   return 1
 }
 
-# ---- the contents: has.NAME is whole and is what its hash says ---------------------------------------------------------------
+# ---- the contents: has.NAME is whole and has its hash ------------------------------------------------------------------------
 
-# k_is FILE SHA256: it is what its hash says.
+# k_is FILE SHA256: true if the file has this hash.
 k_is() { case $(sha256sum <"$1") in "$2 "*) ;; *) false ;; esac }
 
-k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower, when all of it is there
+k_keep() { # NUMBER NAME BYTES SHA256: keeps a content from the bastion, once the follower has all of it
   k_looks=0
   until set -- "$1" "$2" "$3" "$4" "$K_RUN"/followers/*/in/"$2" && k_got=$(stat -c %s "$5" 2>/dev/null) && [ "$k_got" = "$3" ]; do
     k_on || { k_say "$1 no the run is over" && return; }
@@ -98,10 +99,10 @@ k_keep() { # NUMBER NAME BYTES SHA256: what the bastion is sending the follower,
   fi
 }
 
-k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; our key is in key.NUMBER
+k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a content from that node; our key is in key.NUMBER
   k_part=$k_dir/part.$2 k_key=$k_dir/key.$1
   k_print "kcore-feed $8 $9" >"$k_key.known"
-  # More than it should be is not written: the hash could not be right any more.
+  # Bytes beyond the size are not written: the hash would be wrong anyway.
   (
     ulimit -f $(($3 / 512 + 1))
     exec ssh -F /dev/null -T -a -x -e none -i "$k_key" -o BatchMode=yes -o IdentitiesOnly=yes -o IdentityAgent=none \
@@ -120,7 +121,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
   wait "$k_ssh"
   k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
   rm -f "$k_key" "$k_key".*
-  # What another node says must not stand behind what our frames begin with.
+  # Words of another node must not follow our nonce, which begins frames.
   case $k_why in *"$k_nonce"*) k_why= ;; esac
   [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then
@@ -128,7 +129,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: from that node; 
   elif ! k_is "$k_part" "$4"; then
     k_why='its hash is wrong'
   else
-    # Its place, at once: the runner waits for it.
+    # Linked into the run's blobs at once: the runner waits for it.
     mkdir "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
     k_why='it cannot be put in its place'
     ! mv -f "$k_part" "$k_dir/has.$2" || ! k_on || ! ln -f "$k_dir/has.$2" "$K_RUN/blobs/$2" || k_why=
@@ -146,12 +147,13 @@ mkdir "$k_dir" || exit 1
 k_jobs=
 k_leave() {
   for k_x in $k_jobs; do
-    # Of one that ended long ago the number may be another process's by now.
+    # The number of a process that ended long ago may belong to another one by now.
     { IFS= read -r k_s <"/proc/$k_x/stat"; } 2>/dev/null || continue
     set -- ${k_s##*) }
     [ "$2" != $$ ] || kill "$k_x"
   done
-  # What is large goes first: a full disk has no room for another file of keys. Where that cannot be written the next run does it.
+  # Large contents go first: on a full disk there is no room for a new file of keys. If that file cannot be written, the
+  # next run undoes it.
   rm -rf "$k_dir"/[!mu]*
   k_take_back && rm -rf "$k_dir"
 }
@@ -165,7 +167,7 @@ set -- ${k_s##*) }
   k_print "($k_undo) && rm -rf '$k_dir'"
 } >"$k_dir/undo"
 k_print "$$ ${20} $k_boot" >"$k_dir/mark"
-# A power cut must not lose how it is undone, and keep what is to be undone.
+# The undo text and its target must survive a power cut.
 sync "$k_dir/undo" "$k_dir/mark" "$k_dir" "${k_dir%/*}" 2>/dev/null || sync
 : >"$k_dir/beat"
 (while rm "$k_dir/beat"; do sleep "$k_silence"; done; kill $$) </dev/null >/dev/null 2>&1 &
@@ -179,7 +181,7 @@ while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
       k_jobs="$k_jobs $!"
       ;;
     fetch)
-      # Our key stands behind it, up to an empty line.
+      # Our key follows, up to an empty line.
       while IFS= read -r k_x && [ -n "$k_x" ]; do k_print "$k_x"; done >"$k_dir/key.$k_1"
       if command -v ssh >/dev/null 2>&1; then
         (trap - EXIT && k_fetch "$k_1" "$k_2" "$k_3" "$k_4" "$k_5" "$k_6" "$k_7" "$k_8" "$k_9") &

@@ -1,18 +1,18 @@
-# What texts of modules and the batch lane may call for files, folders and links (POSIX sh; dash, bash, BusyBox, mksh). It follows
-# step.sh, and is sent where a step's text or a batch needs it.
+# Functions for files, folders and links, called by texts of modules and by the batch lane (POSIX sh; dash, bash,
+# BusyBox, mksh). It follows step.sh, and is sent where a step's text or a batch needs it.
 
-# ---- folders that another user can change (requirement S-6) -----------------------------------------------------------
+# ---- folders that another user can change (requirement S-6) ------------------------------------------------------------------
 #
-# A name there means what its owner wants it to, from one moment to the next. So root does nothing by such names: it goes into the
-# folder and asks the kernel where it is (k_enter, k_below); what it writes or changes, it holds in a folder of its own in there,
-# 0700 (k_aside), and the only things done to the owner's names are to link, rename and unlink them, which follow nothing.
-# These three change the working folder: call them in a subshell.
+# The owner can change the meaning of a name there at any moment. So root enters the folder and asks the kernel where it
+# is (k_enter, k_below). Root writes and changes only in a folder of its own in there, 0700 (k_aside). On the owner's
+# names it only links, renames and unlinks, which follow nothing. k_enter, k_below and k_aside change the working
+# folder: call them in a subshell.
 
-# safe_parents FILE [OWNER]: refuses when somebody else could swap a folder or a link on the way to FILE: a folder that is writable
-# for group or others without the sticky bit, or anything that belongs to a user other than root, us and OWNER. Links are followed
-# by hand: a link in a safe place may lead through an unsafe one.
-# k_cur = the folder, without links. k_theirs = 1: OWNER, or users of a sticky folder, can make names on the way. k_linked = 1: one
-# of them is a link. k_sticky = 1: FILE lies in a sticky folder itself.
+# safe_parents FILE [OWNER]: refuses if another user could swap a folder or a link on the way to FILE. Unsafe are
+# folders writable for group or others without the sticky bit, and names of users other than root, us and OWNER. Links
+# are followed by hand: a link in a safe place may lead through an unsafe one.
+# k_cur = the folder, without links. k_theirs = 1: OWNER, or users of a sticky folder, can make names on the way.
+# k_linked = 1: one of them is a link. k_sticky = 1: FILE lies in a sticky folder itself.
 safe_parents() {
   k_file=$1 k_owner=${2:-${k_as:-root}} k_todo=${1%/*}/ k_cur= k_links=0 k_followed=$K_NL
   [ -d "$k_todo" ] || refuse FILE_NO_PARENT "the folder of $1 does not exist"
@@ -50,7 +50,7 @@ safe_parents() {
       "$k_owner":* | *:"$k_owner") k_theirs=1 ;;
       *) k_unsafe="$k_unsafe$K_NL$k_name belongs to $k_user" ;;
     esac
-    # What was followed as a link may look like a folder by now.
+    # A name that was followed as a link may have become a folder.
     case $k_followed in *"$K_NL$k_name$K_NL"*) [ -z "$k_theirs$k_sticky" ] || k_theirs=1 k_linked=1 ;; esac
     case $k_type:$k_perm in
       # A link's mode means nothing.
@@ -66,8 +66,9 @@ safe_parents() {
   [ -z "$k_sticky" ] || k_theirs=1
 }
 
-# k_enter FILE [OWNER]: into the folder of FILE. Where OWNER's hands were in the way it is the very folder of that name, or one that
-# belongs to OWNER, who could write there without us. k_at = its device and number, empty where only we can change it.
+# k_enter FILE [OWNER]: enters the folder of FILE. If OWNER can change the way to it, k_enter proves that it entered
+# that very folder, or one of OWNER's, who could write there anyway. k_at = its device and number, empty where only we
+# can change it.
 k_enter() {
   safe_parents "$@" || exit 1
   k_at=
@@ -79,7 +80,7 @@ k_enter() {
   k_swapped
 }
 
-# k_here: k_at for the folder we are in.
+# k_here: k_at = device and number of the current folder.
 k_here() {
   k_x=$(stat -c '%d:%i %u %U' .) || exit 1
   k_at=${k_x%% *}
@@ -89,7 +90,7 @@ k_swapped() {
   refuse FILE_PARENT_UNSAFE "a folder on the way to $k_file leads elsewhere, or was swapped just now"
 }
 
-# k_below NAME: from a folder that k_at stands for into one in it.
+# k_below NAME: enters a subfolder of the folder that k_at stands for.
 k_below() {
   cd -P -- "$1" || exit 1
   [ -n "$k_at" ] || return 0
@@ -98,13 +99,13 @@ k_below() {
   k_at=${k_x%%"$K_NL"*}
 }
 
-# k_private NAME: into a folder of the one that we are in, if it is ours, and nobody else can change anything in it. What is
-# above it cannot be swapped: nobody else can move it to another folder, so .. stays what it is.
+# k_private NAME: enters a subfolder, if it is ours and only we can change names in it. No other user can move such a
+# folder away, so `..` stays the same.
 k_private() {
   cd -P "$1" || return 1
   [ -n "$k_at" ] || return 0
   k_x=$(stat -c '%d:%i %u %f %N' . .. /proc/self/cwd) || return 1
-  # What is mounted has its own name for good.
+  # A mount point keeps its name.
   case $k_x in *"/${1#./}'" | *"/${1#./}\"") ;; *) return 1 ;; esac
   set -f
   set -- $k_x
@@ -112,7 +113,7 @@ k_private() {
   case $2:$3:$5 in "${10}":4?c0:"$k_at") ;; *) return 1 ;; esac
 }
 
-# k_aside: into a new folder that is ours alone, in the one that we are in. What a killed shell left goes first.
+# k_aside: enters a new folder of our own in the current one. Remains of a killed shell are removed first.
 k_aside() {
   for k_new in ./.kcore-"$k_i"-*; do
     if [ -d "$k_new" ] && [ ! -L "$k_new" ]; then
@@ -123,31 +124,31 @@ k_aside() {
     fi
   done
   k_new=$(mktemp -d "./.kcore-$k_i-XXXXXX") || exit 1
-  # A kill may leave it empty beside what is in order then: the next runner takes it away.
+  # A kill may leave the folder empty beside a file that is in order by then; the next runner removes it.
   [ -n "$k_as" ] || printf '%s\n' "$k_cur/${k_new#./}" >>"$K_STATE/aside" || exit 1
   k_private "$k_new" || k_swapped
 }
 
-# k_empty: removes what lies in the folder aside.
+# k_empty: removes all files of the folder aside.
 k_empty() {
   rm -f ./* ./.[!.]* ./..?*
 }
 
-# k_leave: takes the folder aside away.
+# k_leave: removes the folder aside.
 k_leave() {
   k_empty
   rmdir "../$k_new" 2>/dev/null
   [ -n "$k_as" ] || : >|"$K_STATE/aside"
 }
 
-# k_back STATUS: the end of what was done aside.
+# k_back STATUS: leaves the folder aside, and flushes the one above.
 k_back() {
   k_leave
   [ "$1" = 0 ] || exit "$1"
   sync .. 2>/dev/null || sync
 }
 
-# k_one_name: refuses where a user could give another name to a file of somebody else's, and have it changed by that.
+# k_one_name: refuses where a user could hard-link another user's file here, and so have root change it.
 k_one_name() {
   [ -n "$k_at" ] && [ -z "$k_as" ] || return 0
   k_x=
@@ -156,8 +157,8 @@ k_one_name() {
     refuse FILE_PARENT_UNSAFE "other users can make links to files that are not theirs here: set the sysctl fs.protected_hardlinks to 1"
 }
 
-# k_stands PATH TYPE: k_mode, k_own and k_grp of what stands there, or those of something new when it is not of that type, the
-# first digit of stat's %f. One look: a link is never taken for what it leads to.
+# k_stands PATH TYPE: k_mode, k_own and k_grp of the thing at PATH, or those of a new one if it is not of TYPE. TYPE is
+# the first digit of stat's %f. One stat decides: a link is never taken for its target.
 k_stands() {
   k_new_one
   k_x=$(stat -c '%f %a %u %g' -- "$1" 2>/dev/null) || return 1
@@ -172,7 +173,7 @@ k_new_one() {
   [ -z "$k_as" ] || k_grp=
 }
 
-# k_walk DO: in all folders beneath the one that we are in, on its file system, then in itself: DO.
+# k_walk DO: runs DO in all folders beneath the current one, on its file system, and then in itself.
 k_walk() {
   [ $((k_depth = ${k_depth:-0} + 1)) -le 200 ] || { echo "more than 200 folders deep" >&2 && exit 1; }
   for k_sub in ./* ./.[!.]* ./..?*; do
@@ -186,18 +187,18 @@ k_walk() {
   "$1"
 }
 
-# k_is_shared NAME: another user can change some folder of this tree.
+# k_is_shared NAME: true if another user can change some folder of this tree.
 k_is_shared() {
   [ -n "$k_at" ] || [ -n "$(find "$1" -xdev -type d \( ! -user 0 -o -perm -020 -o -perm -002 \) -print | head -n 1)" ]
 }
 
-# nothing_done: before an apply refuses that has changed nothing yet: what it owes the steps that watch it ($k_new), and no change before it does, it owes
-# no more.
+# nothing_done: for an apply that refuses before any change. It removes the owed reactions ($k_new) that only this apply
+# caused.
 nothing_done() {
   for k_o in $k_new; do rm -f "$K_STATE/owed/$k_o"; done
 }
 
-# kind_of PATH: kind = what stands there: absent, symlink, file, directory or special. Links are not followed.
+# kind_of PATH: kind = absent, symlink, file, directory or special. Links are not followed.
 kind_of() {
   if [ -L "$1" ]; then
     kind=symlink
@@ -212,8 +213,8 @@ kind_of() {
   fi
 }
 
-# not_nixos PATH: refuses what NixOS makes under /etc from its configuration (links into the store): a change there would be
-# lost or fail.
+# not_nixos PATH: refuses a path under /etc that NixOS makes from its configuration (links into the store): a change
+# there would be lost or fail.
 not_nixos() {
   case $1 in /etc/*) [ -e /nix/store ] || [ -e /etc/static ] || return 0 ;; *) return 0 ;; esac
   k_above=$1
@@ -233,7 +234,7 @@ parent_of() {
     until [ -d "${k_up:=/}" ]; do k_up=${k_up%/*}; done
     k_dir=${k_dir#"${k_up%/}"/}/
     k_enter "${k_up%/}/${k_dir%%/*}" "${3:-}"
-    # As it was asked for: 0755, whatever the umask here is.
+    # New folders get 0755 under any umask.
     umask 022
     while [ -n "$k_dir" ]; do
       [ -d "./${k_dir%%/*}" ] || mkdir -- "./${k_dir%%/*}" || exit 1
@@ -253,8 +254,8 @@ mounts_under() {
   done </proc/self/mountinfo
 }
 
-# guard_directory PATH, guard_file PATH, guard_symlink PATH FORCE, guard_absent PATH RECURSE: refuse where something stands in
-# the way of a folder, a file, a link, of nothing at all.
+# guard_directory PATH, guard_file PATH, guard_symlink PATH FORCE, guard_absent PATH RECURSE: refuse if something is in
+# the way of a folder, a file, a link, or its absence.
 guard_directory() {
   kind_of "$1"
   case $kind in
@@ -298,9 +299,10 @@ guard_absent() {
   [ -z "$k_entries" ] || refuse FILE_NOT_EMPTY "$1 is a folder that is not empty (recurse: true removes it)"
 }
 
-# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing: a file made with O_EXCL and 0600 in a folder of
-# its own beside DEST, content flushed, owner and mode set, renamed over DEST, folder flushed. "-" keeps DEST's owner, group or mode
-# (root, root and 0644 for a new file; in a sticky folder only a file of ours is kept as it is).
+# put_file SRC DEST MODE OWNER GROUP: replaces DEST by a copy of SRC, all or nothing. The copy is made with O_EXCL and
+# 0600 in a folder of its own beside DEST. It gets owner and mode, is flushed, and is renamed over DEST; then the folder
+# is flushed. "-" keeps DEST's owner, group or mode (root, root and 0644 for a new file; in a sticky folder only for a
+# file of ours).
 put_file() {
   (
     k_stands "$2" 8
@@ -316,13 +318,13 @@ put_file() {
     k_x=$(dd if="$1" of=./f bs=65536 conv=notrunc,fsync 2>&1) &&
       chown "$k_own:$k_grp" ./f && chmod "$k_mode" ./f && mv -fT ./f "../${2##*/}"
     k_status=$?
-    # On a full disk there is room for the reason only when the copy is gone.
+    # A full disk has room for the reason only when the copy is removed.
     [ $k_status = 0 ] || { rm -f ./f && printf '%s\n' "$k_x" | grep -v '^[0-9.]* *[0-9+]* records\|bytes.*copied' >&2; }
     k_back $k_status
   )
 }
 
-# own_file PATH MODE OWNER GROUP: gives them to the file that is there; "-" keeps its group.
+# own_file PATH MODE OWNER GROUP: gives mode and owner to the present file; "-" keeps its group.
 own_file() {
   (
     k_enter "$1" "$3"
@@ -335,15 +337,15 @@ own_file() {
   )
 }
 
-# open_file PATH: opens the file that lies there as fd 9: it, and not what a link of that moment leads to.
+# open_file PATH: opens the file itself as fd 9, never the target of a link that takes its place meanwhile.
 open_file() {
   cd -P -- "${1%/*}/" && [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] && command exec 9<"./${1##*/}" || return 1
   k_x=$(readlink /proc/self/cwd)
   [ "$(readlink /proc/self/fd/9 9<&9)" = "${k_x%/}/${1##*/}" ]
 }
 
-# keep_folder PATH MODE OWNER GROUP: makes the folder, or gives it what is not "-" (0755, root and root for a new one). It has its
-# owner and mode before anybody else can enter it.
+# keep_folder PATH MODE OWNER GROUP: makes the folder, or changes each attribute that is not "-" (0755, root and root
+# for a new one). A new folder has its owner and mode before another user can enter it.
 keep_folder() {
   (
     k_stands "$1" 4
@@ -366,7 +368,7 @@ keep_folder() {
   )
 }
 
-# put_link TARGET PATH: puts a link in the place of a link, an empty folder or a file, in one rename.
+# put_link TARGET PATH: replaces a link, an empty folder or a file by a link, in one rename.
 put_link() {
   (
     k_enter "$2"
@@ -378,7 +380,7 @@ put_link() {
   )
 }
 
-# remove_path PATH RECURSE
+# remove_path PATH RECURSE: removes a file, a link or a folder.
 remove_path() {
   (
     k_enter "$1"
@@ -400,8 +402,8 @@ k_remove_here() {
   find . -mindepth 1 -maxdepth 1 ! -type d -exec rm -f -- {} + && find . -mindepth 1 -maxdepth 1 -type d -exec rmdir -- {} +
 }
 
-# mend_tree PATH OWNER: mends what lies beneath. Given: `mend FIND_WORD...` mends what find(1) finds with these words and is not
-# as wanted; `differing FOLDER FIND_WORD...` finds what lies in a folder itself, is no folder and is not as wanted.
+# mend_tree PATH OWNER: mends everything beneath PATH. Given: `mend FIND_WORD...` mends each difference that find(1)
+# finds with these words. `differing FOLDER FIND_WORD...` finds the differing files that lie directly in a folder.
 mend_tree() {
   (
     k_enter "$1" "$2"
@@ -412,7 +414,7 @@ mend_tree() {
       k_below "$k_name"
       k_walk k_mend_here
     else
-      # Folders come behind what is in them: nobody is given a folder that root goes on to work in.
+      # A folder comes behind its contents: root never works in a folder that it has given to another user.
       mend "$k_name" -xdev -depth -mindepth 1
     fi
   )
@@ -429,7 +431,8 @@ k_mend_here() {
   mend . -maxdepth 0
 }
 
-# backup_file FILE [OWNER]: keeps FILE as FILE.kcore-TIME and prints that name. What replaces FILE leaves the old file to that name.
+# backup_file FILE [OWNER]: keeps FILE as FILE.kcore-TIME and prints that name. A later replacement of FILE leaves the
+# backup untouched.
 backup_file() {
   (
     k_backup=$1.kcore-$(date +%Y%m%d%H%M%S)

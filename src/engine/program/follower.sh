@@ -1,10 +1,10 @@
-# The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's folder,
-# starts the runner or finds it alive, streams the journal and the output to the bastion, and takes what it sends.
-# Each process that it starts counts (docs/performance.md): what a builtin can tell, a builtin tells.
+# The follower (POSIX sh; dash, bash, BusyBox, mksh): the shell at the node's end of a channel. It makes the run's
+# folder, starts the runner or finds it alive, streams journal and output to the bastion, and receives the bastion's
+# commands. Each process costs time (docs/performance.md): where a builtin can do it, use a builtin.
 #
-# Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_login (user of the login), k_offset (bytes of the journal
-# the bastion has), k_seen (output it has: `KEY.STREAM.CHUNK:BYTES ...`).
-# Everything outside frames that begin with the nonce is noise of login shells, and ignored by the bastion.
+# Given: k_nonce K_STATE K_RUNID K_WHO K_NODE K_DRY K_GRANTED, k_login (user of the login), k_offset (bytes of the
+# journal that the bastion has). Also k_seen: the output that it has, as `KEY.STREAM.CHUNK:BYTES ...`. The bastion
+# ignores everything outside frames that begin with the nonce: it is noise of login shells.
 
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin
 umask 077
@@ -13,7 +13,8 @@ ulimit -Sc 0
 unset CDPATH ENV IFS
 K_NL='
 '
-# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+# k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
+# arguments.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
   k_put() { print -rn -- "$2" >"$k_me/in/$1" || k_full=1; }
@@ -22,8 +23,9 @@ else
   k_put() { printf %s "$2" >"$k_me/in/$1" || k_full=1; }
 fi
 k_say() { k_print "$k_nonce $1"; }
-# k_refuse WHY: the bastion gives up on this node and hangs up when it reads that, so a runner hears first that the run is
-# over: it must not keep the lock. A link needs no room on a full disk. Without a runner its files only take room.
+# k_refuse WHY: refuses the run. The bastion gives up on this node and hangs up when it reads that, so a runner is told
+# first that the run is over: it must not keep the lock. A link needs no room on a full disk. Files without a runner
+# only take room.
 k_refuse() {
   if [ -p "${K_RUN-}/ctl" ]; then
     ln -sfn failed "$K_RUN/fin" 2>/dev/null
@@ -38,7 +40,7 @@ k_fatal() {
 
 # ---- hello, and the state folder (requirement S-5): ours, no links, not writable for others ------------------------------
 
-# k_unsafe WHY: the folder k_dir, of the state folder or above it.
+# k_unsafe WHY: refuses because of the folder k_dir, which is the state folder or one above it.
 k_unsafe() {
   k_fatal "STATE_UNSAFE $k_dir $1"
 }
@@ -53,15 +55,15 @@ k_machine=
 [ -d "$K_STATE" ] || mkdir -p "$K_STATE" 2>/dev/null
 K_RUN=$K_STATE/runs/$K_RUNID
 
-# One look at all of them: at this process (whose we are, and what time it is), at what is there of the state folder, and
-# at the folders above it: who may write to one of those could swap it (the sticky bit prevents that).
+# One stat for all: this process (uid and time), the state folder and its contents, and the folders above it. A user who
+# can write to a folder above could swap the state folder, unless the sticky bit prevents that.
 set -- "/proc/$$" "$K_STATE"
 for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
   if [ -e "$k_x" ] || [ -L "$k_x" ]; then set -- "$@" "$k_x"; fi
 done
 k_dir=$K_STATE
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
-# Behind a link counts where it leads.
+# Of a link, the target's folders count.
 [ -z "$k_dir" ] || k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
 k_dir=${k_dir:-$K_STATE}
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
@@ -84,7 +86,7 @@ for k_x in $(stat -c '%u:%a:%Y:%n' -- "$@" / 2>/dev/null); do
       [ ! -L "$k_dir" ] || k_unsafe "is a symbolic link"
       [ -d "$k_dir" ] || k_unsafe "is not a folder"
       [ "$k_owner" = "$k_uid" ] || k_unsafe "$k_who"
-      # The state folder itself may be looked at, what is in it is ours alone.
+      # Other users may read the state folder itself; its contents are ours alone.
       case ${k_dir#"$K_STATE"}:$k_mode in
         :*[0145][0145] | *00) ;;
         *) k_unsafe "has mode $k_mode" ;;
@@ -106,7 +108,7 @@ set +f
 
 # ---- the run's folder --------------------------------------------------------------------------------------------------
 
-# k_lives PID BIRTH BOOT: that process, and not one that got its number later, lives.
+# k_lives PID BIRTH BOOT: true if that very process lives, and not a later one with its number.
 k_lives() {
   [ "$3" = "$k_boot" ] && { IFS= read -r k_s <"/proc/$1/stat"; } 2>/dev/null || return 1
   k_birth=$2
@@ -114,7 +116,7 @@ k_lives() {
   [ "${20}" = "$k_birth" ] && [ "$1" != Z ]
 }
 
-# k_runs RUN_ID: the runner of that run in this boot, by the locks, lives; k_pid is empty if there was none.
+# k_runs RUN_ID: true if the runner of that run in this boot lives, by the locks; k_pid is empty if there was none.
 k_runs() {
   k_pid=
   for k_l in "$K_STATE"/lock/*; do
@@ -126,15 +128,15 @@ k_runs() {
   return 1
 }
 
-# k_clear_out RUN_FOLDER: removes kept output. A reader of a dead runner may still wait for the other end of its FIFO: opening
-# it lets the reader end; and half of a killed follower for a word: it looks whether the other half lives.
+# k_clear_out RUN_FOLDER: removes kept output. A dead runner's reader may wait for the other end of its FIFO: opening
+# that end lets the reader end. One half of a killed follower may wait, too: it checks whether its other half lives.
 k_clear_out() {
   for k_f in "$1"/out/*.fifo; do [ ! -p "$k_f" ] || : 1<>"$k_f"; done
   for k_f in "$1"/followers/*/poke; do [ ! -p "$k_f" ] || echo . 1<>"$k_f"; done
   rm -rf "$1/out"
 }
 
-# k_over RUN_ID: that run's follower, which left the mark, is dead, and so are its runner and the step that it left.
+# k_over RUN_ID: true if that run's follower, which left the mark, is dead, and so are its runner and the runner's step.
 k_over() {
   { read -r k_pid k_born k_b <"$K_STATE/runs/$1/mark"; } 2>/dev/null || return 1
   if k_lives "$k_pid" "$k_born" "$k_b" || k_runs "$1"; then return 1; fi
@@ -151,20 +153,21 @@ set --
 for k_x in "$K_STATE/lock" "$K_STATE/runs" "$K_RUN" "$K_RUN/followers" "$k_me" "$K_RUN/tmp"; do
   [ -d "$k_x" ] || set -- "$@" "$k_x"
 done
-# Another run may have made the first two a moment ago.
+# Another run may have made the first two folders a moment ago.
 mkdir "$@" 2>/dev/null
-# Before anything else in the folder: a follower lives, so this run may be about to take the lock.
+# The first file in the folder shows that a follower lives, so that this run may be about to take the lock.
 IFS= read -r k_s <"/proc/$$/stat"
 set -- ${k_s##*) }
 { echo "$$ ${20} $k_boot" >"$K_RUN/mark"; } 2>/dev/null || k_fatal "STATE_UNUSABLE cannot make $K_RUN"
 
-# What dead runs left goes: their secrets and blobs at once. A run that ended as it should has left its journal alone.
+# Clear the remains of dead runs: their secrets and blobs at once. A run that ended regularly has left its journal
+# alone.
 for k_x in "$K_STATE"/runs/*/mark; do
   k_x=${k_x%/mark}
   if [ "$k_x" = "$K_RUN" ] || [ ! -d "$k_x" ] || ! k_over "${k_x##*/}"; then continue; fi
   # All but the journal; the mark last, so that a kill in between leaves nothing unseen.
   k_clear_out "$k_x"
-  # What it changed outside of its folder (feed.sh).
+  # Changes outside of the run's folder are undone (feed.sh).
   [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
@@ -185,7 +188,7 @@ fi
 k_alive= k_start=0
 if [ -p "$K_RUN/ctl" ]; then
   ! k_runs "$K_RUNID" || k_alive=1
-  # A follower that is gone may have started one a moment ago that has not got the lock yet.
+  # An earlier follower may have started a runner a moment ago that has not got the lock yet.
   if [ -z "$k_alive" ] && [ -e "$K_RUN/launched" ]; then sleep 1 && k_runs "$K_RUNID" && k_alive=1; fi
 fi
 if [ -z "$k_alive$k_first" ]; then
@@ -201,7 +204,7 @@ k_wake() { [ ! -p "$K_RUN/ctl" ] || echo . 1<>"$K_RUN/ctl"; }
 k_leave() {
   [ -z "$k_streamer" ] || kill "$k_streamer" 2>/dev/null
   [ ! -d "$k_me" ] || rm -rf "$k_me"
-  # A shell that was forked this very moment forgets the signal.
+  # A shell that is being forked at this moment forgets the signal.
   echo . >&6
   { read -r k_x <"$K_RUN/attached"; } 2>/dev/null && [ "$k_x" = $$ ] && true >"$K_RUN/attached"
   k_wake
@@ -211,8 +214,8 @@ trap k_leave EXIT
 trap 'exit 1' HUP TERM PIPE
 
 if [ -z "$k_alive" ]; then
-  # A power cut tears the journal: bytes that were never written read as NUL, or it is shorter than what the bastion has of
-  # it. Line feeds take their places, so that offsets stay what they are and every line has an end.
+  # A power cut tears the journal: bytes that were never written read as NUL, or the file is shorter than the bastion's
+  # copy. Line feeds take their places, so that offsets stay and every line has an end.
   if [ -s "$K_RUN/journal" ]; then
     [ "$(tr -d '\000' <"$K_RUN/journal" | wc -c)" -eq "$(stat -c %s "$K_RUN/journal")" ] ||
       { tr '\000' '\n' <"$K_RUN/journal" >"$K_RUN/journal.new" && mv -f "$K_RUN/journal.new" "$K_RUN/journal"; } || k_fatal "STATE_UNUSABLE cannot mend $K_RUN/journal"
@@ -223,7 +226,7 @@ if [ -z "$k_alive" ]; then
     dd if=/dev/zero bs=$((k_offset - k_start)) count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
     k_start=$(stat -c %s "$K_RUN/journal")
   fi
-  # Where this runner's part of the journal begins: what stands before is the history of earlier ones.
+  # The offset at which this runner's part of the journal begins, behind the history of earlier runners.
   if [ "$k_start" != 0 ] || [ -e "$K_RUN/start" ]; then echo "$k_start" >"$K_RUN/start"; fi
   k_say "runner new $k_start"
 else
@@ -234,14 +237,15 @@ fi
 
 k_launch() {
   [ -z "$k_alive" ] || return 0
-  # The room that the runner needs to end on a disk that fills later is reserved now, or the run is refused.
+  # Reserves the room that the runner needs to end on a disk that fills up later, or refuses the run.
   { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
-  # Steps find the same environment behind every kind of login (docs/states.md); they may ask who came in (sudo(8)).
+  # Steps find the same environment behind every kind of login (docs/states.md), with the login's user as sudo(8) names
+  # it.
   k_home=~root
   set -- env -i ${K_LEASE:+"K_LEASE=$K_LEASE"} "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
   [ "$k_login" = root ] || set -- "$@" "SUDO_USER=$k_login"
-  # A login that is not root's may be killed with all its processes when it ends (KillUserProcesses).
+  # logind may kill all processes of a login that is not root's when it ends (KillUserProcesses).
   if [ "$k_login" != root ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null 2>&1; then
     systemd-run -Gu"kcore-run-$K_RUNID-$$" "$@" /bin/sh "$K_RUN/runner" >/dev/null 2>&1 || k_fatal "RUNNER_FAILED systemd-run"
   else
@@ -251,8 +255,8 @@ k_launch() {
 
 # ---- towards the bastion: the journal's lines, and the output of steps --------------------------------------------------
 
-# k_send KEY: what the bastion has not got yet of this step's output: first what is complete, in its order (runner.sh, k_reader; of
-# a piece the bastion has all or nothing), then of each stream what stands in chunks.
+# k_send KEY: sends the new output of this step. Complete pieces come first, in their order (runner.sh, k_reader); the
+# bastion has all or nothing of a piece. Then come the chunks of each stream.
 k_send() {
   k_o=$K_RUN/out/$1
   {
@@ -265,7 +269,7 @@ k_send() {
   done
 }
 
-# k_piece FILE: what is new of a piece, as a frame with its length.
+# k_piece FILE: sends the new bytes of a piece, as a frame with its length.
 k_piece() {
   [ -s "$1" ] || return 0
   k_id=${1##*/}
@@ -285,7 +289,7 @@ k_piece() {
   k_seen="$k_seen $k_id:$k_size "
 }
 
-# k_forward LINE: sends a line of the journal on; false after the runner's last word.
+# k_forward LINE: passes a line of the journal on; false after the runner's last word.
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
@@ -295,8 +299,8 @@ k_forward() {
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
       [ "$k_at" -le "$k_start" ] || {
-        # All of it is told: what is left of the run is its journal. Before the last word, after which the bastion hangs up.
-        # What our other half receives from now on it throws away.
+        # Everything is told, so only the journal of the run stays. Clear up before the last word, because the bastion
+        # hangs up after it. The receiving half discards further commands.
         { true >"$K_RUN/over"; } 2>/dev/null
         rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
         k_print "$1"
@@ -310,7 +314,7 @@ k_forward() {
 k_stream() {
   k_open= k_part= k_told= k_last= k_seen=" $k_seen " k_at=$k_offset
   exec 4<"$K_RUN/journal"
-  # The start of the running step may have been told by a follower before this one.
+  # An earlier follower may have reported the start of the running step.
   [ "$k_offset" = 0 ] || { read -r k_x k_x k_x k_open <"$K_RUN/current"; } 2>/dev/null
   [ "$k_offset" = 0 ] || dd bs="$k_offset" count=1 iflag=fullblock <&4 >/dev/null 2>&1
   while :; do
@@ -319,8 +323,8 @@ k_stream() {
       k_line=$k_part$k_line k_part=
       k_at=$((k_at + ${#k_line} + 1))
       k_forward "$k_line" || return 0
-      # A shell reads byte by byte. When much has been written at once, a block is taken instead; not of what stands before this
-      # runner's part, where a mended journal has empty lines. Splitting it takes a shell the least time by far.
+      # A shell reads byte by byte, so after many lines a block is read at once, and split, which costs a shell least.
+      # Earlier parts of the journal may have empty lines from mending, so there it reads lines.
       if [ $((k_many += 1)) -gt 20 ] && [ "$k_at" -ge "$k_start" ]; then
         k_many=0
         set -f
@@ -333,44 +337,45 @@ k_stream() {
           k_forward "$1" || return 0
           shift
         done
-        # What stands before the mark is the beginning of a line.
+        # The text before the mark is the beginning of a line.
         k_part=${1-} k_line=
         k_part=${k_part%.}
       fi
     done
     k_part=$k_part$k_line
     [ -z "$k_open" ] || k_send "$k_open"
-    # The bastion has now heard all that happened before this follower came.
+    # The bastion now has all events from before this follower.
     [ -n "$k_told" ] || { k_told=1 && k_say told; }
     [ -z "$k_last" ] || return 0
     read -r k_x <&6
-    # Nobody is left to stream for; or another follower has cleared up, and the last word is still to be told.
+    # The receiving half has ended; or another follower has cleared up, and the last word is still to be told.
     [ -d "$k_me" ] && kill -0 $$ 2>/dev/null || k_last=1
   done
 }
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-# k_on: the run is not over; when it is, its files vanish under our hands.
+# k_on: true while the run is not over. When it ends, its files vanish at any moment.
 k_on() {
   [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
 }
 
-# k_tell FILE TEXT: something for the runner to look at.
+# k_tell FILE TEXT: leaves a command for the runner.
 k_tell() {
   k_on || return 0
-  # Over what stands there, which needs no room on a full disk. There is room for a name still: that the run is over must arrive.
+  # Written over existing bytes, which needs no room on a full disk. A link needs no room either, and the end of the run
+  # must arrive.
   { echo "$2" 1<>"$K_RUN/$1"; } 2>/dev/null || [ "$1" != fin ] || ln -sfn "$2" "$K_RUN/fin"
   k_on || rm -f "$K_RUN/$1"
 }
 
-# k_whole: behind each piece of LENGTH bytes stands a line with the nonce. When something of the piece is missing, because the
-# line broke or because something else reads our stdin, that line is not where it has to be: nothing of the piece may run.
+# k_whole: checks the line with the nonce behind a piece of LENGTH bytes. If the line broke or another program reads our
+# stdin, it is not in its place: nothing of the piece may run.
 k_whole() {
   IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
 }
 
-# k_room: where blobs come in, and what steps that have some will need.
+# k_room: makes the folders for incoming blobs and for the output of steps that use them.
 k_room() {
   [ ! -d "$k_me/in" ] && k_on || return 0
   mkdir "$k_me/in" "$K_RUN/blobs" "$K_RUN/out" 2>/dev/null
@@ -383,7 +388,7 @@ k_lost() { # always fails
 }
 
 k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
-  # The bytes are taken from stdin in any case: nothing of them may be read as a command.
+  # The bytes are read from stdin in any case, because none of them may be taken for a command.
   if { true >>"$1"; } 2>/dev/null; then
     dd bs="$2" count=1 iflag=fullblock >>"$1" 2>/dev/null
   else
@@ -394,21 +399,21 @@ k_take() { # FILE LENGTH: appends the next piece of stdin to FILE
   [ "$k_ended" = 0 ] || k_lost
 }
 
-k_kill() { # k_sig to the group of the running step, if that is still the same process; fails when the runner is done
+k_kill() { # sends k_sig to the group of the running step, if its process is still the same; fails when the runner is done
   [ -e "$K_RUN/ctl" ] || return 1
   { read -r k_pid k_born k_x <"$K_RUN/current"; } 2>/dev/null && [ -n "$k_pid" ] || return 0
   { IFS= read -r k_s <"/proc/$k_pid/stat"; } 2>/dev/null || return 0
   set -- ${k_s##*) }
-  # A step that was forked this very moment has no group yet: that is no reason to give up on it.
+  # A step that is being forked at this moment has no group yet: that is no reason to give up on it.
   [ "${20}" != "$k_born" ] || kill "-$k_sig" "-$k_pid" || :
 }
 
-# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. A last word that stands in
-# the journal is told by our other half, which may have much output to tell before it.
+# k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. If the last
+# word is in the journal, the sending half reports it, behind all output before it.
 k_gone() {
   { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0
-  # Its last word may have come while we looked.
+  # The runner's last word may have come in the meantime.
   k_on || return 0
   [ "$(stat -c %s "$K_RUN/journal")" -le "${k_start:-0}" ] ||
     case $(tail -n 1 "$K_RUN/journal") in "$k_nonce bye "* | "$k_nonce lock held "*) return 0 ;; esac
@@ -427,7 +432,7 @@ k_listen() {
       beat)
         k_beats=$((k_beats + 1))
         k_tell beat "$$ $k_beats"
-        # After a silence the runner took us for gone: here we are again.
+        # After a long silence the runner counted this follower as gone: attach it again.
         [ -s "$K_RUN/attached" ] || k_tell attached $$
         k_gone
         ;;
@@ -457,28 +462,28 @@ k_listen() {
         k_whole texts
         k_room
         eval "$k_text" 2>/dev/null
-        # Half a text must not be taken for a whole one.
+        # Half a text must never count as a whole one.
         [ -z "$k_full" ] || { rm -rf "$k_me/in" && k_lost; }
         ;;
-      blobs) # those that came before this get their place, each at once
+      blobs) # puts all earlier blobs in their places
         set -- "$k_me"/in/*
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
-      confirm) # KEY: the connection is newer than what that step changed on trial (segment-functions.sh, k_trial)
+      confirm) # KEY: the connection is newer than the change of that step on trial (segment-functions.sh, k_trial)
         { read -r k_x <"$K_STATE/trial/asked" && [ "$k_x" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;
       abort)
         k_tell stop ''
         k_tell aborted ''
-        # Again each second: the step may be about to start. No new one can.
+        # Repeated each second, because a step may be about to start; no further step can.
         (for k_sig in TERM TERM TERM TERM TERM KILL; do k_kill && sleep 1; done) >/dev/null 2>&1 &
         ;;
-      fin) # OUTCOME: a runner that waits ends with it
+      fin) # OUTCOME: a waiting runner ends with it
         if [ -n "$k_alive" ]; then
           k_tell fin "$2"
         else
-          # It has ended, and its last word was lost: what is left of the run is its journal.
+          # The runner has ended and its last word was lost: only the journal of the run stays.
           [ -e "$K_RUN/launched" ] || [ -s "$K_RUN/current" ] || rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
           k_say gone
         fi

@@ -1,11 +1,11 @@
-# What a dry run asks without changing anything (POSIX sh; dash, bash, BusyBox, mksh): where apply would fail. It goes with files.sh, and
-# before batch.sh, in dry runs alone; the run itself finds out as it goes.
+# Questions of a dry run that change nothing (POSIX sh; dash, bash, BusyBox, mksh): would apply fail? It goes with
+# files.sh and before batch.sh, in dry runs alone; a real run finds out by itself.
 
 k_upon= k_made= b_foreseen=
 
-# foresee_place PATH TYPE MAKE OWNER GROUP: refuses where something at PATH could not be made, changed or removed. TYPE = the first digit
-# of stat's %f of what shall stand there, - for a link or nothing; MAKE = 1: folders above it are made, as they are where an
-# earlier step makes them (k_upon); OWNER, GROUP: - for any.
+# foresee_place PATH TYPE MAKE OWNER GROUP: refuses where PATH could not be made, changed or removed. TYPE = the first
+# digit of stat's %f of the wanted type, - for a link or nothing. MAKE = 1: missing folders above it will be made, by
+# this step or an earlier one (k_upon). OWNER, GROUP: - for any.
 foresee_place() {
   foresee_owner "$4" "$5"
   k_new_one
@@ -22,7 +22,8 @@ foresee_place() {
   [ -w "${k_cur:-/}" ] || { echo "${k_cur:-/} cannot be written to" >&2 && exit 1; }
 }
 
-# foresee_owner USER GROUP: they exist, or earlier steps make them (k_made); a number needs nobody, nor does -.
+# foresee_owner USER GROUP: fails unless both exist or an earlier step makes them (k_made). A number and - need no
+# account.
 foresee_owner() {
   case $1 in
     - | root) ;;
@@ -34,15 +35,16 @@ foresee_owner() {
   esac
 }
 
-# foresee_account FILE DATABASE NAME: a user or group of that name will be there.
+# foresee_account FILE DATABASE NAME: true if a user or group of that name will exist.
 foresee_account() {
   case " $k_made " in *" $3 "*) return 0 ;; esac
   while IFS=: read -r k_x k_y; do [ "$k_x" != "$3" ] || return 0; done <"$1"
-  # Of a directory service, where the node can ask one.
+  # Accounts of a directory service, where the node can ask one.
   getent "$2" "$3" >/dev/null 2>&1
 }
 
-# b_foresee: the same for the loaded step of a batch. Where nobody but root has his hands in it, one look told all.
+# b_foresee: the same for the loaded step of a batch. In a folder that only root can change, the batch's common look is
+# enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then
     case $b_t:$b_user:$b_group in [la]:* | ?:-:- | ?:root:- | ?:-:root | ?:root:root) return 0 ;; esac
@@ -54,6 +56,6 @@ b_foresee() {
     l) b_try foresee_place "$b_path" - "$b_make" - - ;;
     a) b_try foresee_place "$b_path" - 0 - - ;;
   esac || return
-  # What stands there already may be somebody's, who may then have his hands in it.
+  # An existing thing may belong to another user, who could interfere: it is not skipped next time.
   [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_t:$b_user:$b_group"
 }

@@ -5,42 +5,45 @@ export interface Frame {
   readonly bytes?: Uint8Array;
 }
 
-/** Frames that the follower itself says; all others are lines of the journal and count for the offset. */
+/** Frames of the follower itself; all others are lines of the journal and count for the offset. */
 const saidByFollower = new Set(["hello", "runner", "told", "gone", "fatal", "out", "sudo"]);
 
 /** No journal line is longer: 64 KiB of shown text, escaped, or the keys of some ten thousand steps. */
 const longestLine = 256 << 10;
-/** A piece of output is a chunk of 1 MiB at most (runner.sh, k_reader), or what a quiet step said in all. */
+/**
+ * Most bytes of one piece of output: a chunk is at most 1 MiB (runner.sh, k_reader), but a quiet step's output is one
+ * piece.
+ */
 const longestOutput = 16 << 20;
-/** Bytes of a piece of output that are waited for before they are passed on. */
+/** Bytes of output that are collected before they are passed on. */
 const portion = 64 << 10;
-/** Characters of what stands beside frames that are kept. */
+/** Most characters of noise beside frames that are kept. */
 const keptNoise = 8192;
 
 interface Pending {
   readonly id: string;
   readonly offset: number;
   readonly lost: string;
-  /** Bytes that are still to come, the line break behind them not counted. */
+  /** Bytes still to come, without the line break behind them. */
   left: number;
   /** Bytes passed on. */
   passed: number;
 }
 
 /**
- * Cuts the node's stdout into frames. Whatever a login shell, a banner or a broken program prints beside them is noise:
- * kept (the last 8 KiB) for messages, never interpreted (requirement F-12, S-4). A frame torn by a killed step is
- * skipped: the next one begins with the nonce wherever it stands in the line. A long piece of output comes as several
- * frames, each with its own offset and length. What is kept of an unfinished frame is at most a line.
+ * Cuts the node's stdout into frames. Output of login shells, banners or broken programs beside them is noise: its last
+ * 8 KiB are kept for messages and never interpreted (requirements F-12, S-4). A killed step can tear a frame; that
+ * frame is skipped, because the next begins with the nonce anywhere in the line. A long piece of output comes as
+ * several frames, each with its own offset and length. At most one line of an unfinished frame is kept.
  */
 export class FrameReader {
-  /** What a frame begins with. */
+  /** The beginning of every frame. */
   readonly #mark: string;
   /** The beginning of a line, or of a portion of output. */
   readonly #rest = new ByteBuffer();
   #pending: Pending | undefined;
   #noise = "";
-  /** Bytes of journal lines read so far: where an attach would go on. */
+  /** Bytes of journal lines read so far: the offset for a next attach. */
   offset: number;
 
   /** Whether the node may send a frame `raw`: all bytes after that frame come as frames `raw`. */
@@ -53,7 +56,7 @@ export class FrameReader {
     this.#mayBeRaw = mayBeRaw;
   }
 
-  /** Takes what arrived, gives the frames that it completes. @throws RangeError for a line or output beyond all measure */
+  /** Adds bytes and yields the frames that they complete. @throws RangeError for a line or output beyond the limits */
   *push(bytes: Uint8Array): Generator<Frame> {
     const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     for (let at = 0; at < chunk.length;) {
@@ -78,7 +81,7 @@ export class FrameReader {
     }
   }
 
-  /** Takes output, and behind it its line break; gives how many bytes it took. */
+  /** Takes output, and the line break behind it; returns the number of bytes taken. */
   *#takeOutput(pending: Pending, chunk: Buffer): Generator<Frame, number> {
     if (pending.left === 0) {
       this.#pending = undefined;
@@ -97,7 +100,7 @@ export class FrameReader {
   }
 
   #read(line: Buffer, length: number): Frame | undefined {
-    // What stands before the nonce must not live on with a frame that is kept.
+    // A substring would keep the text before the nonce in memory, as long as the frame lives.
     const at = line.lastIndexOf(this.#mark);
     const text = at < 0 ? "" : line.toString("utf8", at + this.#mark.length);
     const space = text.indexOf(" ");
@@ -120,12 +123,12 @@ export class FrameReader {
     return left === 0 ? outputFrame(this.#pending, new Uint8Array()) : undefined;
   }
 
-  /** The last of what stood beside frames. */
+  /** The end of the noise beside frames. */
   get noise(): string {
     return this.#noise.slice(-keptNoise);
   }
 
-  /** The last incomplete line: where a prompt without a line break stands. */
+  /** The last incomplete line, which a prompt without a line break would be. */
   get tail(): string {
     return this.#rest.last(4096).toString("utf8");
   }
@@ -135,14 +138,14 @@ function outputFrame({ id, offset, lost, passed }: Pending, bytes: Uint8Array): 
   return { type: "out", rest: `${id} ${offset + passed} ${bytes.length} ${lost}`, bytes };
 }
 
-/** A number of bytes as sh writes it; what is none is 0. */
+/** A number of bytes as sh writes it; 0 for anything else. */
 function countOf(word = ""): number {
   return /^\d{1,15}$/.test(word) ? Number(word) : 0;
 }
 
 const smallest = 4096;
 
-/** Bytes that come in pieces of any size: each is copied a few times at most, however many come. */
+/** Collects bytes from pieces of any size; each byte is copied a few times at most. */
 class ByteBuffer {
   #bytes = Buffer.alloc(0);
   length = 0;
@@ -158,7 +161,7 @@ class ByteBuffer {
     this.length = length;
   }
 
-  /** All of it with `part` behind it, which stays the caller's; nothing is kept. */
+  /** All collected bytes, followed by `part`, which stays the caller's. Keeps nothing. */
   takeWith(part: Uint8Array): Buffer {
     this.append(part);
     const taken = this.#bytes.subarray(0, this.length);

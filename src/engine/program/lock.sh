@@ -1,4 +1,5 @@
-# How a node's lock is read (docs/runner.md, The lock), by the runner and by `kcore node unlock` (POSIX sh). Given: K_STATE K_BOOT_ID.
+# Reads a node's lock (docs/runner.md, The lock), for the runner and for `kcore node unlock` (POSIX sh). Given: K_STATE
+# K_BOOT_ID.
 
 # k_birth PID: k_born = start time of a living process (proc(5), field 22), fails if there is none or it is a zombie.
 k_birth() {

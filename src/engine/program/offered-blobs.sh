@@ -27,7 +27,8 @@ k_blobs() {
   done
 }
 
-# k_portion: the next blobs are here; false when they are the last ones, or none is left. At most 64 MiB, or one that is larger, and a thousand.
+# k_portion: takes the blobs of the next portion; false when none is left or these are the last. A portion has at most a
+# thousand blobs of 64 MiB together, or one larger blob.
 k_portion() {
   k_n=0 k_kb=0 k_names= k_more=
   while read -r k_b k_size k_x; do

@@ -1,14 +1,15 @@
 # For a step that always runs and reports itself whether it changed anything (POSIX sh; dash, bash, BusyBox, mksh): a command
 # with `changed`. The text stands behind step.sh, whose k_show it replaces, and before the texts of the step.
 
-# k_show: there is no text to show; but from here on the step ends as it tells. k_mine = watchers to whom nothing is owed yet.
+# k_show: there is no text to show; from here on the step's own report decides how it ends. k_mine = watchers to whom
+# nothing is owed yet.
 k_show() {
   k_mine=
   for k_o in $k_owes; do [ -e "$K_STATE/owed/$k_o" ] || k_mine="$k_mine $k_o"; done
   trap k_told EXIT
 }
 
-# k_told: unknown in a dry run; in order, and nothing to react to, when its command ended with a code behind which stands `same`.
+# k_told: unknown in a dry run. In order, without a reaction, if `same` stands behind the exit code of its command.
 k_told() {
   case $?:$k_code in
     11:*) exit 14 ;;

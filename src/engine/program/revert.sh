@@ -1,9 +1,10 @@
-# Goes back to what was kept before changes on trial (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It lies beside what
-# was kept as `guard`, and needs nobody: neither bastion nor runner may be there any more.
+# Reverts changes on trial to the recorded state (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It
+# lies beside that state as `guard`, and works without bastion and runner.
 #
-# sh guard watch|now|boot|late: until the deadline or a decision; at once; early in a boot, before the network; behind that boot.
-# Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, made by whoever decides first; what was kept, by
-# number (trial.sh); boots, the unit that calls it at boot; said, what going back printed; over, when all of it is over.
+# sh guard watch|now|boot|late: until the deadline or a decision; at once; early in a boot, before the network; behind
+# that boot. Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, of which the first
+# counts; the recorded states, by number (trial.sh); boots, the unit that calls it at boot; said, the output of the
+# revert; over, when the trial is finished.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
 export LC_ALL PATH
@@ -11,7 +12,7 @@ umask 077
 cd "${0%/*}" || exit 1
 r_mode=$1
 
-# r_put_back NUMBER: what was at that path before: a file or link, a folder with its mode and owner, or nothing.
+# r_put_back NUMBER: restores the recorded path: a file or link, a folder's mode and owner, or its absence.
 r_put_back() {
   IFS= read -r r_path <"$1.path" || return 0
   if [ -e "$1.kept" ] || [ -L "$1.kept" ]; then
@@ -26,12 +27,12 @@ r_put_back() {
   fi || echo "$r_path could not be put back"
 }
 
-# r_unit NUMBER: how that unit was.
+# r_unit NUMBER: reads the recorded state of that unit.
 r_unit() {
   { read -r r_name && read -r r_active && read -r r_enabled && read -r r_how; } <"$1.unit"
 }
 
-# r_over: nothing is left to be done at a boot, nor of what was kept, which may be secret.
+# r_over: removes the unit for boots, and the recorded states, which may be secret.
 r_over() {
   r_boots=
   { read -r r_boots <boots; } 2>/dev/null
@@ -57,11 +58,11 @@ case $r_mode in
 esac 2>/dev/null
 [ ! -e over ] || exit 0
 if [ "$(readlink decision)" != reverted ]; then
-  # Confirmed, and the power went before the runner could take all of it away.
+  # The trial was confirmed, and a power cut came before the runner could remove all of it.
   [ "$r_mode" != boot ] || r_over
   exit 0
 fi
-# One at a time; a boot has ended whoever was at it.
+# One at a time; a guard that was at it before a boot has ended with the boot.
 [ "$r_mode" != boot ] || rmdir going-back
 [ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
@@ -78,7 +79,8 @@ if [ "$r_mode" != late ]; then
   [ -z "$r_reload" ] || systemctl daemon-reload
 fi
 if [ "$r_mode" = boot ]; then
-  # Services and networks come after us: what needs them waits for them.
+  # Services and networks start after this unit, so waiting for them here would hang: `late` does the rest behind the
+  # boot.
   systemd-run --no-block --quiet --collect --property=After=multi-user.target /bin/sh "$PWD/guard" late && exit 0
 fi
 for r_x in [0-9]*; do

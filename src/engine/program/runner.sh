@@ -1,11 +1,13 @@
-# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the connection.
-# It is a process of its own; the follower (follower.sh) streams its journal to the bastion and brings what the bastion
-# sends as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes it up to look again.
+# The runner (POSIX sh; dash, bash, BusyBox, mksh): executes a node's segments, journals them, and outlives the
+# connection. It is a process of its own. The follower (follower.sh) streams its journal to the bastion, and stores the
+# bastion's commands as files: seg.N, blobs/NAME, stop, fin, attached. A line in the FIFO `ctl` only wakes the runner up
+# to look again.
 #
-# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_granted (its assignment, for the shells of steps) k_seg
-# k_changed k_failed K_LIB (text of step.sh), and k_given, a function: the segment with the number k_seg.
-# Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). Nothing here kills by a pid from a file name,
-# and group kills go only through the shell's builtin, after pid and start time were compared.
+# Given: k_nonce K_STATE K_RUN K_RUNID K_WHO K_NODE K_DRY K_GRANTED k_seg k_changed k_failed K_LIB (text of step.sh).
+# Also k_granted, the assignment of K_GRANTED for the shells of steps, and k_given, a function: the segment with the
+# number k_seg.
+# Journal: one line an event, `NONCE TYPE ARGS`, only ever appended (fd 5). The runner never kills by a pid from a file
+# name. Groups are killed by the shell's builtin alone, after a comparison of pid and start time.
 
 umask 077
 # shellcheck disable=SC3045
@@ -13,12 +15,13 @@ ulimit -Sc 0
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/current-system/sw/bin
 unset CDPATH ENV IFS
 trap '' HUP
-# Somebody cleaned up behind a follower that died before we came: without its FIFO there is nobody to wait for.
+# If the follower died before this runner began, another one may have cleared its FIFO: there is no bastion to wait for.
 [ -p "$K_RUN/ctl" ] || exit 1
 exec 5>>"$K_RUN/journal" 8<>"$K_RUN/ctl"
 read -r K_BOOT_ID </proc/sys/kernel/random/boot_id
 K_FILES= k_oks= k_stop= k_ev= k_seen= k_order= k_ticker= k_step_n=0 k_fin= k_o2= k_second= k_short= k_given=$k_seg
-# k_print TEXT: as a line. mksh has no printf of its own, and the arguments of a program are for everybody to read.
+# k_print TEXT: prints a line by a builtin. mksh has no printf of its own, and every user can read a program's
+# arguments.
 if [ -n "${KSH_VERSION-}" ]; then
   k_print() { print -r -- "$1"; }
 else
@@ -26,7 +29,8 @@ else
 fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
-# A step whose progress cannot be written must not go on. Without room for the end either, the runner leaves: a new one is refused.
+# A step whose progress cannot be written must not continue. Without room for the end either, the runner leaves; the
+# bastion cannot start a new one.
 k_event() {
   k_print "$k_nonce $*" >&5 || {
     [ -z "$k_short" ] || exit 1
@@ -36,7 +40,7 @@ k_event() {
   k_poke
 }
 
-# k_full: the disk is full. The reserved room is for telling so; no step starts any more.
+# k_full: the disk is full. The runner gives up the reserved room to report it, and starts no further step.
 k_full() {
   k_stop=1 k_short=1
   : >"$K_RUN/room"
@@ -60,28 +64,29 @@ k_lock() {
   while [ $((k_tries += 1)) -le 50 ]; do
     k_highest
     k_found=$k_top k_old=
-    # A plain file: whoever had it let go.
+    # A plain file means that the holder released the lock.
     if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
-        # Our own run's runner was killed, its step goes on: it ends before anything else begins.
+        # A killed runner of this run left a running step: it must end before another begins.
         if [ "$k_by:${k_rest%%:*}" = "step:$K_RUNID" ] && k_attached && [ ! -e "$K_RUN/stop" ]; then
           k_tries=0 && sleep 1
           continue
         fi
-        # Our own run's earlier runner died, but its step is still at work: nothing runs beside it.
+        # An earlier runner of this run died while its step works: nothing runs beside it.
         case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
         return 1
       fi
     fi
     k_mine=$((k_found + 1))
-    # Another runner was faster, or there is no room: ext4 keeps so long a link in a block of its own.
+    # Another runner was faster, or the disk is full: ext4 keeps such a long link in a block of its own.
     ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
-    # Somebody who looked before our generation was made may have made a higher one since.
+    # A runner that looked before our generation existed may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
-      # What the same run held before a reboot is still its own. Another run that was between two steps then, as behind one that reboots, did not die.
+      # A lock of the same run from before a reboot is still its own. Another run that stood between two steps then, for
+      # example at a reboot, did not die.
       case $k_old in
         *:"$K_BOOT_ID":*) ;;
         *:"$K_RUNID":*) k_old= ;;
@@ -100,7 +105,7 @@ k_lock() {
   return 1
 }
 
-# k_unlock FILE...: frees the node, and removes those files and the generations before.
+# k_unlock FILE...: releases the lock, and removes those files and the earlier generations.
 k_unlock() {
   set -C
   ! { true >"$K_STATE/lock/$((k_mine + 1))"; } 2>/dev/null || k_mine=$((k_mine + 1))
@@ -115,7 +120,7 @@ k_unlock() {
 
 # ---- waiting ---------------------------------------------------------------------------------------------------------
 
-# k_tick: once a second looks at the lease and at the running step's time limit, and wakes whoever waits.
+# k_tick: once a second checks the lease and the running step's time limit, and wakes the waiting runner.
 k_tick() {
   [ -z "$k_ticker" ] || return 0
   (
@@ -130,10 +135,10 @@ k_tick() {
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
       if [ -n "$k_cpid" ]; then
-        # A batch is one process; each of its steps has its own time.
+        # A batch is one process, but each of its steps has its own time.
         [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
-        # LIMIT/STALL: such a step brings what watches it (segment-functions.sh).
+        # LIMIT/STALL: such a step's segment brings its watch (segment-functions.sh).
         case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           echo "${k_over:-timeout}" >>"$K_RUN/late"
@@ -142,7 +147,7 @@ k_tick() {
         fi
         k_poke
       fi
-      # Not by its name: when somebody takes the whole run away, the runner has to hear it.
+      # By the open descriptor, not by name: the runner must wake up also if its folder was deleted.
       echo . >&8
     done
   ) </dev/null >/dev/null 2>&1 &
@@ -153,13 +158,14 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease), by the clock: the ticks of a
-# long step all wait in the FIFO. A follower whose connection was closed leaves `attached` empty: a bastion that lives is back within
-# seconds then, except in a trial, which closes it on purpose.
+# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease).
+# The clock counts, because the ticks of a long step all wait in the FIFO. A follower whose connection was closed leaves
+# `attached` empty. Then a living bastion is back within seconds, except in a trial, which closes the connection on
+# purpose.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
-  # Somebody took the whole run away (a reinstalled state folder): there is nothing to come back to.
+  # The run's folder was deleted, for example with a reinstalled state folder: there is nothing to come back to.
   [ -d "$K_RUN" ] || { kill "$k_ticker" && exit 1; }
   if k_attached; then
     k_alone=
@@ -174,13 +180,14 @@ k_wait() {
   k_leaves
 }
 
-# k_leaves: ends when the bastion said that the run is over; on a full disk that is a link's target (follower.sh, k_tell).
+# k_leaves: ends when the bastion has ended the run; on a full disk its outcome is a link's target (follower.sh,
+# k_tell).
 k_leaves() {
   if [ -L "$K_RUN/fin" ]; then k_end "$(readlink "$K_RUN/fin")"; fi
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
 }
 
-# No new step starts while nobody watches.
+# k_lease: no new step starts without a bastion that watches.
 k_lease() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
@@ -203,7 +210,7 @@ k_need() {
   k_event got
 }
 
-# k_end OUTCOME: the runner's last act. Nothing secret stays; the journal does, until later runs prune it.
+# k_end OUTCOME: the runner's last act. It removes all secrets; the journal stays until later runs prune it.
 k_end() {
   k_flush
   [ -n "$K_DRY" ] || k_status "$1"
@@ -216,7 +223,7 @@ k_end() {
 
 # ---- status file and milestones --------------------------------------------------------------------------------------
 
-# k_json TEXT: k_e = TEXT for a JSON string. What stands here is ours (ids, times), so this is a safety net.
+# k_json TEXT: k_e = TEXT for a JSON string. Such texts are ours (ids, times), so this is a safety net.
 k_json() {
   k_e=
   k_rest=$1
@@ -232,7 +239,8 @@ k_earlier() {
   [ -n "${k_reached+x}" ] || { read -r k_reached <"$K_STATE/milestones" || k_reached=; } 2>/dev/null
 }
 
-# k_status STATE: what the next operator finds on the node itself; the agent's part of it stays, and milestones of former runs do.
+# k_status STATE: writes status.json, for an operator who logs in to the node. The agent's part and milestones of former
+# runs stay.
 k_status() {
   k_earlier && { read -r k_agent <"$K_STATE/agent.json" || k_agent=; } 2>/dev/null
   read -r k_x k_y </proc/uptime
@@ -248,9 +256,9 @@ k_status() {
 
 # ---- batched evidence ------------------------------------------------------------------------------------------------
 
-# k_sight KEY...: one stat and one sha256sum over everything that these steps' evidence speaks of, unless what was seen is
-# still true: after a change it is not. k_seen: the steps that were looked at since. What is there comes out word for word as it
-# was foreseen when all is in order; that is compared as a whole (k_proved). k_names, k_links: some step speaks of them.
+# k_sight KEY...: one stat and one sha256sum over all evidence of these steps, unless the last look still holds: a
+# change invalidates it. k_seen: the steps of the last look. If all is in order, the output equals the expected text,
+# and is compared as a whole (k_proved). k_names, k_links: at least one step has evidence of this kind.
 k_sight() {
   case "$k_seen " in *" $1 "*) return 0 ;; esac
   k_seen=" $*" k_stats= k_sums= k_more= k_moresums= k_proved=1 k_there=$K_NL k_hashes=
@@ -274,7 +282,8 @@ k_sight() {
   k_ev=$k_ev$k_x
 }
 
-# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: the same for one step; k_there and k_hashes are the lines foreseen.
+# k_sight_data TYPE WAVE KEY SECONDS OWES PATH ...: adds one step to the look; k_there and k_hashes are the expected
+# lines.
 k_sight_data() {
   case $1 in [ae]) return 0 ;; esac
   if ! k_is "$6"; then k_proved= && return 0; fi
@@ -293,18 +302,18 @@ k_sight_data() {
   [ -z "$k_links" ] || k_there="${k_there}l '$6'$K_NL"
 }
 
-# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: all that stat prints of it is known if it is in order.
+# k_foreseen TYPE WAVE KEY SECONDS OWES PATH ...: true if the whole line of stat is known for a step in order.
 k_foreseen() {
   case $1:$k_names:$7:$8:$9 in [df]::????:-:- | [df]:1:????:[!-]*:[!-]* | l::*) ;; *) return 1 ;; esac
 }
 
-# k_is PATH: something is there, a dangling link as well.
+# k_is PATH: true if something is there, also a dangling link.
 k_is() {
   [ -e "$1" ] || [ -L "$1" ]
 }
 
-# k_sight_links PATH...: BusyBox prints a link's target as it is: one with a line break could say anything of other paths. So
-# each path has its lines, no more and no fewer, or nothing is believed.
+# k_sight_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could
+# forge lines of other paths. So each path must have its exact number of lines, or none of them counts.
 k_sight_links() {
   k_rest=${k_ev#?} k_y=2
   [ -z "$k_names" ] || k_y=4
@@ -317,7 +326,7 @@ k_sight_links() {
   [ -z "$k_rest" ] || k_ev=$K_NL k_proved=
 }
 
-# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: the evidence shows the step of these words (batch.ts) in order.
+# k_holds TYPE WAVE KEY SECONDS OWES PATH ...: true if the evidence shows the step of these words (batch.ts) in order.
 k_holds() {
   [ -z "$k_proved" ] || ! k_foreseen "$@" || return 0
   case $1 in
@@ -340,9 +349,9 @@ k_flush() {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 
-# k_reader STREAM FD: keeps a step's output. The first twenty pieces stand by themselves, as they came; what follows stands in chunks
-# of at most 1 MiB, the first and the last $live. out/KEY.order tells in which order both streams' were complete. Numbers of a step's
-# turns differ, and have all seven digits, so that their order is that of their names.
+# k_reader STREAM FD: keeps a step's output. The first twenty pieces stay separate, in their order. Later output goes
+# into chunks of at most 1 MiB, of which the first and the last $live stay. out/KEY.order has the order of both streams.
+# Each attempt has its own numbers of seven digits, so that names sort in order.
 k_reader() {
   (
     exec 3<&- 4<&- 5>&- 6>&- 7>&- 8>&-
@@ -364,7 +373,7 @@ k_reader() {
   ) <&"$2" >/dev/null 2>&1 &
 }
 
-# k_out: there is a place for what steps say.
+# k_out: makes the folder for output.
 k_out() {
   [ -d "$K_RUN/out" ] || mkdir "$K_RUN/out" 2>/dev/null
 }
@@ -372,13 +381,14 @@ k_out() {
 # k_child: runs one step in a session of its own; sets k_rc.
 k_child() {
   [ ! -e "$K_RUN/late" ] || rm -f "$K_RUN/late"
-  # A second time, when blobs had to be sent first: what its readers left would be taken for this time's.
+  # If blobs had to be sent first, the step starts a second time: remains of the first readers are removed.
   [ ! -e "$K_RUN/out/$i.o.done" ] || rm -f "$K_RUN/out/$i".[oe].*
   if [ -n "$live" ]; then
     k_out
     k_turn=$((k_turn + 1))
-    # Both ends are opened here, first for reading and writing: so no open waits for another process, which might have
-    # died. The step opens its own for writing alone, by way of /proc: what outlives the readers must get its SIGPIPE.
+    # Both ends are opened here, first for reading and writing: no open waits for another process, which might have
+    # died. The step opens its end for writing alone, by way of /proc: a process that outlives the readers must get its
+    # SIGPIPE.
     k_o=$K_RUN/out/$i
     mkfifo "$k_o.o.fifo" "$k_o.e.fifo"
     exec 6<>"$k_o.o.fifo" 7<>"$k_o.e.fifo"
@@ -395,7 +405,7 @@ k_child() {
   fi
   k_time=
   [ -z "$k_epoch" ] || { read -r k_run_s k_idle </proc/uptime && k_time=$((k_epoch + ${k_run_s%%.*} - k_epoch_up)); }
-  # The step says itself who it is, before all else: the lock is held by it also if we die this very moment.
+  # The step itself writes its pid first, so that it holds the lock even if this runner dies at this moment.
   k_lib=
   k_sk=
   [ -z "$sk" ] || eval "k_sk=\$kx_$sk"
@@ -410,7 +420,7 @@ k_child() {
   k_birth "$k_pid" && printf '%s %s %s %s\n' "$k_pid" "$k_born" "${to:-60}" "$i" >"$K_RUN/current"
   wait "$k_pid"
   k_rc=$?
-  # Not earlier: the readers would see an end before the step has opened its own.
+  # Closed only now: the readers would see an end before the step has opened its own.
   exec 6>&- 7>&-
   : >"$K_RUN/current"
   if [ -n "$live" ]; then
@@ -423,18 +433,20 @@ k_child() {
       IFS= read -r k_x <&8
     done
   fi
-  # A step that failed for want of room may have lost its own words about it.
+  # A step that failed on a full disk may have lost its own message about it.
   case $k_rc in 0 | 1[0124] | 20) ;; *) { printf %16384s . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full ;; esac
   for k_x in "$K_RUN"/tmp/* "$K_RUN"/tmp/.[!.]*; do
     case $k_x in */found | *'*') ;; *) rm -rf "$k_x" ;; esac
   done
 }
 
-# k_add: declares a step of the segment, described by the variables that are set (segment.ts): i (key), title, tx (its
-# shell's text; sk: what it shares with others and what comes before it is kx_$sk), and optionally q (words of the evidence),
-# early (blobs its probe needs), late (blobs its apply needs), big (which of them wait for its turn), as (it runs as another
-# user), rs / ch (keys it restarts on / changes on), fo (keys whose failure it answers), to (seconds), live (how many of the last
-# chunks of its output stay; none: it is quiet), look (it may well be in order), rg (register its stdout), ms (milestone).
+# k_add: declares a step of the segment, described by variables (segment.ts).
+# i: key; title; tx: its shell's text; sk: the shared text kx_$sk comes before it.
+# Optional: q: words of the evidence; early: blobs of its probe; late: blobs of its apply; big: blobs of late that wait
+# for its turn.
+# as: runs as another user; rs, ch: keys it restarts on, changes on; fo: keys whose failure it answers; to: seconds.
+# live: last chunks of output that stay (empty: quiet); look: may well be in order; rg: registers its stdout; ms:
+# milestone.
 k_add() {
   k_order="$k_order $i"
   eval "title_$i=\$title tx_$i=\$tx sk_$i=\$sk q_$i=\$q early_$i=\$early late_$i=\$late big_$i=\$big as_$i=\$as rs_$i=\$rs"
@@ -456,7 +468,7 @@ k_data() {
   nb= ms=
 }
 
-# k_load: the variables of the step `i`; of one of the batch lane no others are looked at.
+# k_load: sets the variables of the step `i`; for a step of the batch lane only those that it has.
 k_load() {
   eval "d=\$d_$i title=\$title_$i ms=\$ms_$i"
   [ -z "$d" ] || return 0
@@ -464,7 +476,7 @@ k_load() {
   eval "fo=\$fo_$i to=\$to_$i live=\$live_$i look=\$look_$i rg=\$rg_$i"
 }
 
-# k_go: runs what was declared.
+# k_go: runs the declared steps.
 k_go() {
   k_seen=
   k_ask $k_order
@@ -487,12 +499,12 @@ k_go() {
     done
     k_batch
   done
-  # The first step that the next segment declares must have nothing of the one that was loaded last.
+  # The first step of the next segment must not inherit variables of the last one.
   k_clear
 }
 
-# k_ask: everything that the segment is sure or likely to need is asked for at once, before its first step: the blobs of steps
-# whose evidence does not hold, and small ones of steps that have none.
+# k_ask: before the first step, asks at once for all blobs that the segment surely or probably needs. These are the
+# blobs of steps whose evidence does not hold, and small ones of steps without evidence.
 k_ask() {
   k_provable= k_wanted=
   for i in "$@"; do
@@ -514,23 +526,23 @@ k_ask() {
   [ -z "$k_wanted" ] || k_need $k_wanted
 }
 
-# k_want LIBRARY DATA...: what the batch lane needs for this step; in a dry run its library alone.
+# k_want LIBRARY DATA...: collects the blobs that the batch lane needs for this step; in a dry run its library alone.
 k_want() {
   case $k_wanted in *"$1"*) ;; *) k_wanted="$k_wanted $1" ;; esac
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
-# k_doubt VERDICT: a dry run brings its own (segment-functions.sh).
+# k_doubt VERDICT: replaced in a dry run (segment-functions.sh).
 k_doubt() {
   false
 }
 
-# k_trial: changes on trial bring their own (segment-functions.sh).
+# k_trial: replaced when a step is on trial (segment-functions.sh).
 k_trial() {
   :
 }
 
-# k_ok: the evidence shows the loaded step in order.
+# k_ok: reports the loaded step as in order by the evidence.
 k_ok() {
   ! k_doubt ok || return 0
   k_oks="$k_oks $i" k_o2=ok
@@ -538,9 +550,9 @@ k_ok() {
   [ -z "$ms" ] || k_milestone
 }
 
-# k_batch: the steps k_keys, by the batch lane. What was in order stays so only if nothing is applied before it: after each
-# change those behind it are looked at again, all at once. Behind a failure nothing goes on. What applies them comes with the
-# lane's library, when it is needed (k_apply in apply.sh).
+# k_batch: the steps k_keys, by the batch lane. A step stays in order only if nothing is applied before it, so after
+# each change all later steps are looked at again, at once. A failure ends the batch. The lane's library comes when it
+# is needed (k_apply in apply.sh).
 k_batch() {
   [ -z "$k_failed" ] || return 0
   while [ -n "$k_keys" ] && [ -z "$k_stop" ]; do
@@ -561,13 +573,13 @@ k_batch() {
     k_need $K_BATCH || return 0
     b_data= k_whole=
     command . "$K_RUN/blobs/$K_BATCH"
-    # Whatever happened to it: without it nothing can be applied, nor told; a new runner gets it anew.
+    # Without the library nothing can be applied or reported, so this runner ends; a new one asks for it again.
     [ -n "$k_whole" ] || exit 1
     k_apply || return 0
   done
 }
 
-# k_end_step OUTCOME STATUS: how the step `i` ended, for the journal and for the steps behind it.
+# k_end_step OUTCOME STATUS: records the end of the step `i`, for the journal and for later steps.
 k_end_step() {
   eval "title=\$title_$i ms=\$ms_$i"
   k_o2=$1
@@ -580,12 +592,12 @@ k_end_step() {
   k_event "end $i $k_o2 $2"
   k_title=$title
   case $k_o2 in
-    # What would change, or is not known, has reached nothing.
+    # A milestone is not reached by a step that would change or is unknown.
     ok | changed | skipped) [ -z "$ms" ] || k_milestone ;;
   esac
 }
 
-# k_step: the loaded step, in a shell of its own.
+# k_step: runs the loaded step in a shell of its own.
 k_step() {
   k_step_n=$((k_step_n + 1)) k_turn=0
   if [ -n "$k_stop" ]; then return; fi
@@ -621,8 +633,8 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
-  # Steps in order are the rule, and have nothing to say: a first look goes without readers for their output. Right behind a
-  # change it would hardly find that.
+  # Most steps are in order and print nothing, so a first look goes without readers for output. Right behind a change
+  # that is unlikely.
   [ "$k_o2" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
@@ -630,11 +642,11 @@ k_step() {
   live=$k_live k_looks=
   case $look:$k_rc in
     1:0 | 1:11 | 1:12 | 1:14) ;;
-    # A look that was ended from outside ends the step.
+    # A look that was ended by a signal ends the step.
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do
-    # It may have said itself what it wants (offered-blobs.sh).
+    # The step may have named the blobs it wants (offered-blobs.sh).
     { read -r late <"$K_RUN/blobs/$i"; } 2>/dev/null
     k_need $late || return 0
     k_child
@@ -667,6 +679,6 @@ while :; do
   [ -z "$k_short" ] || k_end full
   k_event "segment-end $k_seg ${k_failed:+failed}${k_stop:+stopped}"
   k_seg=$((k_seg + 1))
-  # The bastion has said before what becomes of a run that is in order: nobody waits for its goodbye.
+  # If the run is in order, the bastion has named its outcome in advance: the runner does not wait for its goodbye.
   [ -z "$k_fin" ] || [ -n "$k_failed$k_stop" ] || k_end "$k_fin"
 done

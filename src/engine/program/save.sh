@@ -1,11 +1,11 @@
-# Sends tables, headers and labels of disks (POSIX sh; dash, bash, BusyBox, mksh), which the bastion keeps before anything
-# of it may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks and their areas
+# Sends tables, headers and labels of disks (POSIX sh; dash, bash, BusyBox, mksh), which the bastion keeps before they
+# may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks and their areas
 # (step/fragments/disk.ts, areas.ts).
 #
-# Given: k_nonce K_STATE K_RUNID k_names (the disks to save, a name a line: a disk's serial, WWN, link in by-id or by-path, VG/LV, md/ARRAY).
-# Says for each name: `save NUMBER SIZE KERNEL_NAME`, `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT` and `piece NUMBER OFFSET
-# LENGTH SHA256 BYTES`, these two with their bytes behind them in a frame `out`, and `saved NUMBER PIECES`; or `unsaved NUMBER WHY`,
-# or `absent NUMBER` where the node has nothing of the name. The last word is `all`.
+# Given: k_nonce K_STATE K_RUNID k_names (the disks, a name a line: serial, WWN, link in by-id or by-path, VG/LV,
+# md/ARRAY). Prints for each name `save NUMBER SIZE KERNEL_NAME`, then `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT`
+# and `piece NUMBER OFFSET LENGTH SHA256 BYTES`. The last two have their bytes behind them in a frame `out`. At the end
+# comes `saved NUMBER PIECES`, or `unsaved NUMBER WHY`, or `absent NUMBER` for an unknown name. The last word is `all`.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin LVM_SUPPRESS_FD_WARNINGS=1
 export LC_ALL PATH LVM_SUPPRESS_FD_WARNINGS
@@ -26,7 +26,7 @@ trap 'exit 1' HUP TERM PIPE
 s_say saving
 mkdir -p "$K_TMP" || exit 1
 
-# s_find NAME: sets s_name, the kernel's name, or s_why.
+# s_find NAME: sets s_name, the kernel's name, or s_why, the reason for none.
 s_find() {
   s_name= s_why=
   s_found=$(
@@ -64,7 +64,7 @@ s_bytes_of() {
   echo
 }
 
-# s_text TITLE COMMAND...: sends the output of a command that runs and prints anything.
+# s_text TITLE COMMAND...: sends the output of a command, if it succeeds and prints anything.
 s_text() {
   s_what=$1
   shift
@@ -80,7 +80,7 @@ s_text() {
 # With -p blkid ends at the first blank device.
 s_blkid() { for s_x in "$@"; do blkid -p "$s_x"; done; }
 
-# s_groups: text form of LVM's metadata of the groups that have a volume on these devices.
+# s_groups: prints LVM's metadata of the groups that have a volume on these devices, as text.
 s_groups() {
   command -v pvs >/dev/null 2>&1 || return 0
   for s_g in $(pvs --noheadings -o pv_name,vg_name 2>/dev/null | while read -r s_pv s_vg; do

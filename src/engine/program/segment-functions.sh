@@ -1,7 +1,8 @@
-# Functions of the runner (POSIX sh; dash, bash, BusyBox, mksh) that only some segments need: those bring them along (segment.ts).
+# Functions of the runner (POSIX sh; dash, bash, BusyBox, mksh) that only some segments need and bring along
+# (segment.ts).
 
-# k_tools KEY COMMAND=PACKAGE...: programs that no step before KEY brings are missed before anything is applied. In a dry run
-# a change of an earlier segment may bring them: then the step says so itself.
+# k_tools KEY COMMAND=PACKAGE...: looks for programs that no step before KEY brings, before anything is applied. In a
+# dry run a change of an earlier segment may bring them: then the step itself decides.
 k_tools() {
   i=$1
   shift
@@ -21,10 +22,11 @@ k_stdout() {
   echo >&5
 }
 
-# k_watch: the running step may move no byte for so long as stands in k_limit behind a slash, it and all that it started (proc(5), io: rchar and
-# wchar; those of processes that ended count with the process that waited for them). k_limit = its time limit; once it stood still that long, the second at which
-# that was seen. It looks every fifth second, and starts no process: builtins read it all. Where the kernel does not tell, the time limit counts alone.
-# A process that waits for a disk (state D), as sync does, counts no bytes: then the kernel's writes count.
+# k_watch: sets k_limit, the time limit, to the present second once the running step has moved no byte for the seconds
+# behind the slash. The bytes are those of the step and all its children (proc(5), io: rchar and wchar; ended children
+# count for their parent). It looks every fifth second, by builtins alone. Where the kernel shows no bytes, only the
+# time limit counts. A process that waits for a disk (state D), as sync does, counts no bytes: then the kernel's writes
+# count.
 k_watch() {
   [ "$k_for" = "$k_watched" ] || k_watched=$k_for k_moved= k_still=0
   k_stall=${k_limit#*/} k_limit=${k_limit%/*}
@@ -61,10 +63,10 @@ k_watch() {
     k_over=stalled:$k_still:$k_kb k_dead=$k_secs k_limit=$k_secs
   fi
 }
-# k_milestone: the milestone `ms` of the step `i` is reached.
+# k_milestone: records that the milestone `ms` of the step `i` is reached.
 k_milestone() {
   k_json "$ms"
-  # Reached once, whichever of several steps brings it.
+  # Recorded once, even if several steps bring it.
   case ,${k_milestones:-}, in *",\"$k_e\","*) return 0 ;; esac
   k_milestones="${k_milestones:+$k_milestones,}\"$k_e\""
   if [ -z "$K_DRY" ]; then
@@ -82,10 +84,10 @@ k_milestone() {
   [ -n "$K_DRY" ] || k_status "$ms"
 }
 
-# k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier step's change
-# (dry-run-dependencies.ts); with a condition when it survives perhaps. False: the verdict stays. Where KEYs are named, the step depends
-# on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the earlier step's key; `early` is asked before the step
-# is looked at.
+# k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier
+# step's change (dry-run-dependencies.ts). If it survives on a condition, that is reported, too. False: the verdict
+# stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
+# earlier step's key. The verdict `early` comes before the step is looked at.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
   k_if=
@@ -97,7 +99,7 @@ k_doubt() {
       *:2?ok | *:2?skipped | would:?2would | unknown:?2would | *:??interrupted) ;;
       *-if:??early | *:[12]?early | *:?[12]early) ;;
       *:1?ok | *:?1would | *-if:??ok | *-if:??skipped | *-if:??would)
-        # Three of them are told.
+        # At most three of them are reported.
         case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_w#??}" ;; esac
         ;;
       *)
@@ -134,15 +136,16 @@ k_facts() {
   k_event "facts-end"
 }
 
-# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial: rk_KEY = the seconds in which a new connection has to confirm it
-# and the steps on trial right before it, - while more such steps follow. The node itself takes unconfirmed changes back.
+# k_trial: the step `i` has ended with k_x and k_rc, and may be on trial. rk_KEY = the seconds in which a new connection
+# has to confirm it and the steps on trial before it; - while more follow. Without a confirmation the node reverts the
+# changes by itself.
 k_trial() {
   eval "k_y=\${rk_$i:-}"
   k_t=$K_STATE/trial
   case $k_y:$k_x in :* | -:ok | -:changed | -:skipped) return 0 ;; esac
   { read -r k_w <"$k_t/run"; } 2>/dev/null && [ "$k_w" = "$K_RUNID" ] || return 0
   k_y=$k_x:$k_y
-  # A boot has decided already.
+  # A reboot has decided already.
   case $(readlink "$k_t/decision"):$k_x in
     ?*:*) ;;
     :failed) ln -s reverted "$k_t/decision" ;;
@@ -173,10 +176,10 @@ k_trial() {
   fi
 }
 
-# k_back: waits until the node has gone back, and removes the trial's folder. k_w = the guard's complaint.
+# k_back: waits until the guard has reverted, and removes the trial's folder. k_w = the guard's complaint.
 k_back() {
   until [ -e "$k_t/over" ]; do
-    # Without its guard, killed perhaps, we do it.
+    # If the guard was killed, the runner reverts.
     [ -d "$k_t/going-back" ] || /bin/sh "$k_t/guard" now
     [ -e "$k_t/over" ] || k_wait
   done
@@ -185,14 +188,15 @@ k_back() {
   k_tried
 }
 
-# k_tried: the trial is over. A guard that still sleeps must find that: so the guard's file goes first, the decision with the rest.
+# k_tried: the trial is over. A guard that still sleeps must notice: so the guard's file goes first, the decision with
+# the rest.
 k_tried() {
   { read -r k_z <"$k_t/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_z" "/etc/systemd/system/sysinit.target.wants/$k_z"
   rm -rf "$k_t/guard" "$k_t"/[0-9]*
   rm -rf "$k_t" 2>/dev/null || rm -rf "$k_t"
 }
 
-# k_untried: the segment is over. The run was stopped: changes on trial that no connection was asked to confirm are taken back.
+# k_untried: at the end of a segment of a stopped run, reverts changes on trial that no connection was asked to confirm.
 k_untried() {
   k_t=$K_STATE/trial
   { read -r k_w <"$k_t/run"; } 2>/dev/null && [ "$k_w" = "$K_RUNID" ] || return 0

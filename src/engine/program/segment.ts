@@ -22,16 +22,16 @@ export interface SegmentStep {
   readonly compiled: CompiledStep;
 }
 
-/** A dry run's knowledge of the steps before. */
+/** A dry run's knowledge of the earlier steps. */
 export interface Foresight {
-  /** How earlier steps ended (`k_doubt` in segment-functions.sh), by key, but for those that are in order for sure. */
+  /** The ends of earlier steps (`k_doubt` in segment-functions.sh), by key, without those that are surely in order. */
   readonly ended: ReadonlyMap<string, string>;
   readonly dependencies: ReadonlyMap<string, Survivals>;
 }
 
 export interface SegmentOptions {
   readonly steps: readonly SegmentStep[];
-  /** Gather the node's facts after the steps. */
+  /** Whether to gather the node's facts after the steps. */
   readonly facts: boolean;
   /** In a dry run: the dependencies of its steps. */
   readonly foresight?: Foresight;
@@ -39,7 +39,7 @@ export interface SegmentOptions {
   readonly now?: number;
 }
 
-/** A function of files.sh, or of foresee.sh in a dry run, in a step's text. */
+/** Matches a call of a function of files.sh, or of foresee.sh in a dry run, in a step's text. */
 const usesFiles = new RegExp(
   String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
@@ -71,8 +71,8 @@ function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly h
 }
 
 /**
- * Steps on trial by key. Those that follow one another are tried together: the last one with the seconds in which a new connection has to
- * confirm them all, the others with `-`.
+ * Steps on trial by key. Consecutive ones are confirmed together: the last one has the seconds in which a new
+ * connection has to confirm them all, the others `-`.
  */
 function trialsOf(steps: readonly SegmentStep[]): Map<string, string> {
   const trials = new Map<string, string>();
@@ -108,7 +108,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
     // The ticker is a subshell that began without these functions.
     ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
-    // Steps that run later in the segment reckon from here, by the node's uptime.
+    // Steps that run later in the segment add the node's uptime since here.
     ...(now === undefined
       ? []
       : [`k_epoch=${now}`, "read -r k_epoch_up k_idle </proc/uptime", "k_epoch_up=${k_epoch_up%%.*}"]),
@@ -130,8 +130,8 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 }
 
 /**
- * Programs that are looked for before anything is applied, by the step that needs each first: those that no step before it can bring. A
- * step that may not run at all, or whose evidence may hold, looks when its turn comes, as every step does.
+ * Programs to look for before anything is applied, by the first step that needs them and that no earlier step can
+ * bring. A step that may not run at all, or whose evidence may hold, looks at its own turn, as every step does.
  */
 function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
   const known = new Set<string>();
@@ -146,7 +146,10 @@ function firstTools(steps: readonly SegmentStep[]): { readonly key: string; read
   });
 }
 
-/** `o_KEY`: how earlier steps ended, as far as it matters; `a_KEY`: a step's dependencies, each with the verdicts that survive it. */
+/**
+ * `o_KEY`: the ends of earlier steps, where they matter; `a_KEY`: a step's dependencies, each with the verdicts that
+ * survive it.
+ */
 function foresightLines(steps: readonly SegmentStep[], { ended, dependencies }: Foresight): string[] {
   const here = new Set(steps.map(({ compiled }) => compiled.key));
   const lists = steps.map(({ compiled: { key } }) => ({
@@ -170,7 +173,7 @@ export function blobsOf(steps: readonly SegmentStep[], { dryRun = false } = {}):
   return blobs;
 }
 
-/** Texts that several steps have, by a name: they are sent once. */
+/** Names for texts that several steps share, so that they are sent once. */
 function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, number> {
   const uses = new Map<string, number>();
   for (const { compiled } of steps) uses.set(compiled.skeleton, (uses.get(compiled.skeleton) ?? 0) + 1);
@@ -178,7 +181,7 @@ function sharedSkeletons(steps: readonly SegmentStep[]): ReadonlyMap<string, num
   return new Map(shared.map(([skeleton], index) => [skeleton, index + 1]));
 }
 
-/** Whether the looks at the node have to print names of owners, and targets of links. */
+/** Whether the evidence needs names of owners, and targets of links. */
 function looksAt(steps: readonly SegmentStep[]): string[] {
   const data = steps.flatMap(({ plan }) => provableData(plan) ?? []);
   const hasOwner = data.some((one) => "owner" in one && (one.owner ?? one.group) !== undefined);
@@ -186,7 +189,7 @@ function looksAt(steps: readonly SegmentStep[]): string[] {
   return [`k_names=${hasOwner ? "1" : ""} k_links=${hasLink ? "1" : ""}`];
 }
 
-/** Chunks of at most 1 MiB that stay on the node of output that comes faster than it can be sent: the last ones. */
+/** Chunks of at most 1 MiB of each stream's end that stay on the node when output comes faster than it can be sent. */
 const keptOfOutput = 2;
 /** The answer to `kcore exec` stays as far as it is recorded (output-cap.ts). */
 const keptOfAnswer = 64;
@@ -208,7 +211,7 @@ function dataText({ plan, compiled }: SegmentStep, data: StepData, { opens, wave
 function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, number>): string {
   const keys = (ids: readonly string[]): string => ids.map(stepKey).join(" ");
   const { key, early, late, blobs } = compiled;
-  // The last one of a trial never ends by the evidence alone: those before it may have changed something.
+  // The evidence alone never ends the last step of a trial: earlier ones may have changed something.
   const evidence = plan.risk === undefined ? compiled.evidence : "";
   const limit = limitOf(plan);
   const sizeOf = (name: string): number => blobs.get(name)?.size ?? 0;
@@ -219,7 +222,7 @@ function aloneText({ plan, compiled }: SegmentStep, shared: ReadonlyMap<string, 
     to: limit === String(defaultTimeout) ? "" : limit,
     early: early.join(" "),
     late: late.join(" "),
-    // Large blobs wait for the step's turn where no evidence exists, as do those from which the step chooses itself.
+    // Large blobs wait for the step's turn if it has no evidence, and so do those from which the step chooses itself.
     big: evidence !== "" ? "" : [...early, ...late].filter((name) => plan.step.asks || sizeOf(name) > 65_536).join(" "),
     as: plan.runAs === undefined ? "" : "1",
     rs: keys(plan.restartOn),
@@ -243,10 +246,10 @@ function titleOf({ title }: PlannedStep): string {
   return title.replace(/[^\x20-\x7e]/g, "?");
 }
 
-/** A first look is worth while: the step is not sure to change something, and its look itself says nothing that is shown. */
+/** Whether a first look pays: the step may be in order, and its look prints nothing to show. */
 function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, hasEvidence: boolean): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
-  // Then the evidence alone decides, and it has already said no.
+  // The evidence alone decides about `creates`, and it has said no.
   if (step.always && creates !== undefined && hasEvidence) return false;
   return !step.always || creates !== undefined || unless !== undefined;
 }

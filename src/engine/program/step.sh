@@ -1,6 +1,6 @@
-# The library of a step's own shell (POSIX sh; dash, bash, BusyBox). The runner pipes this text, the step's variables
-# and the step's texts into `setsid sh`, so nothing of it is ever in argv or in a file. First part: what texts of
-# modules may call; the second part, from k_main on, is the engine's.
+# The library of a step's own shell (POSIX sh; dash, bash, BusyBox). The runner pipes library, variables and texts of
+# the step into `setsid sh`: nothing of it is ever in argv or in a file. Texts of modules may call the first part; the
+# second part, from k_main on, is the engine's.
 #
 # Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (number of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
@@ -10,7 +10,7 @@ K_NL='
 k_looks= k_as= k_always= k_ends= k_creates= k_late= k_owes= k_attempts=1 k_interval=1 k_want= k_secrets= k_env=
 kt_probe= kt_apply= kt_guard= kt_react= kt_show= kt_onlyif= kt_unless=
 
-# mksh has no printf of its own, and the arguments of a program are for everybody to read, and no longer than the kernel allows.
+# mksh has no printf of its own. Every user can read a program's arguments, and the kernel limits their length.
 if [ -n "${KSH_VERSION-}" ]; then
   printf() {
     case $1 in *%[!s]* | *\\*\\*) command printf "$@" && return 0 || return 1 ;; esac
@@ -48,33 +48,33 @@ k_esc() {
   done
 }
 
-# fact NAME VALUE: one fact found.
+# fact NAME VALUE: reports one found fact.
 fact() {
   k_esc "$2"
-  # A fact that is lost to a full disk would look like a difference.
+  # A fact lost to a full disk would look like a difference, so the step fails.
   printf 'F %s=%s\n' "$1" "$k_e" >&3 || exit 98
 }
 
-# refuse CODE TEXT: ends this text; the step has failed with problem CODE. The first line of TEXT is its message.
+# refuse CODE TEXT: ends this text; the step fails with problem CODE. The first line of TEXT is its message.
 refuse() {
   k_esc "$2"
   printf 'R %s %s\n' "$1" "$k_e" >&3
   exit 99
 }
 
-# note TEXT: one line of progress.
+# note TEXT: reports one line of progress.
 note() {
   k_esc "$1"
   # A step that runs as another user has no journal: its notes are output.
   { printf '%s note %s %s\n' "$k_nonce" "$k_i" "$k_e" >&5; } 2>/dev/null || printf '%s\n' "$1"
 }
 
-# wiping GRANT: what it allows, told by its fingerprint or whole, is done from here on.
+# wiping GRANT: reports that the granted wipe begins here; GRANT is its fingerprint, or the whole grant.
 wiping() {
   [ -z "$1" ] || printf '%s wiping %s %s\n' "$k_nonce" "$k_i" "$1" >&5
 }
 
-# had NAME: what the fact was before apply.
+# had NAME: prints the fact's value from before apply.
 had() {
   case $k_have in
     *"$K_NL$1="*) k_v=${k_have#*"$K_NL$1="} && printf '%s\n' "${k_v%%"$K_NL"*}" ;;
@@ -87,8 +87,8 @@ have() {
   command -v "$1" >/dev/null 2>&1
 }
 
-# unsure: true in a dry run after a step that would change: what is missing may be what that step makes. A probe then
-# ends with exit 1 instead of refusing, and the step is unknown.
+# unsure: true in a dry run after a step that would change: that step may make the missing thing. A probe then ends with
+# exit 1 instead of refusing, and the step is unknown.
 unsure() {
   [ -n "$k_unsure" ]
 }
@@ -105,15 +105,15 @@ k_text() {
       eval "$k_text"
     ) 3>"$k_found" </dev/null
   else
-    # su gets the texts on stdin; the user it becomes can read nothing of the run's folder.
-    # What it keeps for itself lies in a folder of its own: names in /tmp are anybody's.
+    # su gets the texts on stdin; the user it becomes can read nothing of the run's folder. The step gets a temporary
+    # folder of its own, because any user can make names in /tmp.
     printf '%s\n' "$K_LIB" "k_i=$k_i k_nonce= k_as=$k_as K_DRY=$K_DRY K_NODE='$K_NODE'" "$k_secrets" "exec </dev/null 5>&-" "$k_env" "$k_text" |
       k_have=$k_have su -s /bin/sh "$k_as" -c 'umask 022; K_TMP=$(mktemp -d) && (eval "$(cat)"); s=$?; rm -rf "$K_TMP"; exit $s' 3>"$k_found" 5>&-
   fi
 }
 
-# k_read TYPE: passes the facts of the last text on to the journal as TYPE, keeps them in k_facts, and in k_code with what its
-# command ended (reported-change.sh: and whether that was a change); 99 if it refused.
+# k_read TYPE: passes the facts of the last text on to the journal as TYPE, and keeps them in k_facts. k_code = the exit
+# code of its command (reported-change.sh: and whether that was a change). Ends with 99 if it refused.
 k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
@@ -136,7 +136,7 @@ k_equal() {
 
 # k_look TYPE: probes; 0 = in order, 1 = differs, 2 = cannot tell, 99 = refused.
 k_look() {
-  # The step keys `creates` and `unless`: they hold, so the step is in order whatever the module would say.
+  # The step keys `creates` and `unless`: if one holds, the step is in order without its probe.
   if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
   if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
   for k_x in $k_tools; do
@@ -163,13 +163,14 @@ k_show() {
 
 # k_blobs: exit status 20 asks the runner for the blobs that are not here yet; it runs the step again when they are.
 k_blobs() {
-  # Only to look was asked: what is not in order is run again, with readers for what it says.
+  # This pass only looks. A step that is not in order runs again, with readers for its output.
   [ -z "$k_looks" ] || exit 20
   for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
 }
 
-# k_change TEXT: the guard, then apply or react. Before it a reaction is owed to every step that watches this one: a
-# crash in between must not forget it (docs/runner.md, Owed reactions). k_new = those to whom nothing was owed before (files.sh, nothing_done).
+# k_change TEXT: runs the guard, then apply or react. Before them a reaction is owed to every step that watches this
+# one: a crash in between must not forget it (docs/runner.md, Owed reactions). k_new = the watchers to whom nothing was
+# owed before (files.sh, nothing_done).
 k_change() {
   if [ -n "$kt_guard" ] && [ "$1" = apply ]; then
     k_text guard
@@ -192,9 +193,11 @@ k_change() {
   return $k_status
 }
 
-# Exit statuses: 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown, 15 did not
-# converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
-# k_others: another process of our group lives.
+# Exit statuses of a step's shell:
+# 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown;
+# 15 did not converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
+#
+# k_others: true while another process of our group lives.
 k_others() {
   for k_x in /proc/[0-9]*/stat; do
     { IFS= read -r k_s <"$k_x"; } 2>/dev/null || continue
@@ -205,8 +208,8 @@ k_others() {
   return 1
 }
 
-# k_ended: after TERM this shell, whose pid and start time stand for the group, outlives what does not heed it: so the
-# KILL that follows still finds whom it is meant for.
+# k_ended: after TERM this shell, whose pid and start time stand for the group, outlives processes that ignore TERM. So
+# the KILL that follows still finds its target.
 k_ended() {
   trap '' TERM
   while k_others; do sleep 1; done
@@ -216,7 +219,7 @@ k_ended() {
 k_main() {
   trap k_ended TERM
   k_found=$K_TMP/found k_have=
-  # Another user's leftover process may keep this file open: no later step may read what it writes.
+  # Another user's leftover process may keep this file open: no later step may read from it.
   [ -z "$k_as" ] || k_found=$K_TMP/found-as
   k_left=$k_attempts
   [ -z "$k_looks" ] || k_left=1
@@ -225,7 +228,7 @@ k_main() {
     k_left=$((k_left - 1))
     k_once
     k_result=$?
-    # One more attempt: of a wait that does not hold yet, or of an apply that failed. Never in a dry run.
+    # A further attempt follows for a wait that does not hold yet, or an apply that failed; never in a dry run.
     case $k_result:$K_DRY in 1[3567]:) [ "$k_left" -gt 0 ] || exit $k_result ;; *) exit $k_result ;; esac
     printf '%s retry %s %s\n' "$k_nonce" "$k_i" "$k_left" >&5
     sleep "$k_interval"
@@ -259,7 +262,7 @@ k_once() {
         ;;
       *) exit 13 ;;
     esac
-    # A step that ends the boot cannot look again; one without a test of its own has nothing to look at.
+    # A step that ends the boot cannot look again; one without a probe has nothing to look at.
     [ -z "$k_ends" ] || exit 10
     if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
     k_look now

@@ -1,8 +1,9 @@
-# What steps on trial call (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows files.sh and k_tried (segment-functions.sh), and
-# is sent where a step has the key `risk`. What they change stays only if a new connection confirms it; else revert.sh (K_REVERT) puts back
-# what was kept.
+# Functions for steps with the key `risk` (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows
+# files.sh and k_tried (segment-functions.sh). Changes on trial stay only if a new connection confirms them; else
+# revert.sh (K_REVERT) restores the recorded state.
 
-# trial_open SECONDS: from here on the node goes back by itself unless somebody confirms: in so many seconds at the latest.
+# trial_open SECONDS: starts the guard. Without a confirmation the node reverts the changes after at most so many
+# seconds.
 trial_open() {
   k_t=$K_STATE/trial
   [ ! -d "$k_t" ] || trial_before
@@ -19,14 +20,14 @@ trial_open() {
   trial_at_boot || note "a power cut before this is confirmed is not undone: systemd has to do that at boot"
   sync
   if [ -d /run/systemd/system ] && have systemd-run; then
-    # Not in the group of a service that may be what is changed.
+    # In a unit of its own: the step may change the very service whose group this shell is in.
     systemd-run --quiet --collect --unit="kcore-trial-$$" /bin/sh "$k_t/guard" watch
   else
     setsid /bin/sh "$k_t/guard" watch </dev/null >/dev/null 2>&1 3>&- 5>&- &
   fi
 }
 
-# trial_at_boot: a unit goes back before networks and services come up.
+# trial_at_boot: installs a unit that reverts at a boot, before networks and services come up.
 trial_at_boot() {
   [ -d /run/systemd/system ] && have systemd-run || return 1
   k_unit=kcore-trial$(printf %s "$K_STATE" | tr / -).service
@@ -38,7 +39,8 @@ trial_at_boot() {
   mkdir -p "$k_x/sysinit.target.wants" && ln -sf "../$k_unit" "$k_x/sysinit.target.wants/" && echo "$k_unit" >"$k_t/boots"
 } 2>/dev/null
 
-# trial_before: there is one already. Ours goes on while there is time; of another run, which nobody will confirm, the node goes back now.
+# trial_before: a trial exists already. Ours continues while there is time; another run's trial, which no bastion will
+# confirm, is reverted now.
 trial_before() {
   k_x= k_at=0
   { read -r k_x <"$k_t/run" && read -r k_at <"$k_t/deadline"; } 2>/dev/null
@@ -58,12 +60,12 @@ trial_before() {
     refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
 }
 
-# trial_number: k_n = the next number, in the order of which is gone back.
+# trial_number: k_n = the next number, by which the revert orders its records.
 trial_number() {
   read -r k_n <"$k_t/count" && k_n=$((k_n + 1)) && echo "$k_n" >"$k_t/count"
 }
 
-# keep_path PATH: what is there now, a file, a link, a folder (itself alone) or nothing, is put back.
+# keep_path PATH: records the path for the revert: a file, a link, a folder without its contents, or its absence.
 keep_path() {
   trial_number || exit 1
   if [ -d "${1%/*}/" ]; then
@@ -79,13 +81,13 @@ keep_path() {
   printf '%s\n' "$1" >"$k_t/$k_n.path" || exit 1
 }
 
-# keep_unit UNIT HOW: it is active and enabled then as it is now; one that is active is brought to what was put back by
-# systemctl HOW: restart, reload-or-restart or start; keep: only enabled as it is now.
+# keep_unit UNIT HOW: records whether the unit is active and enabled, for the revert. HOW brings an active unit to the
+# restored files: systemctl restart, reload-or-restart or start; keep restores only whether it is enabled.
 keep_unit() {
   trial_number && printf '%s\n' "$1" "$(systemctl is-active "$1")" "$(systemctl is-enabled "$1" 2>/dev/null)" "$2" >"$k_t/$k_n.unit" || exit 1
 }
 
-# on_revert COMMAND: sh runs it then, in the step's environment, behind what stands before it.
+# on_revert COMMAND: at the revert, sh runs the command in the step's environment, after the earlier records.
 on_revert() {
   trial_number && printf '%s\n' "$k_env" "$1" >"$k_t/$k_n.command" || exit 1
 }

@@ -2,8 +2,8 @@
 
 { read -r K_BOOT_ID </proc/sys/kernel/random/boot_id; } 2>/dev/null
 
-# k_holder: k_holds = the runner that holds the node, as its lock names it; k_pid = that runner's process, empty if it died;
-# k_group = the process group of its running step.
+# k_holder: k_holds = the runner that holds the node, as its lock names it. k_pid = that runner's process, empty if it
+# died. k_group = the process group of its running step.
 k_holder() {
   k_highest
   k_holds=$(readlink "$K_STATE/lock/$k_top") && k_held "$k_holds" || return 1
@@ -14,7 +14,8 @@ k_holder() {
   if k_birth "$k_group" && [ "$k_born" != "$k_gborn" ]; then k_group=; fi
 }
 
-# k_unlock STATE RUN LOOK: ends the run that holds the node; only RUN, unless that is empty. LOOK: only says who it is.
+# k_unlock STATE RUN LOOK: ends the run that holds the node; only RUN, unless that is empty. LOOK: only names the
+# holder.
 k_unlock() {
   K_STATE=$1
   k_holder || {

@@ -4,7 +4,7 @@ import { diskFunctions } from "#engine/step/fragments/disk.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
 import { factsText, shippedText } from "./texts.ts";
 
-// Programs that a node runs without a runner.
+// Programs of a node that need no runner.
 
 type RunName = Pick<RunVariables, "nonce" | "stateDir" | "runId">;
 
@@ -15,8 +15,8 @@ function besideRun(run: RunName, lines: readonly string[]): string {
 }
 
 /**
- * The program of a node that feeds others and is fed; feed.sh has its commands and answers. `id`: hexadecimal, of this process;
- * `silence`: seconds without a word from the bastion after which the program ends.
+ * The program of a node that feeds others and is fed; feed.sh has its commands and answers. `id`: hexadecimal, of this
+ * process. `silence`: after so many seconds without a word from the bastion, the program ends.
  */
 export function feedText(
   run: RunName,
@@ -43,7 +43,7 @@ export type Looking =
   /** The run that holds the node; unless `isLook`, that run, or only `run`, is ended. */
   | { readonly kind: "unlock"; readonly stateDir: string; readonly run: string; readonly isLook: boolean };
 
-/** look.sh, and its task. */
+/** look.sh, with its request. */
 export function lookingText(run: { readonly nonce: string }, what: Looking): string {
   return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("look"), ...wordsOf(what), ""].join("\n"));
 }

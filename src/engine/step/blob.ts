@@ -6,9 +6,9 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 
 /** A node that waits for a content which the bastion has yet to fetch. */
 export interface Asker {
-  /** Aborted: it waits no more. */
+  /** Aborted when the node no longer waits. */
   readonly signal: AbortSignal;
-  /** Hears that a fetch goes on, and now and then how far it is; `total` where the server says it. */
+  /** Called while a fetch goes on, now and then with its progress; `total` where the server names it. */
   readonly tell: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
@@ -19,19 +19,22 @@ export interface Asker {
 export class Blob {
   /** Lower-case hex SHA-256 of the bytes; the blob's name on the node unless it is sensitive. */
   readonly sha256: string;
-  /** Bytes; 0 while that is not known, of what has `fetch`. */
+  /** Bytes; 0 for a blob with `fetch` whose size is not known yet. */
   readonly size: number;
   /** Sensitive bytes get a random name on the node, so that not even their hash is seen. */
   readonly sensitive: boolean;
   /** Reads the bytes; called only if the node asks for them. */
   readonly read: () => Promise<Uint8Array>;
-  /** Of a content that the bastion may not have yet: fetches it, and gives the blob to be sent. Rejects with what the step is to refuse with. */
+  /**
+   * For a content that the bastion may not have yet: fetches it, and gives the blob to send. Rejects with the step's
+   * refusal.
+   */
   readonly fetch: ((asker: Asker) => Promise<Blob>) | undefined;
   /** The bytes, when they are in memory already. */
   readonly bytes: Uint8Array | undefined;
-  /** What views call it while it travels; none for what is sensitive. */
+  /** The name that views show while it travels; none for a sensitive blob. */
   readonly label: string | undefined;
-  /** What the node gets: the bytes, or a text of sh that assigns them to `b_text`. */
+  /** The form that the node gets: the bytes, or a text of sh that assigns them to `b_text`. */
   readonly form: "bytes" | "assignment";
 
   constructor(
@@ -58,14 +61,13 @@ export function blobOf(content: string | Uint8Array, { sensitive = false }: { se
 
 /** The name on the node of a blob that is not sensitive. */
 export function blobName({ sha256 }: Blob): string {
-  // The batch lane may have the same content in another form.
+  // The `.b` sets it apart from the same content in another form, for the batch lane.
   return `${sha256}.b`;
 }
 
 /**
- * A blob of a file whose hash and size are known already, so that a large one is neither read nor hashed until a node
- * asks for it. Nodes that ask at the same time share the bytes. Reading throws FILE_UNREADABLE for a file that is gone, or not what its
- * hash says.
+ * A blob of a file whose hash and size are known already: the file is read and hashed only when a node asks for it.
+ * Nodes that ask at the same time share the bytes. Reading throws FILE_UNREADABLE for a missing file or another hash.
  */
 export function fileBlob(
   { file, sha256, size }: { file: string; sha256: string; size: number },
@@ -77,8 +79,9 @@ export function fileBlob(
 const makers = new Map<string, () => Promise<void>>();
 
 /**
- * A file of a cache can be made again: `make` does so when the file is gone or not what its hash says at the time when a node asks for it.
- * Known by the file's name for as long as the process lives, which is one run: what an action gives to a step is plain values.
+ * Registers `make` for a file of a cache. It runs when a node asks for the file and the file is missing or has another
+ * hash. The key is the file's name, for the life of the process, which is one run: an action gives only plain values to
+ * a step.
  */
 export function remadeBy(file: string, make: () => Promise<void>): void {
   makers.set(file, make);
@@ -141,7 +144,7 @@ export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Bl
   return new Blob({ sha256, size, sensitive, read, form: "assignment", ...omitUndefined({ bytes, label }) });
 }
 
-/** The same bytes, not to be seen. */
+/** The same bytes as a sensitive blob. */
 export function hidden({ sha256, size, read }: Blob): Blob {
   return new Blob({ sha256, size, read, sensitive: true });
 }

@@ -6,8 +6,8 @@ import type { Effects } from "./effects.ts";
 import type { Sh } from "./sh.ts";
 
 /**
- * Named values a step requires (want) or finds (have). A name is one line of printable text without `=`;
- * a value is any text without NUL. Equal want and have mean: the step is in order.
+ * Named values that a step requires (want) or finds (have). A name is one line of printable text without `=`; a value
+ * is any text without NUL. If want and have are equal, the step is in order.
  */
 export type Facts = Readonly<Record<string, string>>;
 
@@ -19,9 +19,10 @@ export interface Ownership {
 }
 
 /**
- * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a segment are in order, without
- * their probes; those that are not are applied by one shell, batch by batch (program/batch.sh), unless a step key asks for
- * more than that shell knows. Its texts for a shell of its own are made of the same data (fragments/files.ts).
+ * A step that is pure data (docs/runner.md, Evidence). One `stat` and one `sha256sum` show whether all such steps of a
+ * segment are in order, without their probes. One shell applies the others, batch by batch (program/batch.sh), unless a
+ * step uses a key that this shell lacks. Its texts for a shell of its own are made from the same data
+ * (fragments/files.ts).
  */
 export type StepData =
   | ({ readonly kind: "directory"; readonly path: string; readonly makeDirs: boolean } & Ownership)
@@ -49,19 +50,22 @@ export interface Tool {
 export interface Step {
   /** The facts that must hold. Empty only together with `always`. */
   readonly want: Facts;
-  /** Prints facts with `fact NAME VALUE`; an absent thing is a value, never an error; fails only if it cannot tell. */
+  /**
+   * Prints facts with `fact NAME VALUE`. An absent thing is a value, never an error; it fails only if it cannot tell.
+   */
   readonly probe: Sh;
   /** Closes the gap. Absent: an assertion, or under `retry` a wait. */
   readonly apply?: Sh;
   /**
-   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply wants, and prints them, a line each: name
-   * (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for each portion of them: `$k_asked` is a
-   * file with its lines, `$k_more` is not empty while others follow; the blobs lie in `"$K_RUN"/blobs`.
+   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply wants. It prints
+   * them, a line each: name (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for
+   * each portion of them. Then `$k_asked` is a file with its lines, `$k_more` is not empty while others follow, and the
+   * blobs lie in `"$K_RUN"/blobs`.
    */
   readonly asks?: Sh;
   /** The blobs that `asks` may name; not sensitive. */
   readonly offers?: readonly Blob[];
-  /** The same as `want`, `probe`, `guard` and `apply` say, as data. */
+  /** The meaning of `want`, `probe`, `guard` and `apply`, as data. */
   readonly data?: StepData | undefined;
   /** The resources that the step may write, and those that its probe and its apply depend on, for dry runs. Absent: anything. */
   readonly effects?: Effects;
@@ -70,23 +74,28 @@ export interface Step {
   /** In dry runs, behind the guard: fails, without changing anything, where apply would fail; see foresee.sh. */
   readonly foresee?: Sh;
   /**
-   * Before apply and react of a step on trial: keeps the present state and says how to come back to it, by `keep_path`, `keep_unit`,
+   * Before apply and react of a step on trial: records the present state for the revert, by `keep_path`, `keep_unit`,
    * `on_revert` (trial.sh). Absent: the step cannot have the key `risk`.
    */
   readonly keep?: Sh;
-  /** The text that `restartOn` / `onChanges` of this step runs when a watched step changed something. Absent: its apply. */
+  /** The text for `restartOn` / `onChanges`, run when a watched step changed something. Absent: its apply. */
   readonly react?: Sh;
   /** Prints the present text, for a diff with `shown`; at most 64 KiB are kept; never run for sensitive steps. */
   readonly show?: Sh;
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
-  /** Looked for before anything is applied where no earlier step may bring them, and at the step's turn: TOOL_MISSING. */
+  /**
+   * Missing ones end the step: TOOL_MISSING. They are looked for before anything is applied, if no earlier step may
+   * bring them, and at the step's turn.
+   */
   readonly tools?: readonly Tool[];
   /** The step may bring programs that a later step needs. */
   readonly brings?: true;
-  /** Never in order before it ran: shown as “always changes”, refused in shipped states. */
+  /** Never in order before it ran: views show “always changes”, and shipped states refuse it. */
   readonly always?: true;
-  /** With `always`: apply tells that it changed nothing, by the word `same` behind its command's code; see reported-change.sh. */
+  /**
+   * With `always`: apply can report no change, by the word `same` behind its command's code; see reported-change.sh.
+   */
   readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
   readonly ends?: "boot";
@@ -97,8 +106,8 @@ export interface Step {
   /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
   readonly timeout?: number;
   /**
-   * Seconds for which the step, with all processes that it started, may neither read nor write a byte: for steps that move many bytes, be
-   * it slowly. `timeout` is then the hard limit.
+   * Seconds for which the step, with all its processes, may neither read nor write a byte: for steps that move many
+   * bytes, even slowly. `timeout` is then the hard limit.
    */
   readonly stall?: number;
   /** An assertion or wait that is tried again: the step key `retry` wins. */
@@ -119,11 +128,11 @@ export interface StepContext {
   readonly nodeId?: string;
   /** Where kcore keeps its things on the node (`stateDir` of the roster). */
   readonly stateDir: string;
-  /** True when the step has the key `sensitive`: nothing that it makes may be shown, not even its hash. */
+  /** True when the step has the key `sensitive`: nothing of it may be shown, not even its hash. */
   readonly sensitive?: boolean;
   /** The user that the step runs as, by its key `runAs`; absent: root, or the login user. */
   readonly runAs?: string;
-  /** True when the step has the key `risk`: a change that locks the operator out is taken back. */
+  /** True when the step has the key `risk`: the node reverts a change that locks the operator out. */
   readonly onTrial?: boolean;
   /** Reads a file of the project or the shipped ones (`source:` arguments), as a blob. Relative to the project. */
   readonly readFile: (path: string) => Blob;
@@ -138,7 +147,7 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly name: string;
   /** One sentence: the thing that the module keeps in order. */
   readonly summary: string;
-  /** Names of the same thing elsewhere, for `kcore modules --search`: by Ansible, Salt and pyinfra, or as the program that does it. */
+  /** Other names for `kcore modules --search`: those of Ansible, Salt and pyinfra, and of the program behind it. */
   readonly alsoKnownAs?: readonly string[];
   /**
    * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has

@@ -28,15 +28,15 @@ type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof
 export const namesOneDisk =
   "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
 
-/** Whether these name a disk in one way. */
+/** Whether these fields name a disk in exactly one way. */
 export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskFields): boolean {
   const alike = model ?? size;
   return [serial, wwn, byId, busPath, alike].filter((id) => id !== undefined).length === 1;
 }
 
 /**
- * A whole disk, named by what the disk itself says or by its place: names such as `/dev/sdb` change from boot to boot. Exactly one disk of the node
- * must answer to it.
+ * A whole disk, named by its own serial number or the like, or by its place; names such as `/dev/sdb` change from boot
+ * to boot. Exactly one disk of the node must match.
  */
 export const DiskId = z
   .strictObject(
@@ -65,7 +65,7 @@ export type DiskId = z.output<typeof DiskId>;
 
 type DiskKind = "serial" | "wwn" | "byId" | "busPath" | "model" | "size" | "size and model";
 
-/** The one way a disk is named: its kind and its value; a size in bytes, before the model. */
+/** The name of a disk: its kind and its value; a size in bytes, before the model. */
 export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields): { kind: DiskKind; value: string } {
   if (serial !== undefined) return { kind: "serial", value: serial };
   if (wwn !== undefined) return { kind: "wwn", value: wwn };
@@ -77,7 +77,7 @@ export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields
     : { kind: "size and model", value: `${size} ${model}` };
 }
 
-/** naa.5000c500…, 0x5000C500… and wwn-0x5000c500… are one; as the node's text has it (plain_wwn). */
+/** One spelling for naa.5000c500…, 0x5000C500… and wwn-0x5000c500…, the same as the node's text has (plain_wwn). */
 export function plainWwn(wwn: string): string {
   return wwn
     .toLowerCase()
@@ -105,7 +105,7 @@ export const VolumeName = z
     message: "is a name that LVM keeps for itself",
   });
 
-/** The name of an md array: what stands behind /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
+/** The name of an md array below /dev/md/ (md(4), ARRAY NAMES: 32 bytes with the host's). */
 export const ArrayName = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,26}$/, "must be a name of letters, digits, “_” and “-”, at most 27");
@@ -116,10 +116,12 @@ interface VolumeOf {
   readonly lv: string;
 }
 
-/** What carries a filesystem, a swap area, a physical volume: the thing itself, or the opened LUKS container on it. */
+/**
+ * The carrier of a filesystem, a swap area or a physical volume: the device itself, or the opened LUKS container on it.
+ */
 export type DeviceOf = (PartitionOf | VolumeOf | { readonly array: string }) & { readonly encrypted?: boolean };
 
-/** The arguments by which a module is told of something that kcore made and that other things lie on. */
+/** Arguments that name a device of kcore's, on which other things lie. */
 export const carrierFields = {
   disk: DiskId.optional().describe("The disk, as disk.partitioned names it, together with partition."),
   partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
@@ -137,7 +139,7 @@ export const deviceFields = {
     .describe("Not it itself, but the LUKS container on it that luks.opened opened."),
 };
 
-/** What is said when they name none, or several. */
+/** The message for arguments that name no device, or several. */
 export const namesOneDevice = "needs disk and partition, vg and lv, or array";
 
 /** Such a device as a value of its own. */
@@ -161,12 +163,12 @@ type DeviceFields = { readonly [Key in keyof typeof carrierFields]?: z.output<(t
   readonly encrypted?: boolean;
 };
 
-/** Whether none of them is given. */
+/** Whether no field is given. */
 export function namesNoDevice({ disk, partition, vg, lv, array, encrypted = false }: DeviceFields): boolean {
   return [disk, partition, vg, lv, array].every((value) => value === undefined) && !encrypted;
 }
 
-/** The device that they name; undefined when they name none, or several. */
+/** The device that the fields name; undefined when they name none, or several. */
 export function deviceFrom({ disk, partition, vg, lv, array, encrypted = false }: DeviceFields): DeviceOf | undefined {
   const given = [disk, partition, vg, lv, array].filter((value) => value !== undefined).length;
   const inside = encrypted ? { encrypted } : {};
@@ -189,8 +191,8 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
 }
 
 /**
- * What a device of ours is known by: a partition's PARTUUID; an array's UUID; a logical volume gets its own UUID from LVM, so its
- * names. Of an opened LUKS container: the container's UUID.
+ * The identity of a device of ours: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
+ * chooses the UUID of a logical volume, so its names stand for it.
  */
 export function deviceGuid(node: Node, device: DeviceOf): string {
   const guid = carrierGuid(node, device);
@@ -213,13 +215,13 @@ export function mappingName(uuid: string): string {
   return `luks-${uuid}`;
 }
 
-/** How a device is called in a dry run's doubts, and in a grant. */
+/** A device's name in a dry run's conditions, and in a grant. */
 export function deviceName(device: DeviceOf): string {
   if ("vg" in device) return `${device.vg}/${device.lv}`;
   return "array" in device ? `md/${device.array}` : diskName(device.disk).value;
 }
 
-/** The UUID of a filesystem that kcore makes on the device with this PARTUUID, or what stands for it. */
+/** The UUID of a filesystem that kcore makes on the device with this PARTUUID or other identity. */
 export function filesystemUuid(guid: string): string {
   return uuidOf(guid.toLowerCase(), "filesystem");
 }
@@ -235,7 +237,7 @@ export function shownUuid(uuid: string, fstype: string): string {
   return fstype === "vfat" ? `${uuid.slice(0, 4)}-${uuid.slice(4, 8)}`.toUpperCase() : uuid;
 }
 
-// The node's id is part of it: a disk that moved from another node is foreign, and its data is safe.
+// The node's id is a part: a disk from another node is foreign, and its data is safe.
 function seed({ node, nodeId }: Node, disk: DiskId): string[] {
   const { kind, value } = diskName(disk);
   return [nodeId ?? node, kind, value];

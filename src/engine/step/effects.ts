@@ -1,9 +1,12 @@
 /**
- * A resource of a node that a step may write, or that its probe reads. A dry run changes nothing, so a later step's state behind an earlier
- * step's change cannot be known (docs/runner.md, Dry runs).
+ * A resource of a node that a step may write, or that its probe reads. In a dry run a later step's state behind an
+ * earlier step's change cannot be known (docs/runner.md, Dry runs).
  */
 export type Resource =
-  /** The file, link or folder at a path; of a folder its mode and owner, not its entries. To read: with the owner that it shall have. */
+  /**
+   * The file, link or folder at a path; of a folder its mode and owner, not its entries. For a read: with the wanted
+   * owner.
+   */
   | { readonly is: "path"; readonly path: string; readonly owner?: string | undefined }
   /** A path with everything beneath it. */
   | { readonly is: "tree"; readonly path: string }
@@ -71,8 +74,8 @@ export function folderOf({
 }
 
 /**
- * The verdicts of a probe that still hold after a change: a digit for “in order”, one for “would change”. 2: the verdict holds; 1: it is
- * reported with the condition that the change does not reach it; 0: it is unknown.
+ * The verdicts of a probe that still hold after a change: a digit for “in order”, one for “would change”. 2: the
+ * verdict holds. 1: it is reported with the condition that the change does not reach it. 0: it is unknown.
  */
 export type Survival = `${0 | 1 | 2}${0 | 1 | 2}`;
 
@@ -87,7 +90,7 @@ export function afterBoth(one: Survival, other: Survival): Survival {
   return [0, 1].map((at) => [one.charAt(at), other.charAt(at)].sort()[0]).join("") as Survival;
 }
 
-/** The verdicts on `rest` that survive `change`; undefined: the two have nothing to do with each other. */
+/** The verdicts on `rest` that survive `change`; undefined if the two are independent. */
 export function survives(change: Resource, rest: Resource): Survival | undefined {
   switch (change.is) {
     case "path":
@@ -140,7 +143,7 @@ function afterPath(
     case "program":
       return change.is === "tree" || path === rest.name || path.endsWith(`/${rest.name}`) ? "12" : undefined;
     case "command":
-      // A folder that is made, or gets another owner, brings nothing into it.
+      // A new folder, or another owner of a folder, brings nothing into it.
       return mentionsPath(rest.text, path, { beneath: change.is !== "folder" }) ? none : undefined;
     default:
       return undefined;
@@ -170,7 +173,7 @@ function afterPackages(rest: Resource): Survival | undefined {
   switch (rest.is) {
     case "path":
       if (!isOfPackages(rest.path)) return undefined;
-      // A configuration file that is there is kept (dpkg, --force-confold).
+      // dpkg keeps an existing configuration file (--force-confold).
       return isBeneath(rest.path, "/etc") ? "21" : perhaps;
     case "tree":
       return isOfPackages(rest.path) ? perhaps : undefined;

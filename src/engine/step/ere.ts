@@ -1,6 +1,6 @@
 import { withinTime } from "./within-time.ts";
 
-/** What a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
+/** Characters that a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
 const plainBehindSlash = String.raw`.[]()*+?{}|^$\/-"`;
 
 const classes: Readonly<Record<string, string>> = {
@@ -16,8 +16,8 @@ const classes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Whether a POSIX extended regular expression (XBD 9.4), as `grep -E` reads it, finds something in a line. Undefined for patterns that
- * POSIX leaves open, GNU's extensions, bytes beyond ASCII, and a search that takes longer than a second.
+ * Whether a POSIX extended regular expression (XBD 9.4), as `grep -E` reads it, matches a part of a line. Undefined for
+ * patterns that POSIX leaves open, GNU's extensions, bytes beyond ASCII, and a search that takes longer than a second.
  */
 export function ereFinds(pattern: string, line: string): boolean | undefined {
   const source = isAscii(pattern) && isAscii(line) ? translate(pattern) : undefined;
@@ -61,7 +61,7 @@ function plain(rest: string): Piece | undefined {
   return { made: rest.charAt(0), length: 1 };
 }
 
-/** Inside brackets a back slash is plain, and `]` is when it comes first. */
+/** In brackets, a back slash is plain, and so is a `]` that comes first. */
 function bracket(rest: string): Piece | undefined {
   const [whole, not = "", inner = ""] = /^\[(\^?)(\]?(?:\[:[a-z]+:\]|[^\]])*)\]/.exec(rest) ?? [];
   if (whole === undefined || /\[[.=]/.test(inner)) return undefined;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { Secret } from "./secret.ts";
 
-// Argument types that several modules share. Each refuses what could not work on any node.
+// Argument types that several modules share. Each refuses values that could not work on any node.
 
 /** An absolute, normalised path: no `..`, no empty part, no NUL, no newline. */
 export const AbsolutePath = z
@@ -44,7 +44,7 @@ export const UnitName = z
       : `${name}.service`,
   );
 
-/** A URL of http or https with a host that can be no option, and without a password. */
+/** A URL of http or https, without a password, whose host cannot be taken for an option. */
 export const HttpUrl = z
   .string()
   .regex(

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * The fingerprints, in upper-case hex, of the keys in an ASCII-armoured block of OpenPGP public keys (RFC 9580); nothing for what
- * is no such block, is more than one, or holds a private key.
+ * The fingerprints, in upper-case hex, of the keys in an ASCII-armoured block of OpenPGP public keys (RFC 9580). Empty
+ * for a text that is no such block, is more than one, or holds a private key.
  */
 export function fingerprintsOf(armoured: string): readonly string[] {
   const [, body] =
@@ -56,7 +56,7 @@ function oldLength(bytes: Buffer, at: number, header: number): Length | undefine
   return width > 4 || at + width > bytes.length ? undefined : { from: at + width, size: bytes.readUIntBE(at, width) };
 }
 
-/** RFC 9580, 5.5.4; empty for versions that nobody should sign with any more. */
+/** RFC 9580, 5.5.4; empty for versions too old to sign with. */
 function fingerprintOf(key: Buffer): string {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(key.length);

@@ -5,13 +5,13 @@ import type { Secret } from "./secret.ts";
 export interface RemoteContent {
   readonly url: string | Secret;
   readonly sha256: string;
-  /** What views call it. */
+  /** The content's name in views. */
   readonly label: string;
-  /** For the URL's own server. */
+  /** Headers for the URL's own server. */
   readonly headers: Readonly<Record<string, string | Secret>>;
   /** Absolute path of the CA to trust; absent: those of this machine's Node. */
   readonly caFile?: string | undefined;
-  /** A proxy; absent: what the environment names. */
+  /** A proxy; absent: the proxy of the environment. */
   readonly proxy?: string | undefined;
 }
 
@@ -24,7 +24,10 @@ export type Fetch = (
   asker: Asker,
 ) => Promise<{ readonly file: string; readonly sha256: string; readonly size: number }>;
 
-/** What a node that asks for a content is given beside it, under this name, when there is none: a line with the code, then the text. */
+/**
+ * The name of the file that a node gets instead of a content that could not be fetched: a line with the code, then the
+ * text.
+ */
 export function refusalName(name: string): string {
   return `${name}.refused`;
 }

@@ -10,19 +10,19 @@ export function isSealed(text: unknown): text is string {
   return typeof text === "string" && (text.startsWith(`age:${AGE_V1}`) || ARMOR.test(text));
 }
 
-/** The bytes of an age file as {@link isSealed} finds it; undefined where it is no whole base64. */
+/** The bytes of an age file in a form of {@link isSealed}; undefined for an incomplete base64. */
 export function bytesOfSealed(text: string): Buffer | undefined {
   const base64 = (ARMOR.exec(text)?.[1] ?? text.slice("age:".length)).replaceAll(/\s/g, "");
   const isWhole = base64.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(base64);
   return isWhole ? Buffer.from(base64, "base64") : undefined;
 }
 
-/** How an age file stands in YAML: one line, so that a changed secret is one changed line. */
+/** An age file in YAML: one line, so that a changed secret is one changed line. */
 export function sealedText(bytes: Uint8Array): string {
   return `age:${Buffer.from(bytes).toString("base64")}`;
 }
 
-/** A secret that stands encrypted in a file and is opened when something first needs its value. */
+/** A secret that stands encrypted in a file, and is opened when its value is first needed. */
 export class Sealed extends Secret {
   readonly text: string;
   readonly at: SourcePosition | undefined;
@@ -51,14 +51,17 @@ export class Sealed extends Secret {
 
 const known = new Map<string, Sealed>();
 
-/** The one {@link Sealed} of this text in this process: what was opened once stays open. */
+/** The one {@link Sealed} of this text in this process: an opened value stays open. */
 export function sealed(text: string, at?: SourcePosition): Sealed {
   const value = known.get(text) ?? new Sealed(text, at);
   known.set(text, value);
   return value;
 }
 
-/** Thrown where a value is needed that nobody opened yet: no error of the user's, it is opened and the work done again. */
+/**
+ * Thrown where a value is needed that is not opened yet. It is no error of the operator's: the value is opened and the
+ * work done again.
+ */
 export class SealedValue extends Error {
   readonly sealed: Sealed;
 
@@ -68,7 +71,7 @@ export class SealedValue extends Error {
     this.sealed = value;
   }
 
-  /** For where nothing can be opened any more, as in a step that waited for facts. */
+  /** As a problem, for code that can open nothing any more, as in a step that waited for facts. */
   asProblem(): Problem {
     return {
       code: "SECRET_UNREADABLE",
@@ -79,7 +82,7 @@ export class SealedValue extends Error {
   }
 }
 
-/** Does `work` again each time it needs a sealed value that is not open yet, which `read` then gives. */
+/** Repeats `work` each time it needs a sealed value that is not open yet, after `read` has opened it. */
 export async function whileOpening<T>(
   read: (reference: { readonly age: string }, at?: SourcePosition) => Promise<Secret>,
   work: () => T | Promise<T>,
@@ -94,7 +97,7 @@ export async function whileOpening<T>(
     }
 }
 
-/** @throws SealedValue for the first value in a tree of values that is not open yet */
+/** @throws SealedValue for the first value in the tree that is not open yet */
 export function needOpen(value: unknown): void {
   if (value instanceof Sealed) value.reveal();
   else if (value instanceof Secret || typeof value !== "object" || value === null) return;

@@ -1,28 +1,28 @@
 import { inspect } from "node:util";
 
-/** What a secret shows wherever it is printed. */
+/** The text that stands for a secret wherever it is printed. */
 export const MASK = "***";
 
 const values = new Set<string>();
 
 /**
- * The values of all secrets that this process ever made, for the sink that masks them in whatever leaves it (S-7).
- * Grows only.
+ * The values of all secrets that this process ever made. The sink masks them in everything that leaves the process
+ * (S-7). Grows only.
  */
 export function knownSecrets(): ReadonlySet<string> {
   return values;
 }
 
 /**
- * A value that must never be shown. Every way of turning it into text gives `***`; only `reveal()` gives the value,
- * and only what sends it to the node over the channel may call that.
+ * A value that must never be shown. Every conversion to text gives `***`. Only `reveal()` gives the value, and only
+ * code that sends it to the node over the channel may call that.
  */
 export class Secret {
   readonly #value: string;
 
   constructor(value: string) {
     this.#value = value;
-    // A sealed value has none yet.
+    // A sealed value that is not open yet is empty.
     if (value !== "") values.add(value);
   }
 

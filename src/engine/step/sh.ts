@@ -2,15 +2,15 @@ import { Blob } from "./blob.ts";
 import { quote } from "#base/quote.ts";
 import { MASK, Secret } from "./secret.ts";
 
-/** What may stand in `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
+/** The values for `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
 export type ShValue = ShWord | Sh | readonly ShWord[];
 export type ShWord = string | number | Secret | Blob;
 
-/** How the holes of a text are filled when a program is compiled; both give quoted sh words. */
+/** Fills the holes of a text when a program is compiled; both functions give quoted sh words. */
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;
-  /** A quoted value, or what stands for it; as it is unless given. */
+  /** The text for a quoted value; the quoted value itself unless given. */
   readonly word?: (quoted: string) => string;
 }
 
@@ -25,7 +25,7 @@ export class Sh {
     this.parts = parts;
   }
 
-  /** The text as it may be shown: secrets as `***`, blobs by the start of their hash. */
+  /** The text for display: secrets as `***`, blobs by the start of their hash. */
   get masked(): string {
     return this.render({
       secret: () => MASK,
@@ -60,7 +60,7 @@ export class Sh {
   }
 }
 
-/** A piece as typed, or what stands in a hole. */
+/** A literal piece, or the value of a hole. */
 type ShPart = string | Word | Secret | Blob;
 
 /** A value, quoted. */
@@ -91,12 +91,12 @@ export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[])
   return new Sh(parts);
 }
 
-/** The text is as typed, back slashes too, but for `\${` and a back quote, which a template cannot hold bare. */
+/** The text as typed, back slashes too, except `\${` and a back quote, which a template cannot hold bare. */
 function asTyped(text: string): string {
   return text.replaceAll("\\${", "${").replaceAll("\\`", "`");
 }
 
-/** Text of ours that is sh already: constants in this repository only, never anything a user or a node gave. */
+/** Text that is sh already: only constants of this repository, never a value from a user or a node. */
 export function rawSh(text: string): Sh {
   return new Sh([text]);
 }

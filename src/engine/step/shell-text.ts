@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** How a shell reads an argument: as one text, or among a program's words (`sh -c TEXT`). */
+/** The way in which a shell reads an argument: as one text, or among a program's words (`sh -c TEXT`). */
 export interface ShellRead {
   readonly as: "text" | "words";
   /** The shell's name; undefined if no shell reads this text beside these arguments. */
@@ -10,7 +10,10 @@ export interface ShellRead {
 /** The schemas of arguments that a shell reads: kcore checks the expressions in them, and `kcore check` parses them. */
 export const shellReads = z.registry<ShellRead>();
 
-/** An operator's code for sh. Functions that hand a text to a shell take this type, so that each such argument is declared. */
+/**
+ * An operator's code for sh. Functions that give a text to a shell take this type, so that each such argument is
+ * declared.
+ */
 export type ShellText = string & z.core.$brand<"ShellText">;
 
 /** The type of an argument that a shell reads: at once, by cron, by systemd, or at a login. */

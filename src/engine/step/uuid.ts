@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 const KCORE = "9f6a3f0e-5a0b-4c57-9d0c-3f1f7f0f2d61";
 
 /**
- * The UUID (version 5, RFC 9562 section 5.5) of a name of ours: the same parts give the same UUID on every machine, so
- * that what kcore made can be told from what it did not make.
+ * The UUID (version 5, RFC 9562 section 5.5) of a name of ours. The same parts give the same UUID on every machine, so
+ * that kcore recognizes things that it made.
  */
 export function uuidOf(...parts: readonly string[]): string {
   const namespace = Buffer.from(KCORE.replaceAll("-", ""), "hex");

@@ -1,12 +1,15 @@
 import { createContext, Script } from "node:vm";
 
-/** Milliseconds of the clock; on a busy machine other processes use some of them. */
+/** Milliseconds of elapsed time; on a busy machine other processes use some of them. */
 const usual = 1000;
 
 const context = createContext({});
 const script = new Script("work()");
 
-/** The value of `work`; undefined if it runs too long or too deep: an operator's regular expression, for one, may never end. */
+/**
+ * The value of `work`; undefined if it runs too long or too deep: for example, an operator's regular expression may
+ * never end.
+ */
 export function withinTime<T>(work: () => T, timeout = usual): { readonly value: T } | undefined {
   context["work"] = work;
   try {

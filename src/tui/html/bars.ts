@@ -62,9 +62,9 @@ function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span
   const { look } = stepLabel(outcome);
   const tall = heights[look] ?? TALL;
   const [start, end] = [placeOf(from, span), placeOf(to, span)];
-  // On an axis that may still grow: its unit when the bar began.
+  // On a growing axis: the unit at the beginning of the bar.
   const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
-  // Bars that touch would look like one.
+  // Without a gap, adjacent bars would look like one.
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
   // V8 links added strings and flattens them again for each picture; joined strings are flat.

@@ -4,7 +4,7 @@ import type { WorkItem } from "../work-item.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { html, type Html, type Part } from "./html.ts";
 
-/** The characters left for texts whose length only the nodes decide, so that a page stays small. */
+/** The characters left for texts from nodes, whose length kcore does not control, so that a page stays small. */
 export class Budget {
   #left: number;
 
@@ -12,7 +12,7 @@ export class Budget {
     this.#left = characters;
   }
 
-  /** The end of a text, or as much of it as is left; undefined when nothing is. */
+  /** The end of a text, as far as characters are left; undefined when none is. */
   end(text: string): string | undefined {
     return this.#take(text, (length) => lastLines(text, length));
   }
@@ -27,7 +27,7 @@ export class Budget {
       this.#left -= text.length;
       return text;
     }
-    // A handful of characters would tell nothing.
+    // A few characters would be of no use.
     if (this.#left < 400) return undefined;
     const length = this.#left;
     this.#left = 0;

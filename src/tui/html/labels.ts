@@ -4,7 +4,7 @@ import type { NodeModel } from "#engine/events/run-model.ts";
 import { outcomeLabel } from "../labels.ts";
 import { html, type Html } from "./html.ts";
 
-/** A mark, a word and the class of their colour: an outcome is never told by colour alone. */
+/** A mark, a word and the class of their colour: an outcome never shows by colour alone. */
 export interface Label {
   readonly mark: string;
   readonly word: string;
@@ -63,7 +63,7 @@ export function badge({ mark, word, look }: Label): Html {
   return html`<span class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
 }
 
-// A formatter is slow to make and to use, and a thousand rows have numbers each.
+// A formatter is slow to make, and a thousand rows have numbers each.
 const inEnglish = new Intl.NumberFormat("en");
 
 /** `1,234` of something, its name in the plural unless it is one. */
@@ -77,7 +77,9 @@ export function moment(at: number): Html {
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")} UTC</time>`;
 }
 
-/** A time that the page's script lets go on from `since` (milliseconds since the epoch), and its value now. */
+/**
+ * A duration that the page's script keeps counting from `since` (milliseconds since the epoch), and its present value.
+ */
 export function goingOn(since: number, now: number): Html {
   return html`<span data-since="${since}">${formatDuration(now)}</span>`;
 }

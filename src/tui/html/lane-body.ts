@@ -25,7 +25,7 @@ export function drawLaneBody(
   { model, span, budget, log, keyed = false }: BodyOptions,
 ): Html {
   const titles = new Map(model.stages.map(({ id, title }) => [id, title]));
-  // By stage, then by time: steps that are skipped from the start come amid other stages.
+  // By stage, then by time: steps that are skipped from the start are reported amid other stages.
   const order = new Map(model.stages.map(({ id }, index) => [id, index]));
   const placeOf = ({ item: { stage } }: Piece) => order.get(stage) ?? 0;
   const sorted = pieces.toSorted((a, b) => placeOf(a) - placeOf(b) || a.from - b.from);

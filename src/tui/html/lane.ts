@@ -16,14 +16,14 @@ export interface LaneDrawing {
   readonly body?: Html;
   /** The place of the steps among the packed bodies. */
   readonly packed?: number;
-  /** Grows with the steps. */
+  /** A number that grows with the steps. */
   readonly news?: number;
 }
 
-/** Filters that rows answer to. */
+/** The filters of rows. */
 export const kinds = ["failed", "changed", "ok", "open"] as const;
 
-/** Whether a row answers to each filter. */
+/** Whether a row matches each filter. */
 export function hasKind({ node, tally }: Lane): Readonly<Record<(typeof kinds)[number], boolean>> {
   const failed = tally.failed + tally.unreachable > 0;
   const changed = tally.changed + tally.wouldChange > 0;

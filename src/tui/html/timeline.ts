@@ -108,7 +108,7 @@ export function tickText(milliseconds: number): string {
     : formatDuration(milliseconds);
 }
 
-/** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars go on. */
+/** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars grow. */
 export function drawStages(model: RunModel, span: Span, isLive = false): Part {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;

@@ -19,7 +19,7 @@ export interface Lane {
   readonly node?: NodeModel;
   readonly pieces: readonly Piece[];
   readonly tally: Tally;
-  /** For a row whose work goes on: its begin if there had been no pauses. The tally has the time of every other row. */
+  /** For a row with running work: its begin if there had been no pauses. The tally has the time of every other row. */
   readonly since?: number;
 }
 

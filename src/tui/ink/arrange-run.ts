@@ -1,7 +1,7 @@
 import { shortAge } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { tellForetold, whatFollows } from "../what-follows.ts";
+import { tellForetold, upcomingStages } from "../confirmation-text.ts";
 import { besides, filled, titled, tooSmall } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
@@ -58,7 +58,7 @@ export function arrange(props: SceneProps): Scene {
   };
 }
 
-/** The choice after a Ctrl-C comes before a question. */
+/** The choice after a Ctrl-C has precedence over a question. */
 function panelOf(
   { model, ui, theme, size, foretold, real }: SceneProps,
   question: Question | undefined,
@@ -68,7 +68,7 @@ function panelOf(
   if (ui.resuming) return resumeLines(model, theme, size.columns);
   if (!question) return [];
   const known = foretold?.();
-  const follows = [whatFollows(model), ...(known ? [tellForetold(known, shortAge(real - known.at))] : [])].filter(
+  const follows = [upcomingStages(model), ...(known ? [tellForetold(known, shortAge(real - known.at))] : [])].filter(
     (line) => line !== "",
   );
   const typed = ui.answer.id === question.id ? ui.answer.typed : "";

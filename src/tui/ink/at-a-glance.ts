@@ -8,7 +8,7 @@ interface GlanceProps extends Pick<SceneProps, "theme" | "now"> {
   readonly width: number;
 }
 
-/** All nodes, where a list shows only some: a cell for each, and counts of their work. */
+/** All nodes, if a list shows only some: a cell for each, and counts of their work. */
 export function glanceLines(props: GlanceProps): readonly Line[] {
   const rows = props.rows.filter(({ isBastion }) => !isBastion);
   return [cellLine({ ...props, rows }), groupLine({ ...props, rows })];
@@ -28,7 +28,7 @@ function cellLine({ rows, theme: { glyphs }, width, now }: GlanceProps): Line {
     }
     const mark = stateMark(first, glyphs, now);
     const last = line.at(-1);
-    // Few spans: each of them is measured.
+    // Joined to few spans, because each of them is measured.
     if (last?.role === mark.role) line[line.length - 1] = span(`${last?.text}${mark.text}`, mark.role);
     else line.push(mark);
   }

@@ -14,7 +14,7 @@ export function titled(title: Line, width: number, glyphs: Glyphs, role: Role = 
   return ruled([span(`${glyphs.rule.repeat(2)} `, role), ...title, span(" ")], [], width, glyphs);
 }
 
-/** A title over the part of a text that is in sight from `top` on, and the top that fits. */
+/** A title over the visible part of a text from `top` on; also returns the largest `top` that fits. */
 export function scrolled(
   title: Line,
   text: readonly Line[],

@@ -4,7 +4,7 @@ import { changeLines, diffLines } from "./item-body.ts";
 import { justify, span, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
-/** Lines of a diff that are shown here; the step itself has all of it. */
+/** Most lines of a diff here; the step itself shows all of it. */
 const DIFF = 40;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */

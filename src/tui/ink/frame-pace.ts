@@ -2,7 +2,7 @@ import type { Timers } from "../timers.ts";
 
 /** Milliseconds between two frames that only bring news: ten a second (ADR 0405). */
 export const newsInterval = 100;
-/** News take at most this share of the time (one part in ten): frames come less often on a slow machine. */
+/** Frames for news take at most one part in ten of the time: they come less often on a slow machine. */
 const restAfter = 10;
 /** Milliseconds that news wait at most. */
 const slowest = 1000;
@@ -24,12 +24,12 @@ export class FramePace {
     this.#timers = timers;
   }
 
-  /** An event came. */
+  /** Reports an event. */
   news(): void {
     this.#request(Math.max(newsInterval, Math.min(slowest, this.#cost * restAfter)));
   }
 
-  /** A key was pressed, or the terminal changed. */
+  /** Reports a key, or a change of the terminal. */
   key(): void {
     this.#request(keyInterval);
   }
@@ -47,7 +47,7 @@ export class FramePace {
       if (this.#due.at <= at) return;
       this.#due.cancel();
     }
-    // Also a frame that is due now waits for the events of the same turn.
+    // A frame that is due now still waits for the events of the same turn.
     const cancel = this.#timers.after(Math.max(0, at - this.#timers.now()), () => {
       this.#due = undefined;
       this.#last = this.#timers.now();

@@ -10,7 +10,7 @@ import type { Theme } from "./theme.ts";
 
 export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" | "project" | "player" | "paces"> {
   readonly width: number;
-  /** One line; else two, and the banner of a dry run as one of its own. */
+  /** One line; else two, and a line of its own for the banner of a dry run. */
   readonly compact: boolean;
   /** A question is open. */
   readonly isAsking?: boolean;

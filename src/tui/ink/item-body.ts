@@ -13,13 +13,13 @@ import { takeColumns, widthOf } from "#base/text.ts";
 import { span, oneLine, wrapText, wrapWords, type Line } from "./text.ts";
 import type { Glyphs, Role, Theme } from "./theme.ts";
 
-/** Lines of a problem's detail, if the output below has more. */
+/** Most lines of a problem's detail, if the output below has more. */
 const LINES = 6;
 
 export interface BodyProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly item: WorkItem;
   readonly width: number;
-  /** Long lines of a diff and of the output go on in the next row. */
+  /** Whether long lines of a diff and of the output continue in the next row. */
   readonly wrap: boolean;
   /** The searched text; empty: no search. */
   readonly find: string;
@@ -157,7 +157,7 @@ export function diffLines(diff: string, width: number): Line[] {
     });
 }
 
-/** The sign at the start of a line says the same as its colour. */
+/** The sign at the start of a line has the same meaning as its colour. */
 function roleOfDiff(line: string): Role {
   if (line.startsWith("+++") || line.startsWith("---")) return "strong";
   if (line.startsWith("@@")) return "accent";
@@ -165,7 +165,7 @@ function roleOfDiff(line: string): Role {
   return line.startsWith("-") ? "removed" : "plain";
 }
 
-/** Columns that output has of a pane. */
+/** The columns of a pane that output gets. */
 export function outputWidth(width: number): number {
   return Math.max(1, width - 6);
 }

@@ -48,7 +48,7 @@ function nameOf(key: Key): string | undefined {
 export interface KeyHelp {
   /** As it is shown: `j`, `↑↓`. */
   readonly keys: string;
-  /** One or two words, for the footer; none: it stands in the help only. */
+  /** One or two words, for the footer; absent for a key of the help alone. */
   readonly short?: string;
   readonly long: string;
 }

@@ -18,7 +18,7 @@ interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly window: Window;
   readonly selected: number;
   readonly width: number;
-  /** By a role or a datacenter: then it has a column. */
+  /** The sort order; a sorted role or datacenter has a column. */
   readonly sort: Sort;
   /** The reason why an idle node waits, for its row. */
   readonly waits?: (name: string) => string | undefined;
@@ -68,7 +68,7 @@ interface ColumnOptions {
 
 function columnsFor(options: ColumnOptions): readonly Column<NodeRow>[] {
   const { rows, shown, glyphs, now, sort, milestones } = options;
-  // Of all rows, so that nothing changes its place or its name as one scrolls.
+  // Over all rows, so that scrolling changes neither columns nor names.
   const longest = rows.reduce((most, { name }) => Math.max(most, widthOf(oneLine(name))), 6);
   const names = rows.map(({ name }) => name);
   let labels: ReadonlyMap<string, string> | undefined;
@@ -141,7 +141,7 @@ function kindColumn(rows: readonly NodeRow[], sort: Sort): readonly Column<NodeR
   return [{ title: sort === "role" ? "ROLE" : "DC", width, drop: 4, cell: (row) => [span(told(row), "accent")] }];
 }
 
-/** `16/60`, and with a `+` where more may come. */
+/** `16/60`, with a `+` if more may come. */
 export function stepsOf({ ended, planned, isOpen }: Pick<NodeRow, "ended" | "planned" | "isOpen">): string {
   return planned === 0 ? "" : `${ended}/${planned}${isOpen ? "+" : ""}`;
 }
@@ -172,7 +172,7 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones,
   if (item?.outcome === "failed") {
     const why = causeLine(item);
     if (why === undefined) return [span(item.title, "failed")];
-    // Where there is no room for both it is the cause that counts: the step's name stands below as well.
+    // Without room for both, the cause counts: the step's name stands below as well.
     const room = width - widthOf(oneLine(why)) - 2;
     const cause = span(room < -2 ? fitCause(why, width, glyphs) : why);
     return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), cause];

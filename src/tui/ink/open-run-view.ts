@@ -7,7 +7,7 @@ import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../what-follows.ts";
+import type { Foretold } from "../confirmation-text.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "../timers.ts";
 import type { KeyPress } from "./keys.ts";
@@ -29,9 +29,9 @@ export interface RunViewOptions {
   readonly now?: () => number;
   /** Milliseconds that earlier runs of the same step took (p90), by `${module} ${title}`: for the marker “slow”. */
   readonly usual?: ReadonlyMap<string, number>;
-  /** The pace of earlier runs of the same, as far as known: for “about 40 s left”. */
+  /** The paces of earlier runs of the same kind, as far as known: for “about 40 s left”. */
   readonly paces?: readonly Pace[];
-  /** The last dry run of the same, once known: a confirmation shows it. */
+  /** The last dry run of the same kind, once known: a confirmation shows it. */
   readonly foretold?: () => Foretold | undefined;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
@@ -54,10 +54,10 @@ export interface RunViewOptions {
   readonly timers?: Timers;
 }
 
-/** The wish of an operator who has seen the end of a run. */
+/** The choice of an operator who has seen the end of a run. */
 export type AfterRun = "leave" | "resume";
 
-/** Milliseconds within which an operator cannot have read a question. */
+/** Milliseconds in which an operator cannot have read a question yet. */
 const hastyMs = 500;
 
 /**
@@ -73,7 +73,7 @@ export class RunView implements RunDrawing {
   #pending: RunEvent[] = [];
   #ui: RunUi = freshUi;
   #asked = 0;
-  /** When the newest question came. */
+  /** The time of the newest question. */
   #askedAt = 0;
   #scene: Scene;
   #hasLeft = false;
@@ -83,7 +83,7 @@ export class RunView implements RunDrawing {
   #isStopped = false;
   readonly #rested = Promise.withResolvers<AfterRun>();
   #pager: OutputPager | undefined;
-  /** The last pager of the same step that had read all: its rows stay in sight until the next pager has. */
+  /** The last complete pager of the same step: its rows stay visible until the next pager is complete. */
   #paged: OutputPager | undefined;
   #unsubscribe: (() => void) | undefined;
 

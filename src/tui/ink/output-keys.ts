@@ -51,12 +51,12 @@ function inFull(scene: Scene, { name }: KeyPress): Pressed | undefined {
   }
 }
 
-/** The step in sight stays, also when the next step begins. */
+/** The visible step stays, also when the next step begins. */
 function reading({ ui, item }: Scene): RunUi {
   return item ? { ...ui, step: item.key } : ui;
 }
 
-/** To the next match or the one before; from the last on to the first. */
+/** Goes to the next match or the one before; from the last match to the first. */
 function goToMatch(scene: Scene, by: 1 | -1): Pressed {
   const { ui, page } = scene;
   const { matches } = page;
@@ -81,7 +81,7 @@ export function typeFind(scene: Scene, press: KeyPress): RunUi {
     case "escape":
       return { ...ui, find };
     case "enter":
-      // Nothing was typed: the former search goes on.
+      // Nothing was typed: the former search continues.
       if (typed === "") return { ...ui, find };
       return { ...reading(scene), follow: false, find: { text: typed, isNew: true } };
     default: {

@@ -28,11 +28,11 @@ export function isSameStep(a: OutputPlace, b: OutputPlace): boolean {
 /** The whole output of one step, as far as it has been read. */
 export type PagedOutput = Pick<OutputPager, "place" | "rows" | "matches" | "slice">;
 
-/** Bytes that are read at a time; rows between two places that are kept in mind; rows around those in sight that are kept. */
+/** Bytes of one read; rows between two remembered places; rows that are kept around the visible ones. */
 const portion = 1 << 20;
 const stride = 512;
 const around = 512;
-/** Matches of a search that are kept in mind. */
+/** Most matches of a search that are remembered. */
 export const mostMatches = 10_000;
 
 interface Place {
@@ -42,8 +42,8 @@ interface Place {
 }
 
 /**
- * The output of a step, read from the run's record during scrolling. In memory are the rows around those in sight, and a place
- * in the record for every few hundred rows. `news` is called when there are more rows.
+ * The output of a step, read from the run's record during scrolling. Memory holds the rows around the visible ones, and
+ * a place in the record for every few hundred rows. `news` is called when there are more rows.
  */
 export class OutputPager {
   readonly place: OutputPlace;
@@ -67,7 +67,7 @@ export class OutputPager {
   constructor(place: OutputPlace, read: ReadRecord, news: () => void) {
     const { node, step, find } = place;
     [this.place, this.#find, this.#read, this.#news] = [place, finder(find), read, news];
-    // In JSON no text can hold these: its quotes are escaped.
+    // In JSON no text can contain these words: its quotes are escaped.
     const whose = `"node":${JSON.stringify(node)},`;
     this.#needles = [
       Buffer.from(`"type":"step.output",${whose}"step":${JSON.stringify(step)},`),
@@ -75,7 +75,7 @@ export class OutputPager {
     ];
   }
 
-  /** Whether all was read once; before that it shows less than the model does. */
+  /** Whether all was read once; before that the pager has less than the model. */
   get isComplete(): boolean {
     return this.#isComplete;
   }
@@ -108,7 +108,7 @@ export class OutputPager {
     return undefined;
   }
 
-  /** A replay went back. */
+  /** Begins anew after a replay went back. */
   #restart(): void {
     this.#turn += 1;
     [this.#places, this.#rows, this.#matches, this.#scanned, this.#window] = [[], 0, [], 0, undefined];

@@ -19,13 +19,13 @@ export interface OutputRow {
 export interface RowOptions {
   /** Columns that a row has. */
   readonly width: number;
-  /** Lines that are longer go on in the next row; else they are one row each. */
+  /** Whether long lines continue in the next row; else each is one row. */
   readonly wrap: boolean;
   /** The search. */
   readonly find?: RegExp | undefined;
 }
 
-/** An expression for this literal text; capitals count where the text has some. Undefined for an empty text. */
+/** An expression for this literal text; case counts if the text has capitals. Undefined for an empty text. */
 export function finder(text: string): RegExp | undefined {
   if (text === "") return undefined;
   return new RegExp(RegExp.escape(text), text === text.toLowerCase() ? "giu" : "gu");

@@ -89,7 +89,7 @@ export function stopLines(model: RunModel, theme: Theme, width: number): readonl
   ];
 }
 
-/** The question before a run is resumed, with the nodes that go on. */
+/** The question before a run is resumed, with the nodes that continue. */
 export function resumeLines({ runId, nodes }: RunModel, theme: Theme, width: number): readonly Line[] {
   const left = [...nodes.values()].filter(({ outcome }) => outcome !== "done").map(({ name }) => name);
   const text = `Resume run ${runId}? It goes on where it stopped${left.length > 0 ? `, on ${firstOf(left)}` : ""}.`;
@@ -105,7 +105,7 @@ export function panelRule(title: string, { glyphs }: Theme, width: number): Line
   return titled([span(title, "warning")], width, glyphs, "warning");
 }
 
-/** Where a replay is: playing or not, how fast, how far. */
+/** The state of a replay: playing or paused, speed, position. */
 export function playerLine(state: PlayerState, { glyphs }: Theme, width: number): Line {
   const { playing, speed, at, from, to } = state;
   const whole = Math.max(1, to - from);

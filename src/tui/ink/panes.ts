@@ -26,7 +26,7 @@ type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | 
 interface Area {
   readonly width: number;
   readonly height: number;
-  /** Rows of it that the nodes may take, and those that the selected node has at least. */
+  /** Rows for the nodes, and the fewest rows for the selected node. */
   readonly inner: number;
   readonly preview: number;
 }
@@ -162,7 +162,7 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   };
 }
 
-/** Where the whole output of an item is found, when the model has its last lines alone. */
+/** The place of an item's whole output, if the model has only its last lines. */
 function outputPlace(
   row: NodeRow,
   { key, stage, above }: WorkItem,
@@ -170,7 +170,7 @@ function outputPlace(
   { wrap, find }: Pick<RunUi, "wrap" | "find">,
 ): OutputPlace | undefined {
   const step = key.slice(stage.length + 1);
-  // The model has enough of an action's output, which is short.
+  // An action's output is short, so the model has enough of it.
   if (above === undefined || step.startsWith("!")) return undefined;
   return { node: row.name, step, width: outputWidth(width), wrap, find: find.text };
 }
@@ -202,7 +202,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
     width,
     ...(isCut && { window }),
   });
-  // Where only some are listed, all of them are told of; the room is the preview's.
+  // If only some nodes are listed, the preview's room shows all of them at a glance.
   const glance = isCut && preview > 0 ? glanceLines({ rows: all, theme, width, now: props.now }) : [];
   const list: readonly Line[] =
     rows.length > 0

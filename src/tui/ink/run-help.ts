@@ -2,7 +2,7 @@ import type { KeyHelp } from "./keys.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Glyphs } from "./theme.ts";
 
-/** The keys that do something now, those that matter most first. */
+/** The keys that do something now, the most important first. */
 export function runKeys(
   ui: Pick<RunUi, "pane"> & Partial<Pick<RunUi, "full" | "find">>,
   glyphs: Glyphs,

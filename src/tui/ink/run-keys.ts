@@ -75,7 +75,7 @@ function answered(ui: RunUi, id: string, value: string): Pressed {
   return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value } };
 }
 
-/** A confirmation is a decision: one key, and every other one leaves it open. */
+/** A confirmation takes one key; every other key leaves it open. */
 function decide(ui: RunUi, id: string, { name }: KeyPress): Pressed {
   switch (name) {
     case "y":
@@ -257,7 +257,7 @@ function inNode(scene: Scene, { name }: KeyPress): Pressed {
     const item = items[Math.max(0, Math.min(items.length - 1, to))];
     return item ? { ui: { ...ui, step: item.key, bodyTop: 0, follow: true, find } } : { ui };
   };
-  // The step in sight stays, also when the next step begins.
+  // The visible step stays, also when the next step begins.
   const scroll = (by: number): Pressed => ({
     ui: { ...ui, ...(item ? { step: item.key } : {}), bodyTop: Math.max(0, ui.bodyTop + by), follow: false },
   });

@@ -6,11 +6,11 @@ import { span, type Line } from "./text.ts";
 
 export interface RunProgressProps extends Pick<SceneProps, "model" | "theme" | "now" | "paces"> {
   readonly width: number;
-  /** A question is open, for an unknown time. */
+  /** Whether a question is open, for an unknown time. */
   readonly isAsking?: boolean;
 }
 
-/** The progress of a running run as a bar, and the time left if earlier runs tell it. */
+/** The progress of a running run as a bar, and the time left if earlier runs allow an estimate. */
 export function runProgress(props: RunProgressProps): Line {
   const { model, theme, width } = props;
   if (model.state !== "running" && model.state !== "stopping") return [];
@@ -27,7 +27,7 @@ export function runProgress(props: RunProgressProps): Line {
   ];
 }
 
-/** “about 40 s left”, where earlier runs tell. */
+/** “about 40 s left”, if earlier runs allow an estimate. */
 export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
   if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
   const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);
@@ -35,7 +35,7 @@ export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps
   return left === undefined ? undefined : tellTimeLeft(left);
 }
 
-/** Each node counts alike; undefined where there is none. */
+/** The share of the run, with equal weight for each node; undefined without nodes. */
 function shareOf(model: RunModel): number | undefined {
   let [sum, nodes] = [0, 0];
   for (const { isBastion, progress } of nodeRows(model)) {

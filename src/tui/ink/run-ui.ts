@@ -14,7 +14,7 @@ export interface RunUi {
   readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** The step that a key moved to; without one the item that tells most. */
+  /** The step that a key moved to; without one the most important item (`telling`). */
   readonly step?: string;
   readonly stepTop: number;
   readonly bodyTop: number;
@@ -24,7 +24,9 @@ export interface RunUi {
   readonly full: boolean;
   /** Long lines of output go on in the next row. */
   readonly wrap: boolean;
-  /** After other wrapping: the share of all rows, 0 to 1, at which the body goes on once their number is known. */
+  /**
+   * After a change of wrapping: the share of all rows, 0 to 1, at which the body continues once their number is known.
+   */
   readonly bodyShare?: number | undefined;
   readonly find: Find;
   readonly overlay?: "help" | "stages" | "warnings" | "foresight";
@@ -41,7 +43,7 @@ export interface RunUi {
   readonly stopping: boolean;
   /** The question whether to resume the run is open. */
   readonly resuming: boolean;
-  /** A line for a moment; `until` on the real clock. */
+  /** A message for a short time; `until` on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 

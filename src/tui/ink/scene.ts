@@ -5,7 +5,7 @@ import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../what-follows.ts";
+import type { Foretold } from "../confirmation-text.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
 import type { Line } from "./text.ts";
@@ -16,13 +16,13 @@ export interface SceneProps {
   readonly ui: RunUi;
   readonly size: Size;
   readonly theme: Theme;
-  /** Milliseconds since the epoch: of the run, and of the operator's clock. */
+  /** Milliseconds since the epoch, by the run's clock; below by the operator's. */
   readonly now: number;
   readonly real: number;
   readonly project: string;
   readonly usual?: ReadonlyMap<string, number>;
   readonly paces?: readonly Pace[];
-  /** The last dry run of the same, as soon as that is known. */
+  /** The last dry run of the same kind, once it is known. */
   readonly foretold?: () => Foretold | undefined;
   readonly player?: PlayerState;
   /** The whole output of one step; other steps show the model's last lines. */
@@ -59,6 +59,6 @@ export interface Page {
   /** Rows of the whole body, and those in which a match begins, once known. */
   readonly count: number;
   readonly matches?: readonly number[] | undefined;
-  /** The step in sight whose whole output may be read. */
+  /** The place of the visible step, whose whole output may be read. */
   readonly output?: OutputPlace;
 }

@@ -54,7 +54,7 @@ export class Screen {
   }
 
   get size(): Size {
-    // A terminal that does not tell its size has neither, against its type.
+    // A terminal may tell no size, although the types exclude that.
     const { columns, rows } = this.#options.stdout as Partial<NodeJS.WriteStream>;
     return { columns: columns || 80, rows: rows || 24 };
   }
@@ -78,10 +78,10 @@ export class Screen {
       alternateScreen: true,
       incrementalRendering: true,
       interactive: true,
-      // The pace is ours: ink must never hold a frame back.
+      // FramePace sets the pace: ink must never hold a frame back.
       maxFps: 1000,
     });
-    // Times go on without events.
+    // Durations grow without events.
     this.#tick = setInterval(() => this.news(), 1000).unref();
   }
 
@@ -125,7 +125,7 @@ export class Screen {
     process.off("SIGTSTP", this.#onStop);
     // The whole job stops, as if the terminal had sent it: a shell script that started us waits with us.
     process.kill(0, "SIGTSTP");
-    // The process is stopped within this wait; without job control it goes on after the wait.
+    // The stop takes effect within this wait; without job control the process continues after it.
     await wait(100);
     process.on("SIGTSTP", this.#onStop);
     this.#suspended = false;

@@ -72,13 +72,13 @@ export function arrangeBody(
   const start = isJump ? toShow(sought.row ?? 0, begin, left) : begin;
   const { top, end } = windowAround(count, left, isFollowing ? count : start);
   const [from, to] = [top, end].map((at) => Math.max(0, at - before.length)) as [number, number];
-  // The end is in the model, and there at once.
+  // The model has the end of the output, which is there at once.
   const isTail = output === undefined || isFollowing;
   const [skipped, length] = [rows - story.output.length, to - from];
   const shown = isTail
     ? story.output.slice(Math.max(0, from - skipped), Math.max(0, to - skipped))
     : (output.slice(from, to) ?? []);
-  // While it is being read.
+  // Empty rows while the output is being read.
   const missing = Array.from({ length: length - shown.length }, (): OutputRow => ({ text: "", stream: "out" }));
   const lines = [
     ...head,
@@ -98,14 +98,14 @@ function rowsOfMatches(rows: readonly OutputRow[]): readonly number[] {
   return rows.flatMap(({ isMatch }, index) => (isMatch ? [index] : []));
 }
 
-/** A new search goes to the first match from the rows in sight on. */
+/** A new search goes to the first match from the visible rows on. */
 function goToFirst(find: Find, matches: readonly number[], top: number): Find {
   if (!find.isNew) return find;
   const row = matches.find((match) => match >= top) ?? matches[0];
   return row === undefined ? { text: find.text } : { text: find.text, row };
 }
 
-/** From where the window begins that shows this row, if it does not now. */
+/** The top of a window that shows this row; unchanged if it is visible. */
 export function toShow(row: number, top: number, room: number): number {
   return row >= top && row < top + room - 1 ? top : Math.max(0, row - Math.floor(room / 3));
 }

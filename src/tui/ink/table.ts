@@ -10,15 +10,15 @@ export interface Column<Row> {
   readonly grow?: number;
   /** The column grows to its maximum before others get a share. */
   readonly first?: boolean;
-  /** At most so wide when it grows. */
+  /** The maximum width. */
   readonly max?: number;
   readonly align?: "right";
-  /** Where the terminal is too narrow, the columns with the highest number go first; 0 never goes. */
+  /** On a narrow terminal, columns with the highest number are left out first; 0 never is. */
   readonly drop: number;
   readonly cell: (row: Row, width: number) => Line;
 }
 
-/** A column with the width that it got. */
+/** A column with its assigned width. */
 export interface Placed<Row> extends Column<Row> {
   readonly columns: number;
 }

@@ -33,7 +33,7 @@ interface Told {
   readonly labels: ReadonlyMap<string, string>;
 }
 
-/** A run's names stay the same from frame to frame, in whichever order its rows stand. */
+/** The last labels: a run's names stay the same from frame to frame, in any order of rows. */
 let last: Told = { width: 0, ellipsis: "", labels: new Map() };
 
 function labelsOf(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
@@ -83,7 +83,7 @@ function shorten(names: readonly string[], width: number, ellipsis: string): rea
   }
 }
 
-/** The common start, as far as there is room. */
+/** The beginning of the common start that has room. */
 function headIn(head: string, room: number, ellipsis: string): string {
   if (widthOf(head) <= room) return head;
   return room <= 0 ? "" : takeColumns(head, room - 1) + ellipsis;
@@ -92,7 +92,7 @@ function headIn(head: string, room: number, ellipsis: string): string {
 /** The number of common parts at the start, and at the end: whole words with their dividers. */
 function commonEnds(all: readonly Parts[]): readonly [number, number] {
   const [first = []] = all;
-  // Something is left of each.
+  // A part of each name must remain.
   const most = Math.min(...all.map(({ length }) => length)) - 1;
   const isCommon = (index: number) => all.every((parts) => parts.at(index) === first.at(index));
   let before = 0;
@@ -102,7 +102,7 @@ function commonEnds(all: readonly Parts[]): readonly [number, number] {
   return [before, after];
 }
 
-/** The words at one place, each cut to as few letters as tell them all apart there. */
+/** The words at one place, each cut to the fewest letters that distinguish them. */
 function abbreviate(all: readonly Parts[], at: number): readonly Parts[] {
   const words = [...new Set(all.map((parts) => parts[at] ?? ""))];
   const longest = Math.max(...words.map(widthOf));

@@ -46,7 +46,7 @@ export function lineWidth(line: Line): number {
 export function fitLine(line: Line, width: number, glyphs: Pick<Glyphs, "ellipsis">): Line {
   if (lineWidth(line) <= width) return line;
   const fitted: Span[] = [];
-  // One column is the mark's, wherever the cut falls.
+  // One column is for the mark of the cut.
   let left = width - 1;
   if (left < 0) return [];
   for (const { text, role } of line) {
@@ -66,7 +66,7 @@ export function padLine(line: Line, width: number, glyphs: Pick<Glyphs, "ellipsi
   return gap > 0 ? [...fitted, span(" ".repeat(gap))] : fitted;
 }
 
-/** Left and right in one line of `width` columns; the right one gives way last. */
+/** Left and right in one line of `width` columns; the left one is cut first. */
 export function justify(left: Line, right: Line, width: number, glyphs: Pick<Glyphs, "ellipsis">): Line {
   const end = fitLine(right, width, glyphs);
   const needs = lineWidth(end);

@@ -31,7 +31,7 @@ const shapes = {
   interrupted: ["!", "!"],
   pending: ["·", "."],
   warning: ["▲", "!"],
-  /** One after the other, a second each. */
+  /** The pictures of the wheel, a second each. */
   running: ["◐◓◑◒", "|/-\\"],
   pointer: ["▸", ">"],
   rule: ["─", "-"],

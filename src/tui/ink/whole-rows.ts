@@ -9,7 +9,7 @@ export interface Operation {
   readonly transformers?: readonly ((line: string, index: number) => string)[];
 }
 
-/** Rows of this frame and of the last one that are not plain, by the text they were made of. */
+/** Cleaned rows of this frame and of the last one that are not plain, by their raw text. */
 let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
 
 /**

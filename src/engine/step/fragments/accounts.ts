@@ -12,7 +12,7 @@ export const AccountName = z
 /** A user's or group's number. */
 export const AccountId = z.number().int().min(0).max(4_294_967_294);
 
-/** The line of passwd(5), group(5) or shadow(5) whose first field is `name`, in the variable `line`; else empty. */
+/** Sets `line` to the line of passwd(5), group(5) or shadow(5) whose first field is `name`; else to nothing. */
 export function accountLine(file: string, name: string): Sh {
   return sh`line=
 while IFS= read -r entry; do
@@ -20,7 +20,10 @@ while IFS= read -r entry; do
 done <${file}`;
 }
 
-/** A step whose work is done later in a user's name: refused first of all where there is no such user, in a dry run unless an earlier step makes it. */
+/**
+ * A step whose work runs later as this user: refused if there is no such user, in a dry run unless an earlier step
+ * makes it.
+ */
 export function doneBy(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });
   if (owners.length === 0) return step;

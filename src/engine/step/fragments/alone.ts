@@ -1,19 +1,22 @@
 import { sh } from "../sh.ts";
 
 /**
- * `hold DEVICE` and `release`, which stand behind the functions over disks: the device is open exclusively from one to the other, or to this shell's end, however it ends.
- * sgdisk and dd do not open so, mkfs and all others that make things on a device do by themselves: they find it busy meanwhile. Sets `unheld` to what speaks against it.
+ * `hold DEVICE` and `release`, to be placed behind the functions over disks. In between, or until the shell ends in any
+ * way, the device is open exclusively.
+ * mkfs and all other programs that make something on a device open it exclusively, too, and find it busy; sgdisk and dd
+ * do not. Sets `unheld` to the obstacle.
  */
 export const alone = sh`
-# wipefs, told to change nothing, opens it exclusively and then waits for a lock that this shell has. udev keeps away from what is locked
-# (systemd.io/BLOCK_DEVICE_LOCKING), and looks at it when wipefs closes it. A wipefs before 2.36 knows no lock: then the look alone is exclusive.
+# A dry run of wipefs opens the device exclusively, and then waits for the lock of this shell. udev keeps away from a
+# locked device (systemd.io/BLOCK_DEVICE_LOCKING), and looks at it when wipefs closes it. A wipefs before 2.36 knows no
+# lock: then only the look is exclusive.
 hold() {
   holder= tries=0 said= unheld="$1 is locked by another process"
   if ! have flock || ! wipefs --help 2>/dev/null | grep -q -e '--lock'; then unheld=$(refused_disk "$1") && return; fi
   command exec 9<"$1" && flock -x -w 20 9 || return
   LC_ALL=C wipefs -a -n --lock=yes "$1" >/dev/null 2>"$K_TMP/open" 3>&- 5>&- 9<&- &
   holder=$! unheld=
-  # It has opened the device when it says that it waits for the lock; anything else that it says is why it has not.
+  # If wipefs says that it waits for the lock, it has opened the device; anything else is its error.
   until [ -n "$said" ]; do
     tries=$((tries + 1))
     [ $tries -le 200 ] || break

@@ -10,7 +10,7 @@ export function formatOf(name: string): Format | undefined {
   return formats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
 }
 
-/** What the node needs to unpack it. */
+/** The tools that a node needs to unpack it. */
 export function toolsOf(format: Format): readonly Tool[] {
   const unpackers = {
     "tar.gz": { command: "gzip", package: "gzip" },
@@ -24,16 +24,19 @@ export function toolsOf(format: Format): readonly Tool[] {
 
 function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
-  // A pipe tells only how its last one ended, and tar may be content with less than there was.
+  // A pipe shows only the end of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
-/** tar over what is unpacked, to its end. */
+/** Pipes the unpacked bytes to tar, to their end. */
 function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
 
-/** Two lists, with complaints in $K_TMP/err, that go line by line: names, and lines that begin with type and mode as ls -l prints them. */
+/**
+ * Prints two lists that correspond line by line: names, and lines that begin with type and mode as ls -l prints them.
+ * Complaints go to $K_TMP/err.
+ */
 function list(format: Format, from: Blob | Sh): Sh {
   return format === "zip"
     ? sh`unzip -Z1 ${from} >"$K_TMP/names" 2>"$K_TMP/err" && unzip -Z -s ${from} | sed -e '1,2d' -e '$d' >"$K_TMP/lines"`
@@ -42,8 +45,9 @@ function list(format: Format, from: Blob | Sh): Sh {
 }
 
 /**
- * Nothing may leave the folder that it is unpacked to, whatever the program that unpacks thinks of it (requirement S-21). BusyBox's tar lists
- * names as it would write them, and says so. A hard link's line ends in its target, whose words may also stand in a name: then it is refused, too.
+ * Refuses entries that would leave the target folder, independently of the unpacking program (requirement S-21).
+ * BusyBox's tar lists names as it would write them, and says so. A hard link's line ends in its target, whose words may
+ * also stand in a name: then it is refused, too.
  */
 const judge = sh`bad=$(awk '
   function tell(why) { if (told++ < 20) print it ": " why }
@@ -73,12 +77,15 @@ case $(cat "$K_TMP/err") in *[Rr]emoving\ leading*) bad="names that lead out of 
 interface Unpacking {
   readonly format: Format;
   readonly from: Blob | Sh;
-  /** What an error calls it. */
+  /** The archive's name in errors. */
   readonly name: string;
   readonly strip: number;
 }
 
-/** Unpacks it in the folder that the shell is in, which is nobody else's, and goes to where what is wanted of it lies, `$tree`: all root's, nothing writable for others. */
+/**
+ * Unpacks it in the current folder, which must be private, and enters `$tree`, the wanted part. All of it belongs to
+ * root, and is not writable for others.
+ */
 export function unpackHere({ format, from, name, strip }: Unpacking): Sh {
   const tree =
     format === "zip"

@@ -1,8 +1,9 @@
 import { sh } from "../sh.ts";
 
 /**
- * Where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants cover these bytes, and kcore saves
- * them before a wipe. Stands behind the functions over disks; a_head is the length of a beginning that counts.
+ * Lists the places where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants
+ * cover these bytes, and kcore saves them before a wipe. Stands behind the functions over disks; a_head is the length
+ * of a device's beginning that counts.
  */
 export const areaFunctions = sh`
 a_mib=1048576

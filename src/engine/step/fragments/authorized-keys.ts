@@ -1,8 +1,8 @@
 import { rawSh } from "../sh.ts";
 
 /**
- * Reads sshd's file of keys (sshd(8), AUTHORIZED_KEYS FILE FORMAT) on stdin, and the wanted keys from "$tmp/keys": a line each of base64,
- * fingerprint, the line as wanted, and, where any comment will do, a word more, between tabs.
+ * Reads sshd's file of keys (sshd(8), AUTHORIZED_KEYS FILE FORMAT) on stdin, and the wanted keys from "$tmp/keys". Each
+ * line there has, between tabs, base64, fingerprint and the wanted line, and one word more if any comment will do.
  */
 const common = `
   BEGIN {
@@ -13,7 +13,7 @@ const common = `
     }
   }
   function blanks(text) { sub(/^[ \\t]+/, "", text); return text }
-  # Sets options, type, key and comment; false for what is no key.
+  # Sets options, type, key and comment; false for a line without a key.
   function parse(text,   i, quoted, c) {
     text = blanks(text); options = ""
     if (text == "" || text ~ /^#/) return 0
@@ -33,7 +33,10 @@ const common = `
   }
   function told(with_comment) { return (options == "" ? "" : options " ") type (with_comment && comment != "" ? " " comment : "") }`;
 
-/** Prints, a line each, the fingerprint of a wanted key and how it stands there, or absent; behind them `others` and what else there is. */
+/**
+ * Prints, a line each, the fingerprint of a wanted key and its present line's form, or absent; then `others` and the
+ * other keys.
+ */
 export const findKeys = rawSh(`'${common}
   parse($0) {
     if (key in whole) { before = key in at ? at[key] " + " : ""; at[key] = before told(any[key] == "") }
@@ -44,7 +47,7 @@ export const findKeys = rawSh(`'${common}
     print "others", (others == "" ? "none" : others)
   }'`);
 
-/** Prints the file as it shall be: `wanted` is present or absent; with `exclusive` no other key is left. */
+/** Prints the new file: `wanted` is present or absent; with `exclusive` no other key is left. */
 export const editKeys = rawSh(`'${common}
   !parse($0) { print; next }
   key in whole {

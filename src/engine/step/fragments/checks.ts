@@ -141,7 +141,7 @@ export type Check = z.output<typeof Check>;
 export interface NamedCheck {
   /** The name of the fact. */
   readonly name: string;
-  /** Calls `problem TEXT` when it does not hold. */
+  /** Calls `problem TEXT` if the check does not hold. */
   readonly test: Sh;
 }
 
@@ -149,7 +149,7 @@ type Makers = {
   readonly [Kind in Exclude<keyof Check, "when">]-?: (value: NonNullable<Check[Kind]>) => NamedCheck | NamedCheck[];
 };
 
-/** The facts and the sh of one entry: none where `when` is false, several where it lists several things. */
+/** The facts and the sh of one entry: none where `when` is false, several for a list. */
 export function checksOf({ when = true, ...check }: Check): readonly NamedCheck[] {
   const [kind, value] = Object.entries(check)[0] ?? ["root", true];
   // The schema ties the value's type to its key; TypeScript cannot follow that through the table.

@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** sh conditions: what keeps the time says that the clock is right. */
+/** sh conditions: the time service reports that the clock is synchronized. */
 export const saysSynchronized = {
   chrony: sh`chronyc -n tracking 2>/dev/null | grep -q '^Leap status *: Normal'`,
   timesyncd: sh`[ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ]`,
@@ -10,8 +10,8 @@ export const saysSynchronized = {
 const daemons = "chrony chronyd systemd-timesyncd ntp ntpd ntpsec openntpd".split(" ").map((name) => `${name}.service`);
 
 /**
- * Sets `service`, chrony or timesyncd: the one that is asked for, or of `auto` chrony where it is there; its `unit`, empty where it is not there,
- * `active` and `enabled` of it; and `others`, time services that run beside it.
+ * Sets `service` to the wanted time service, chrony or timesyncd; of `auto`, to chrony where it is installed. Sets its
+ * `unit` (empty: not installed), `active` and `enabled`, and `others`, time services that run beside it.
  */
 export function lookAtTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
   return sh`service=${wanted === "chrony" ? "chrony" : "timesyncd"} unit= active=absent enabled=absent others=

@@ -3,7 +3,7 @@ import type { Facts } from "../define.ts";
 import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** A file of root's with one text, 0644, among other things that a step keeps; the names of its facts begin with `fact`. */
+/** One file of root's, 0644, of a step that keeps more than this file; the names of its facts begin with `fact`. */
 export interface ConfigFile {
   readonly fact: string;
   readonly path: string;
@@ -14,7 +14,10 @@ export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "
   return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }
 
-/** The file's facts; of anything but a file only its kind, `absent` for none. Sets `$kind` to that kind, or to the hash. */
+/**
+ * The file's facts; for anything but a file only its kind, `absent` for none. Sets `$kind` to that kind, or to the
+ * hash.
+ */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}
 if [ "$kind" = file ]; then
@@ -28,12 +31,15 @@ fi
 fact ${fact} "$kind"`;
 }
 
-/** Puts it there, and the folders above it. */
+/** Puts the file in its place, and makes the folders above it. */
 export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
   return sh`parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1`;
 }
 
-/** For files of root's, whose folders are made: guard, `keep` for trials, look ahead for dry runs, and their resources. */
+/**
+ * The parts of a step that keeps files of root's and makes their folders: guard, `keep` for trials, `foresee` for dry
+ * runs, and resources.
+ */
 export function ofFiles(paths: readonly string[]) {
   return {
     places: pathsOf(paths),

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 
 export interface Image {
-  /** With its registry, and a tag or a digest. */
+  /** The image's name with its registry, and a tag or a digest. */
   readonly name: string;
   readonly runtime: "auto" | "podman" | "docker" | "k3s" | "ctr";
   readonly namespace: string;
@@ -9,8 +9,9 @@ export interface Image {
 }
 
 /**
- * Sets `runtime`, and defines for the image: `answers`, whether the runtime does; `digests`, which prints what digests it has, a line each, or fails when it is not there; `pull`;
- * `load FILE`; `remove`. podman-image(1), docker-image(1), ctr(8).
+ * Sets `runtime`, and defines functions for the image (podman-image(1), docker-image(1), ctr(8)).
+ * `answers`: whether the runtime does. `digests` prints the image's digests, a line each, or fails when it is absent.
+ * `pull`, `load FILE` and `remove` change it.
  */
 export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
   return sh`runtime=${runtime}
@@ -25,7 +26,7 @@ have "$runtime" || refuse TOOL_MISSING ${
 case $runtime in
   podman | docker)
     answers() { "$runtime" image ls -q; }
-    # Of what was loaded Docker knows no digest; then its own name for it is told.
+    # Docker knows no digest of a loaded image; then its own id stands for it.
     digests() { "$runtime" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}{{.Id}}' ${name} 2>/dev/null | sed -e 's/^.*@//' -e '/^$/d' | grep .; }
     pull() { "$runtime" pull -q ${name}; }
     load() { "$runtime" load -q -i "$1"; }

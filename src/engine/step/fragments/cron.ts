@@ -41,7 +41,7 @@ const fields: readonly Field[] = [
 
 const nicknames = "@reboot @yearly @annually @monthly @weekly @daily @midnight @hourly".split(" ");
 
-/** When cron runs a job: five fields or a nickname, written with single blanks. */
+/** The time of a cron job: five fields or a nickname, written with single blanks. */
 export const Schedule = z
   .string()
   .transform((text) => text.trim().replaceAll(/[ \t]+/g, " "))
@@ -62,7 +62,7 @@ function problemOf(text: string): string | undefined {
   );
 }
 
-/** A name stands alone: cron takes neither ranges nor lists of them everywhere. */
+/** A name stands alone: not every cron takes ranges or lists of names. */
 function takes({ first, last, words = [] }: Field, text: string): boolean {
   if (words.includes(text.toLowerCase())) return true;
   return text.split(",").every((part) => {

@@ -11,7 +11,10 @@ import {
 } from "../disk-names.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive without media. */
+/**
+ * `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive
+ * without media.
+ */
 export const wholeDisks: Sh = sh`whole_disks() {
   for path in /sys/block/*; do
     case \${path##*/} in ram* | zram* | sr* | fd* | dm-* | md* | nbd* | zd* | '*') continue ;; esac
@@ -20,14 +23,14 @@ export const wholeDisks: Sh = sh`whole_disks() {
 }`;
 
 /**
- * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs) to
- * the one whole disk that says it is VALUE, or refuses. The others print objections to writing to a device.
+ * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs)
+ * to the one whole disk with this value, or refuses. The others print objections to writing to a device.
  */
 export const diskFunctions: Sh = sh`
 # Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
 ${wholeDisks}
-# What the disks say they are: NAME serial VALUE, NAME wwn VALUE. lsblk knows what udev read; sysfs answers without udev.
+# The ids of the disks: NAME serial VALUE, NAME wwn VALUE. lsblk knows those that udev read; sysfs answers without udev.
 # WWNs get one spelling for naa.5000c500.., eui.0025.., 0x5000C500..
 disk_ids() {
   {
@@ -51,7 +54,7 @@ disk_ids() {
 plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
 # Read once for all disks that a text looks for.
 known_ids=
-# about_disk NAME: one line of what it is.
+# about_disk NAME: one line that describes the disk.
 about_disk() {
   [ -n "$known_ids" ] || known_ids=$(disk_ids)
   read -r size <"/sys/block/$1/size"
@@ -111,7 +114,7 @@ find_disk() {
 partitions_of() {
   for path in "/sys/class/block/$1/$1"*; do [ ! -e "$path/partition" ] || echo "\${path##*/}"; done
 }
-# Who uses a device now, one line each. The mount table is read by number and by name: btrfs and ZFS show no number.
+# The users of a device, one line each. The mount table is read by number and by name: btrfs and ZFS show no number.
 users_of() {
   dev=$(device_of "$1") numbers=$(cat "/sys/class/block/$1/dev")
   [ "$(cat "/sys/class/block/$1/ro")" = 0 ] || echo "$dev is read-only"
@@ -126,7 +129,7 @@ users_of() {
   for path in "/sys/class/block/$1/holders/"*; do
     [ ! -e "$path" ] || echo "$dev is held by \${path##*/} $(cat "$path/dm/name" 2>/dev/null)"
   done
-  # A loop device upon it, and a process that has it open (a guest's disk, a check), hold it in no way that the kernel shows.
+  # The kernel shows no holder for a loop device upon it, or for a process that has it open (a guest disk, a check).
   for path in /sys/block/loop*/loop/backing_file; do
     { read -r file <"$path"; } 2>/dev/null && [ "$(readlink -f "$file")" = "$dev" ] || continue
     path=\${path#/sys/block/}
@@ -137,12 +140,12 @@ users_of() {
     $NF == ENVIRON["dev"] && $(NF - 1) == "->" && !seen[pid]++ { print pid }' |
     while read -r pid; do
       read -r name <"/proc/$pid/comm" || continue
-      # udev looks at whatever appears, for a moment.
+      # udev looks at each new device for a moment.
       case $name in *udev*) ;; *) echo "$dev is open in process $pid ($name)" ;; esac
     done 2>/dev/null
 }
-# What an exclusive open says: the kernel grants none while anything holds the device, also what only other mount
-# namespaces see. wipefs opens so before it erases; told to change nothing, that is all it does.
+# The error of an exclusive open: the kernel grants none while anything holds the device, also in other mount
+# namespaces. wipefs opens so before it erases, and a dry run of it does nothing else.
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
@@ -163,7 +166,7 @@ bytes_at() {
   [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] ||
     echo "$1 holds bytes of unknown meaning in the $4 ($(sha256sum <"$K_TMP/bytes" | head -c 12))"
 }
-# What lies on a device; what no tool knows counts too: encrypted or raw data has no signature.
+# The contents of a device. Bytes that no tool knows count too: encrypted or raw data has no signature.
 contents_of() {
   dev=$(device_of "$1") found=$(signatures_of "$(device_of "$1")")
   if [ -n "$found" ]; then
@@ -174,8 +177,8 @@ contents_of() {
     [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
   fi
 }
-# The table as it stands on the disk, whatever the kernel knows: number, first sector, sectors (512 bytes), PARTUUID,
-# type and name of each partition.
+# The table on the disk itself, not the one in the kernel: number, first sector, sectors (512 bytes), PARTUUID, type and
+# name of each partition.
 read_table() { partx -rgo NR,START,SECTORS,UUID,TYPE,NAME "$1" 2>/dev/null | tr -s ' '; }
 # The kernel's name of the partition with this PARTUUID on the disk that was found; nothing if there is none.
 partition_of() {
@@ -187,14 +190,14 @@ partition_of() {
 }
 `;
 
-/** The functions, and the disk found: `disk` and `disk_name` are set after it. */
+/** The functions, and the search for this disk: it sets `disk` and `disk_name`. */
 export function findDisk(id: DiskId): Sh {
   const { kind, value } = diskName(id);
   return sh`${diskFunctions}
 find_disk ${kind} ${value}`;
 }
 
-/** The functions, and the disk that carries a partition: `disk` and `disk_name` are set after it. */
+/** The functions, and the search for the disk of a partition: it sets `disk` and `disk_name`. */
 function findPartition(partuuid: string): Sh {
   return sh`${diskFunctions}
 disk_name=$(whole_disks | while read -r name; do
@@ -250,7 +253,7 @@ ${isRoot}`;
 export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
-/** A device of device-mapper or md has a link of a known name. */
+/** Finds a device of device-mapper or md by its link, whose name is known. */
 function findByLink(link: string, refusal: Sh): Sh {
   return sh`${diskFunctions}
 disk= disk_name=
@@ -315,5 +318,5 @@ function findIn(partuuid: string): Sh {
 device=$(device_of "$name")`;
 }
 
-/** The programs they need; all are in Debian's essential packages and in util-linux anywhere else. */
+/** The programs that these texts need; all are in Debian's essential packages and in util-linux anywhere else. */
 export const diskTools = ["blkid", "lsblk", "partx", "wipefs"].map((command) => ({ command, package: "util-linux" }));

@@ -9,7 +9,7 @@ export interface Download {
   readonly proxy?: string | undefined;
 }
 
-/** What the node needs for it. */
+/** The programs that the node needs for it, as messages name them. */
 function needs({ url, headers, caFile }: Download): string {
   return url instanceof Secret || Object.keys(headers).length > 0
     ? "curl"
@@ -18,13 +18,16 @@ function needs({ url, headers, caFile }: Download): string {
       : "curl or wget";
 }
 
-/** True where the node has a program for it; BusyBox's wget checks no certificate, but the hash decides what is taken. */
+/**
+ * True where the node has a fitting wget. BusyBox's checks no certificate, but the hash decides whether the content is
+ * accepted.
+ */
 function canWget(download: Download): Sh {
   const need = needs(download);
   return need === "curl" ? sh`false` : need === "curl or wget" ? sh`have wget` : sh`wget --version >/dev/null 2>&1`;
 }
 
-/** In dry runs: a program for it is there, and no server says that there is no such thing. */
+/** In dry runs: fails if no program can fetch it, or the server says that it does not exist. */
 export function foreseeDownload(download: Download): Sh {
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 if have curl; then
@@ -56,7 +59,7 @@ function curlOptions({ caFile }: Download): readonly string[] {
   return caFile === undefined ? [] : ["--cacert", caFile];
 }
 
-/** Prints what curl reads with -K (curl(1)): nothing of it is in argv. */
+/** Prints a configuration for curl's -K (curl(1)), which keeps it out of argv. */
 function curlInput({ url, headers }: Download): Sh {
   const lines = [
     ["url", url] as const,
@@ -76,8 +79,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Fetches it to `$part` and checks its hash, or refuses. What a run that was cut off had brought is gone on from; it lies in the state
- * folder, so that it is nobody else's, and the hash tells whether it fits. For the begin of an apply: refusing, it says that nothing was done.
+ * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues: its part lies in the state
+ * folder, which is ours alone, and the hash proves it. For the begin of an apply: a refusal says that nothing was done.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
@@ -103,7 +106,7 @@ while :; do
   fetch
   status=$?
   if [ "$status" = 0 ] && ${wanted}; then break; fi
-  # What came before may be of something else, or the server may know no ranges.
+  # The earlier part may be of another content, or the server may know no ranges.
   if [ "$came" != 0 ] && case $status in 0 | 8 | 22 | 33) ;; *) grep -q ' 416' "$K_TMP/err" ;; esac; then
     note "starting anew: what came before does not fit"
     rm -f "$part"
@@ -117,7 +120,7 @@ while :; do
 done`;
 }
 
-/** The headers go to the URL's own server, never to where that sends us on. */
+/** The headers go to the URL's own server, never to the target of a redirection. */
 function curlWithHeaders(download: Download): Sh {
   return sh`to=$(${curlInput(download)} | curl -q -sS --globoff -K - --proto '=http,https' --connect-timeout 60 -r 0-0 ${curlOptions(download)} -o /dev/null -w '%{redirect_url}' 2>"$K_TMP/err") || return
     case $to in

@@ -11,7 +11,7 @@ export const Ere = z
   .min(1, "must not be empty: it would match every line")
   .regex(/^[^\0\r\n]*$/, "must be one line");
 
-/** Arguments, besides its path, of a step that changes a part of a file that others own too. */
+/** Arguments, besides its path, of a step that changes a part of a file that has other owners, too. */
 export const editFields = {
   create: z.boolean().default(false).describe("Make the file when it is not there."),
   makeDirs: z.boolean().default(false).describe("With create, make the folders above it too."),
@@ -22,7 +22,7 @@ export const editFields = {
   validate: Validate,
 } as const;
 
-/** Arguments that say where something new goes. */
+/** Arguments for the place of new text. */
 export const placeFields = {
   insertAfter: Ere.optional().describe(
     "A new text goes behind the last line that matches this ERE; EOF, or none matches: at the end.",
@@ -56,8 +56,9 @@ export interface Edit {
 export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
- * Copies the lines of a file, empty where there is none, to "$K_TMP/lines". `kind` = as kind_of says, or binary when it holds NULs; `crlf` =
- * 1 when all its lines end with CR LF: the copy is without the CRs, so that patterns and lines mean the same there.
+ * Copies the lines of a file, or nothing where there is none, to "$K_TMP/lines". `kind` = the result of kind_of, or
+ * binary when it holds NULs. `crlf` = 1 when all its lines end with CR LF: the copy is without the CRs, so that
+ * patterns and lines mean the same there.
  */
 export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
@@ -82,7 +83,7 @@ function ofNixos(path: string | Sh): Sh {
 fi`;
 }
 
-/** Behind {@link readLines}: refuses a file that cannot be edited, or that is not there and shall not be made. */
+/** Behind {@link readLines}: refuses a file that cannot be edited, and a missing one unless it may be made. */
 export function refuseEdit(path: string | Sh, create: boolean): Sh {
   return sh`found=$kind
 guard_file ${path}
@@ -94,8 +95,8 @@ esac`;
 }
 
 /**
- * Runs `filter`, which makes the new text of "$K_TMP/lines" on stdout, and puts that in the place of the file: with the mode and owner it
- * has, and CR LF where all lines end so. The last line gets its line end when it has none.
+ * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay, and CR LF where all
+ * lines end so. The last line gets a line end if it has none.
  */
 export function putLines(edit: Edit, filter: Sh): Sh {
   const { path, makeDirs, mode, owner, group, backup, validate } = edit;
@@ -114,8 +115,8 @@ put_file "$K_TMP/edited" ${path} "$@"`;
 }
 
 /**
- * Prints the lines without those whose numbers stand in "$K_TMP/drop", and the text "$K_TMP/text" before line number `$before`; behind the
- * last where that is empty or no such line.
+ * Prints the lines without those whose numbers stand in "$K_TMP/drop". The text "$K_TMP/text" goes before line number
+ * `$before`, or to the end if there is no such line.
  */
 export const splice = sh`tmp=$K_TMP before=$before awk '
     function put(line) { while ((getline line < (ENVIRON["tmp"] "/text")) > 0) print line; done = 1 }
@@ -124,7 +125,7 @@ export const splice = sh`tmp=$K_TMP before=$before awk '
     !(NR in drop)
     END { if (!done) put() }' <"$K_TMP/lines"`;
 
-/** Sets `before` for {@link splice} to where something new goes. */
+/** Sets `before` for {@link splice} to the place of new text. */
 export function findPlace({ insertAfter, insertBefore }: Place): Sh {
   if (insertBefore === "BOF") return sh`before=1`;
   const pattern = insertBefore ?? (insertAfter === "EOF" ? undefined : insertAfter);

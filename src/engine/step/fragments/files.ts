@@ -43,7 +43,7 @@ function probeKind(path: string): Sh {
 fact kind "$kind"`;
 }
 
-/** Facts `kind`, and of a file `content`, by its `$sum`, and those of its ownership. */
+/** Prints the facts of a path: `kind`, those of its ownership, and of a file `content`, by its `$sum`. */
 export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
   return sh`${probeKind(path)}
 [ "$kind" = file ] || exit 0
@@ -53,10 +53,13 @@ ${content}
 ${probeOwnership(path, ownership)}`;
 }
 
-/** A step as {@link stepOfData} makes it, or one made of it that does more than its data says. */
+/** A step of {@link stepOfData}, or one built on it that does more than its data says. */
 export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
-/** The one definition of a step that keeps a file, folder or link, or their absence: its data for batches, and the texts for a shell of its own. */
+/**
+ * The one definition of a step that keeps a file, folder or link, or its absence: its data for batches, and the texts
+ * for a shell of its own.
+ */
 export function stepOfData(data: StepData): FileStep {
   const { path } = data;
   const makeDirs = "makeDirs" in data && data.makeDirs ? 1 : 0;
@@ -161,7 +164,9 @@ export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
   return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }
 
-/** The same step with more resources to read, and a text before its probe; its data would say neither. */
+/**
+ * The same step with more resources to read, and a text before its probe. It has no data, which could express neither.
+ */
 export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
   const { effects } = step;
   return {

@@ -5,13 +5,13 @@ import { deviceRefusals, diskTools } from "./disk.ts";
 import { isGranted, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
-/** Something of ours that fills a device: a filesystem, a physical volume, a swap area. */
+/** A format of ours that fills a device: a filesystem, a physical volume, a swap area. */
 export interface Format {
   /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
   readonly find: Sh;
   /** The device's id, which names its mark file. An empty mark: the device is unused; a grant in the mark: its wipe began. */
   readonly guid: string;
-  /** Type and UUID as blkid shows them; the UUID proves later that kcore made it. */
+  /** Type and UUID in blkid's form; the UUID proves later that kcore made it. */
   readonly type: string;
   readonly uuid: string;
   /** The wanted contents, for the refusal. */
@@ -35,11 +35,11 @@ export const formatRefusals: readonly ErrorCode[] = [
 interface More {
   /** Reads more, behind the device's own facts. */
   readonly read?: Sh;
-  /** Tells of it. */
+  /** Prints the facts of it. */
   readonly facts?: Sh;
   /** Refuses more. */
   readonly judge?: Sh;
-  /** Follows the making; `todo` tells whether anything was made. */
+  /** Runs after the making; `todo` tells whether anything was made. */
   readonly after?: Sh;
 }
 
@@ -68,7 +68,7 @@ ${settle}`,
   };
 }
 
-/** The device found and read, past every cache: `type`, `uuid` and `label` are set, and `mark`. */
+/** Finds and reads the device, past every cache: sets `type`, `uuid`, `label` and `mark`. */
 function lookAt({ find, guid }: Format): Sh {
   return sh`${find}
 mark=$K_STATE/fresh/${guid}
@@ -79,12 +79,12 @@ label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
 
 /** The facts `device`, `type` and `uuid`. */
 const factsOfFormat = sh`fact device "$device"
-# A mark that is still there: the device was just made, or a run died in the middle of making what is on it.
+# A mark is left: the device was just made, or a run died while it made the filesystem on it.
 if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"`;
 
 /**
- * Sets `todo` to nothing where it is ours already, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
+ * Sets `todo` to nothing for a device in order, to make or to wipe, or refuses with FILESYSTEM_DIFFERS, DISK_IN_USE,
  * DISK_NOT_SAVED or TOOL_MISSING (requirement F-18). Follows `lookAt`.
  */
 function judgeFormat({ type, uuid, wanted, grant, tool }: Format): Sh {
@@ -126,5 +126,5 @@ if [ -n "$todo" ]; then
 fi`;
 }
 
-/** udev's links by uuid and label, which mounts name, follow on their own. */
+/** Waits for udev's links by uuid and label, which mounts use. */
 const settle = sh`! have udevadm || udevadm settle --timeout=10 || :`;

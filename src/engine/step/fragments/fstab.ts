@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Which lines of an fstab(5) are meant: those of a mount point, or those of a source. */
+/** Selects lines of an fstab(5): those of a mount point, or those of a source. */
 export type FstabKey = { readonly place: string } | { readonly source: string };
 
 /** Sets `fstab` to these lines, blanks made single, or to `absent`. */

@@ -12,14 +12,14 @@ export interface Remote {
   readonly knownHosts?: string | undefined;
 }
 
-/** Whether a ref is a commit's whole name, which nothing can move. */
+/** Whether a ref is a commit's whole name, which always means the same. */
 export function isCommit(ref: string): boolean {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref);
 }
 
 /**
- * git asks nobody, believes no host key that it does not know, and reads what is secret from files that are the step's alone (git-credential-store(1),
- * ssh_config(5)). Defines `failed TEXT`.
+ * Makes git ask no questions, accept no unknown host key, and read secrets from files of the step alone
+ * (git-credential-store(1), ssh_config(5)). Defines `failed TEXT`.
  */
 export function withRemote({ url, username = "git", password, key, knownHosts }: Remote): Sh {
   const host = /^(https?):\/\/([^/]+)/.exec(url);
@@ -48,7 +48,7 @@ umask 022
 failed() { refuse GIT_FAILED "$1: "${url}"$K_NL$(cat "$K_TMP/err")"; }`;
 }
 
-/** `new`, the commit that the ref is at the remote, and `full`, the ref's whole name; a branch wins over a tag. */
+/** Sets `new` to the ref's commit at the remote, and `full` to the ref's whole name; a branch wins over a tag. */
 export function askRemote({ url, ref }: Remote): Sh {
   if (isCommit(ref)) return sh`new=${ref} full=`;
   const names = /^(HEAD$|refs\/)/.test(ref) ? [ref] : [`refs/tags/${ref}`, `refs/heads/${ref}`];
@@ -59,14 +59,14 @@ export function askRemote({ url, ref }: Remote): Sh {
 new= full=
 for name in ${names}; do
   while read -r sum found; do
-    # What a tag stands for comes behind it.
+    # The commit of an annotated tag comes behind the tag.
     case $found in "$name" | "$name^{}") new=$sum full=$name ;; esac
   done <"$K_TMP/refs"
 done
 [ -n "$new" ] || { ! unsure || exit 1; : >"$K_TMP/err"; failed ${`there is no branch or tag ${ref}`}; }`;
 }
 
-/** In the repository: brings `$new`. A server that does not give a commit by its name has it behind its branches and tags. */
+/** In the repository: fetches `$new`. If a server does not give a commit by its name, its branches and tags have it. */
 export function fetchNew({ depth }: Remote): Sh {
   const shallow = depth === undefined ? sh`` : sh`--depth ${depth}`;
   return sh`case $full in
@@ -80,7 +80,7 @@ git cat-file -e "$new^{commit}" 2>/dev/null || git fetch -q --no-tags ${shallow}
 git cat-file -e "$new^{commit}" 2>>"$K_TMP/err" || failed "there is no commit $new"`;
 }
 
-/** In the repository: `changed`, what of its files is not as it was checked out, and whether it has commits that only this clone knows. */
+/** In the repository: sets `changed` to the files that differ from the checkout, and to commits that no remote has. */
 export const localChanges = sh`changed=$(git status --porcelain --untracked-files=no --ignore-submodules=none 2>"$K_TMP/err" | sed 10q)
 [ ! -s "$K_TMP/err" ] || failed "cannot be looked at"
 own=$(git rev-list -n 1 HEAD --not --remotes --tags --glob=refs/kcore 2>/dev/null)

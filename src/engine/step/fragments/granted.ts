@@ -3,8 +3,9 @@ import { alone } from "./alone.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
- * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of the contents. One that was given, but of whose disk nothing could be
- * saved on the bastion first (ADR 0012), refuses: K_UNSAVED holds it, and in the line behind it why.
+ * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of the contents. A given grant refuses if nothing
+ * of its disk could be saved on the bastion first (ADR 0012). K_UNSAVED holds such a grant, and the reason in the line
+ * behind it.
  */
 export const granted = sh`granted() {
   for k_g in "$@"; do
@@ -54,8 +55,8 @@ is_granted() {
 }`;
 
 /**
- * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: holds a device exclusively and erases its signatures, if it still has the judged
- * contents. COMMAND runs after the last check, directly before the wipe.
+ * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: holds a device exclusively and erases its signatures, if it
+ * still has the judged contents. COMMAND runs after the last check, directly before the wipe.
  */
 export const wipeGranted = sh`${alone}
 wipe_granted() {

@@ -10,8 +10,8 @@ export interface HttpRequest {
 }
 
 /**
- * The shell function `http`: leaves the status, or why there is none, in `status`, and the body in $K_TMP/body. It takes the
- * first program on the node that can do what is asked.
+ * The shell function `http`: leaves the HTTP status, or the reason for none, in `status`, and the body in $K_TMP/body.
+ * It uses the first program on the node that can make the request.
  */
 export function httpFunction(url: string, request: HttpRequest): Sh {
   const { insecure, certFile } = request;

@@ -1,6 +1,6 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** Where what is loaded at boot is named: modules-load.d(5), and what Debian's kmod and Alpine's init read. */
+/** Files that name modules to load at boot: modules-load.d(5), and those of Debian's kmod and Alpine's init. */
 const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
 const probeFiles = sh`/etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf`;
 
@@ -15,8 +15,8 @@ export function kernelName(name: string): string {
 }
 
 /**
- * Sets `now`: loaded, built-in or absent; `users`: how often it is in use, and by which modules; `loaders` and `blacklisters`: the files that load it
- * at boot and that forbid that (modprobe.d(5)), a line each.
+ * Sets `now`: loaded, built-in or absent. `users`: the use count, and the modules that use it. `loaders` and
+ * `blacklisters`: the files that load it at boot and that forbid that (modprobe.d(5)), a line each.
  */
 export function lookAtModule(name: string): Sh {
   return sh`now=absent users=0
@@ -35,8 +35,9 @@ blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}
 }
 
 /**
- * Sets `conflicts` to the files of modprobe.d(5) but `own` that give one of these parameters another value, with what they say, and `doubles` to those that
- * give the same. modprobe hands all of them to the kernel, and which one counts is a matter of their names.
+ * Sets `conflicts` to the files of modprobe.d(5) but `own` that give one of these parameters another value, with that
+ * value. Sets `doubles` to those that give the same one. modprobe hands all of them to the kernel, and the order of
+ * their names decides which counts.
  */
 export function optionsElsewhere(name: string, own: string, options: Readonly<Record<string, string>>): Sh {
   const line = `^[[:blank:]]*options[[:blank:]]+${eitherWay(name)}[[:blank:]]`;
@@ -62,7 +63,9 @@ $(grep -HEs ${line} ${probeFiles})
 END_OF_OPTIONS`;
 }
 
-/** Adds to `users` the network interfaces that are there by the module: it is their driver, or makes their kind (bond, vlan, bridge …). */
+/**
+ * Adds to `users` the network interfaces of the module: it is their driver, or makes their kind (bond, vlan, bridge …).
+ */
 export function linksOf(name: string): Sh {
   const kinds = { bonding: "bond", "8021q": "vlan" };
   const kind = new Map(Object.entries(kinds)).get(kernelName(name)) ?? kernelName(name);
@@ -77,7 +80,10 @@ export function hasModule(name: string): Sh {
   return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;
 }
 
-/** Sets `value` to what a parameter is in the running kernel; to `wanted` where it says the same in other words, or does not show it. */
+/**
+ * Sets `value` to a parameter's value in the running kernel; to `wanted` where both mean the same, or the kernel does
+ * not show it.
+ */
 export function runningParameter(name: string, key: string, wanted: string): Sh {
   const shown = /^(1|[yt]|on)/i.test(wanted) ? "Y" : /^(0|[nf]|off)/i.test(wanted) ? "N" : wanted;
   return sh`value=${wanted}

@@ -8,8 +8,8 @@ function listedAs(locale: string): string {
 }
 
 /**
- * Sets `file`, which has the settings of the system (Debian 13 and others have locale.conf(5)); `there` and `missing`: which of the locales are
- * generated and which are not; and `supported`, the list of all that could be.
+ * Sets `file`, which has the settings of the system (locale.conf(5) on Debian 13 and others). Sets `there` and
+ * `missing`, the locales that are generated and that are not, and `supported`, the list of all possible ones.
  */
 export function lookAtLocales(needed: readonly string[]): Sh {
   const pairs = needed.map((locale) => `${listedAs(locale)}=${locale}`);
@@ -26,7 +26,10 @@ for pair in ${pairs}; do
 done`;
 }
 
-/** Names what is `missing` in locale.gen(5), where a comment of it stands if there is one, and generates it; what is generated already is kept. */
+/**
+ * Enables each `missing` locale in locale.gen(5), at its comment if there is one, and generates it; generated locales
+ * stay.
+ */
 export function generateLocales(path: string): Sh {
   return sh`if [ -n "$missing" ]; then
   [ -f ${path} ] || put_file /dev/null ${path} 0644 - - || exit 1

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { keyFits, strongKey } from "./luks.ts";
 
-/** How cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
+/** Options by which cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
 export const byTpm = ["--token-only", "--token-type", "systemd-tpm2"] as const;
 
 /** sh condition: the TPM opens the container on `$device`. */
@@ -13,8 +13,8 @@ export function pcrList(pcrs: readonly number[]): string {
 }
 
 /**
- * What the container on `$device` has of systemd-cryptenroll(1): sets `tpm` to `absent`, to the tokens' number if there are several, or
- * to what they are bound to and whether that opens the container; and `opens` to yes or no.
+ * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, or the number of tokens if
+ * there are several, or the binding and whether it opens the container. `opens` = yes or no.
  */
 export const readTpm: Sh = sh`opens=no tpm=absent
 json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
@@ -39,20 +39,22 @@ systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
   refuse TOOL_MISSING "systemd-cryptenroll finds no libraries for the TPM; package tpm2-tools brings them"`;
 
 /**
- * Binds the container on `$device`, which the key file opens, to the TPM. What it was bound to before goes first: systemd-cryptenroll takes the same
- * registers of another TPM for the same, and does nothing.
+ * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding goes first:
+ * systemd-cryptenroll takes equal registers of another TPM for the same binding, and does nothing.
  */
 export function enroll(keyFile: string, pcrs: string): Sh {
   return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
 systemd-cryptenroll ${`--unlock-key-file=${keyFile}`} --tpm2-device=auto ${`--tpm2-pcrs=${pcrs}`} "$device" || exit 1`;
 }
 
-/** Gives the container on `$device`, which the TPM opens, the key of the key file as well. */
+/** Adds the key file's key to the container on `$device`, which the TPM opens. */
 export function addByTpm(keyFile: string): Sh {
   return sh`cryptsetup luksAddKey -q ${[...byTpm]} ${[...strongKey]} "$device" ${keyFile} </dev/null || exit 1`;
 }
 
-/** Takes from the container on `$device` the key of the key file, and then that file; not before the TPM has opened it. */
+/**
+ * Removes the key file's key from the container on `$device`, and then the file, once the TPM has opened the container.
+ */
 export function dropKey(keyFile: string): Sh {
   return sh`if [ -e ${keyFile} ]; then
   ${tpmOpens} || { echo "the TPM does not open $device, so its key file stays" >&2; exit 1; }
@@ -63,7 +65,10 @@ export function dropKey(keyFile: string): Sh {
 fi`;
 }
 
-/** Takes the TPM from the container on `$device`, if that has it by us, and then the mark; not before the key file has opened it. */
+/**
+ * Removes our TPM binding from the container on `$device`, and then the mark, once the key file has opened the
+ * container.
+ */
 export function release(keyFile: string, mark: string): Sh {
   return sh`if [ -e ${mark} ]; then
   ${keyFits(keyFile)} || { echo "the key file does not open $device, so its TPM stays" >&2; exit 1; }

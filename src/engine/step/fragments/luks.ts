@@ -1,7 +1,7 @@
 import { mappingName } from "../disk-names.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** Root's folder on the node; a container's files there are called by its UUID. */
+/** Root's folder on the node; the names of a container's files there contain its UUID. */
 export const luksFolder = "/etc/kcore/luks";
 
 /** The file that opens the container at boot: 64 random bytes. */
@@ -9,19 +9,24 @@ export function keyFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.key`;
 }
 
-/** Says that the machine's TPM opens the container; empty. Each container of ours has this file, or a key file. */
+/**
+ * An empty file: it says that the machine's TPM opens the container. Each container of ours has this file, or a key
+ * file.
+ */
 export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
 
-/** Two words: whom the container's recovery key is sealed for, and what luks.escrowed tells of it. */
+/**
+ * The file of two words: the recipient of the container's recovery key, and the state of its escrow (luks.escrowed).
+ */
 export function recoveryFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.recovery`;
 }
 
 /**
- * sh condition: the key file opens the container on `$device`, by itself: cryptsetup since 2.4 asks a TPM first, whatever key it was given, and
- * earlier ones do not know the option.
+ * sh condition: the key file alone opens the container on `$device`. cryptsetup since 2.4 asks a TPM first, even if a
+ * key file is given; older versions lack the option that prevents it.
  */
 export function keyFits(keyFile: string | Sh): Sh {
   return sh`{
@@ -30,7 +35,7 @@ export function keyFits(keyFile: string | Sh): Sh {
 }`;
 }
 
-/** Makes the key file, unless it is there; it is on the disk before anything is locked with it. */
+/** Makes a missing key file, and flushes it to the disk before anything is locked with it. */
 export function makeKeyFile(keyFile: string): Sh {
   return sh`parent_of ${keyFile} 1
 safe_parents ${keyFile}
@@ -41,12 +46,12 @@ fi
 chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 }
 
-/** What opens a container at boot. */
+/** The means that open a container at boot. */
 export type Unlock = "keyFile" | "tpm2";
 
 /**
- * Its line in crypttab(5). Boot goes on without it: what lies on it has `nofail` as well. A TPM that does not open it fails the unit, and
- * nobody is asked, whom nobody would answer.
+ * The container's line in crypttab(5). Boot continues without the container: filesystems on it have `nofail`, too. A
+ * TPM that does not open it fails the unit, without a question that no operator would see.
  */
 export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;
@@ -54,7 +59,7 @@ export function crypttabLine(uuid: string, { discard, unlock }: { discard: boole
 }
 
 /**
- * How a key of 256 bits or more is kept in a key slot: there is nothing to be guessed, so no time is spent on making guesses slow
- * (cryptsetup-luksFormat(8), --pbkdf; systemd-cryptenroll does the same with its recovery keys).
+ * Options for a key of 256 bits or more: it cannot be guessed, so no time is spent on slowing guesses
+ * (cryptsetup-luksFormat(8), --pbkdf). systemd-cryptenroll does the same with its recovery keys.
  */
 export const strongKey = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"] as const;

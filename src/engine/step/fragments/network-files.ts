@@ -1,4 +1,4 @@
-/** What is wanted of one interface, without the words of any program that configures it. */
+/** The wanted state of one interface, independent of the program that configures it. */
 export interface Interface {
   readonly name: string;
   readonly addresses: readonly string[];
@@ -28,19 +28,22 @@ export function membersOf({ bond, bridge }: Interface): readonly string[] {
   return bond?.members ?? bridge?.ports ?? [];
 }
 
-/** What is made, as a fact tells it; undefined for an interface that is there by itself. */
+/** The kind of interface to make, as a fact; undefined for an existing card. */
 export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
   if (vlan) return `vlan ${vlan.id} on ${vlan.link}`;
   if (bond) return `bond ${bond.mode}`;
   return bridge && `bridge, STP ${bridge.stp ? "yes" : "no"}`;
 }
 
-/** Where systemd-networkd is told to make it. */
+/** The file by which systemd-networkd makes the interface. */
 export function netdevPath(name: string): string {
   return `/etc/systemd/network/10-kcore-${name}.netdev`;
 }
 
-/** systemd.network(5), systemd.netdev(5). The VLAN's place at its link is a drop-in of the link's file, which only the node knows. */
+/**
+ * systemd.network(5), systemd.netdev(5). A VLAN is named in a drop-in of its link's file, whose name only the node
+ * knows.
+ */
 export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const kind = vlan ? "vlan" : bond ? "bond" : "bridge";
@@ -62,9 +65,9 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
     mtu === undefined ? "" : section("Link", [["MTUBytes", mtu]]),
     section("Network", [
       ["DHCP", { none: "no", ipv4: "ipv4", ipv6: "ipv6", both: "yes" }[dhcp]],
-      // It listens to them unless told otherwise, whatever DHCP says.
+      // networkd accepts router advertisements by default, even without DHCP.
       ["IPv6AcceptRA", ["ipv6", "both"].includes(dhcp) ? "yes" : "no"],
-      // A bridge without a port has its addresses all the same.
+      // A bridge without a port gets its addresses, too.
       ...(addresses.length > 0 ? [["ConfigureWithoutCarrier", "yes"] as const] : []),
       ...addresses.map((address) => ["Address", address] as const),
       ...gateways.map((gateway) => ["Gateway", gateway] as const),
@@ -101,7 +104,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
   ];
 }
 
-/** What a VLAN adds to the file of its link. */
+/** The section that a VLAN adds to the file of its link. */
 export function networkdVlan(name: string): string {
   return section("Network", [["VLAN", name]]);
 }
@@ -154,7 +157,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   const { name, vlan, bond, bridge, dhcp, addresses, gateways, dns, domains, routes, mtu } = wanted;
   const file = (of: string, text: string): ConfigFile => ({
     path: `/etc/NetworkManager/system-connections/kcore-${of}.nmconnection`,
-    // NetworkManager ignores what others can read.
+    // NetworkManager ignores files that other users can read.
     mode: "0600",
     text,
   });
@@ -216,7 +219,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   ];
 }
 
-/** The paths of the files by which it may be configured. */
+/** The paths of all files that may configure the interface. */
 export function allFiles(wanted: Interface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }

@@ -12,11 +12,14 @@ import {
   type Interface,
 } from "./network-files.ts";
 
-/** What configures networks on a node; auto: what is found there. */
+/** The programs that configure networks on a node; auto: the one that the node uses. */
 export const backends = ["auto", "networkd", "ifupdown", "networkManager"] as const;
 export type Backend = (typeof backends)[number];
 
-/** Sets `backend` to what configures networks on this node, or refuses. An earlier step of a dry run may bring it. */
+/**
+ * Sets `backend` to the program that configures networks on this node, or refuses. An earlier step of a dry run may
+ * bring it.
+ */
 export function findBackend(given: Backend): Sh {
   const missing =
     given === "auto"
@@ -37,7 +40,7 @@ esac
 case $backend in *' '*) refuse NETWORK_UNMANAGED "several programs configure networks on this node ($backend): say which by the argument backend" ;; esac`;
 }
 
-/** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend that was found. */
+/** Declares `each_file COMMAND`, which runs COMMAND PATH MODE CONTENT for each file of the backend. */
 export function declareFiles(wanted: Interface): Sh {
   const call = ({ path, mode, text }: ConfigFile): Sh => sh`"$1" ${path} ${mode} ${blobOf(text)} || return 1`;
   const { name, vlan } = wanted;
@@ -64,7 +67,7 @@ esac
 }`;
 }
 
-/** Refuses when another file wins over one of those of the backend: the interface's own or a member's. */
+/** Refuses if another file takes precedence over a file of the backend, for the interface or a member. */
 export function refuseOthers(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   return sh`for one in ${[name, ...membersOf(wanted)]}; do
@@ -97,7 +100,7 @@ case $backend in
 esac${vlan ? refuseOtherLinks(name, vlan.link) : sh``}`;
 }
 
-/** A VLAN that was moved to another link: the file of the old one makes it still. */
+/** Refuses a VLAN that has moved to another link, because the old link's file still makes it there. */
 function refuseOtherLinks(name: string, link: string): Sh {
   return sh`
 case $backend in
@@ -115,7 +118,10 @@ case $backend in
 esac`;
 }
 
-/** Sets `kind` to what the kernel has under this name, in the words of {@link kindOf}; to nothing where nothing is to be made. */
+/**
+ * Sets `kind` to the kernel's interface of this name, in the words of {@link kindOf}; to nothing for an interface that
+ * kcore does not make.
+ */
 export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
   if (vlan)
     return sh`kind="$(ip -d -o link show dev ${name} 2>/dev/null | sed -n 's/^[0-9]*: [^@]*@\([^:]*\): .* vlan protocol 802.1Q id \([0-9]*\) .*/vlan \2 on \1/p')"
@@ -132,7 +138,7 @@ kind="bridge, STP $stp"`;
   return sh`kind=`;
 }
 
-/** Makes what runs follow the files; `change` stands where the files are changed. */
+/** Changes the files by `change`, and makes the running network follow them. */
 export function followFiles(wanted: Interface, change: Sh): Sh {
   const { name, vlan } = wanted;
   const members = membersOf(wanted);
@@ -147,7 +153,7 @@ if [ -n "$anew" ] && [ -e ${`/sys/class/net/${name}`} ]; then
 fi
 case $backend in
   networkd)
-    # It does not read again how to make what it has made before.
+    # networkd does not read the definition of a link again that it has made before.
     if [ -n "$anew" ]; then systemctl restart systemd-networkd || exit 1; else networkctl reload || exit 1; fi
     for one in ${[...again, name]}; do [ ! -e "/sys/class/net/$one" ] || networkctl reconfigure "$one" || exit 1; done
     ;;
@@ -159,7 +165,7 @@ case $backend in
 esac`;
 }
 
-/** Sets `anew` where something stands under the name that is, or was to be, made otherwise. */
+/** Sets `anew` if the interface of this name is, or was to be, of another kind. */
 function seeAnew(wanted: Interface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then
@@ -170,8 +176,9 @@ fi`;
 }
 
 /**
- * Takes a link away, and waits at most 10 s until networkd has heard of it: its socket outlives a restart (systemd-networkd.socket), and what it
- * hears of this link later it takes to be said of the one that it makes under the same name. Then it forgets that one, and its members stay free.
+ * Deletes a link, and waits at most 10 s until networkd has noticed. networkd's socket outlives a restart
+ * (systemd-networkd.socket). A late message about this link would be taken for one about its successor of the same
+ * name, which networkd would then forget.
  */
 function dropLink(name: string): Sh {
   return sh`index=none tries=0
@@ -179,7 +186,7 @@ function dropLink(name: string): Sh {
 ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$tries" -lt 100 ]; do tries=$((tries + 1)) && sleep 0.1; done`;
 }
 
-/** Sets `undo`, the command that brings back what ran once the files are back. */
+/** Sets `undo`, the command that brings the network back to the state before, once the files are restored. */
 export function undoCommand(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   const isMade = kindOf(wanted) !== undefined;

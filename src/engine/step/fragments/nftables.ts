@@ -1,6 +1,6 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** What is let in: by every protocol, port, address or interface where none is given. */
+/** Traffic to allow; an absent protocol, port, address or interface means any. */
 export interface Allowed {
   readonly protocol: "tcp" | "udp" | "sctp" | "any";
   readonly ports: readonly string[];
@@ -19,16 +19,20 @@ export interface Table {
   readonly more: string;
 }
 
-/** Protocols as IANA counts them: a node without /etc/protocols (netbase) has no names for them. */
+/** Protocols by IANA's numbers: a node without /etc/protocols (netbase) has no names for them. */
 const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
 
-/** The table as `nft -f` loads it, in one transaction and without touching any other: one that is not there is made, so that it can be deleted. */
+/**
+ * The table as `nft -f` loads it, in one transaction and without touching any other. A missing table is made first, so
+ * that it can be deleted.
+ */
 export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
   const chain = [
     `type filter hook input priority filter; policy ${input};`,
     "ct state established,related accept",
     'iifname "lo" accept',
-    // RFC 4890, 4.4.1: without them there is no IPv6. RFC 8415, 7.2: answers to what was sent to a group are related to nothing.
+    // RFC 4890, 4.4.1: IPv6 does not work without these. RFC 8415, 7.2: an answer to a multicast request is related to
+    // no connection.
     "icmpv6 type { nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query } accept",
     "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
     ...(icmp ? [`meta l4proto { ${numbers.icmp}, ${numbers.icmpv6} } accept`] : []),
@@ -81,12 +85,15 @@ function setOf(members: readonly string[]): string {
   return members.length === 1 ? (members[0] ?? "") : `{ ${members.join(", ")} }`;
 }
 
-/** Tables as a kernel of its own namespace would list them, counters and the like left out: `nft -s list` of what FILE, a word of sh, loads. */
+/**
+ * The table that FILE, a word of sh, loads, as a kernel in a namespace of its own lists it (`nft -s list`): without
+ * counters and the like.
+ */
 export function canonical(file: Sh, table: string): Sh {
   return sh`unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' nft ${file} ${table}`;
 }
 
-/** The fact `rules`: whether the kernel has what the file says; else the lines that are more (+) and missing (-). */
+/** The fact `rules`: whether the kernel has the rules of the file; else the added (+) and missing (-) lines. */
 export function probeRules(path: string, table: string): Sh {
   return sh`if ! nft -s list table inet ${table} >"$K_TMP/nft.now" 2>/dev/null; then fact rules absent
 elif ! ${canonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
@@ -99,8 +106,9 @@ fi`;
 }
 
 /**
- * Refuses rules that would not let this node's ssh in again: the port that answers this session, from where it came, as sshd says in
- * SSH_CONNECTION (sshd(8)) of this process or one that began it; where nothing says so, each port of sshd from anywhere.
+ * Refuses rules that would lock out ssh: the port that answers this session, from the session's address. sshd names
+ * both in SSH_CONNECTION (sshd(8)) of this process or a parent. Without it, each port of sshd must stay open from
+ * anywhere.
  */
 export function refuseLockout(allow: readonly Allowed[]): Sh {
   const ways = allow.filter(({ protocol }) => protocol === "tcp" || protocol === "any");

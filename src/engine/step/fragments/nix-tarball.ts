@@ -1,15 +1,16 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** The program that unpacks a tarball, by its name, and the package that has it. */
+/** The program that unpacks a tarball of this name, and its package. */
 function unpackerOf(name: string): { command: string; package: string } | undefined {
   if (name.endsWith(".xz") || name.endsWith(".txz")) return { command: "xz", package: "xz-utils" };
   return /\.t?gz$/.test(name) ? { command: "gzip", package: "gzip" } : undefined;
 }
 
 /**
- * What upstream's install-multi-user and install-systemd-multi-user do with a release tarball (store/ and .reginfo), but
- * for channels, questions and edits of shell start files. May be repeated after it was cut off at any point.
+ * Does the work of upstream's install-multi-user and install-systemd-multi-user with a release tarball (store/ and
+ * .reginfo), without channels, questions and edits of shell start files. It may be repeated after an interruption at
+ * any point.
  */
 export function installNixTarball({ name, blob, buildUsers }: { name: string; blob: Blob; buildUsers: number }): Sh {
   const unpacker = unpackerOf(name);

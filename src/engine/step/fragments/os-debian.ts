@@ -1,18 +1,21 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses a machine that could not be reached any more from its own disk. */
+/** Refuses a machine that could not be reached any more after booting from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
   return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
 ${judgeAccess(user, authorizedKeys)}`;
 }
 
-/** Refuses a machine that kcore installs no system on. */
+/** Refuses a machine on which kcore installs no system. */
 export function judgeMachine(system: "Debian" | "NixOS"): Sh {
   return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED ${`kcore installs ${system} on x86_64 machines only, and this one is `}"$(uname -m)"`;
 }
 
-/** Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step, where it may name some. */
+/**
+ * Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step,
+ * if it may name some.
+ */
 export function judgeAccess(user: string, authorizedKeys?: readonly string[]): Sh {
   return sh`set -- /etc/ssh/ssh_host_*_key
 [ -s "$1" ] || refuse LIVE_UNSUITED "there are no host keys of OpenSSH in /etc/ssh, and the installed system shall be known by those of the live one"
@@ -26,7 +29,10 @@ export function keyLines(keys: readonly string[]): string {
   return keys.map((key) => `${key}\n`).join("");
 }
 
-/** `keys_of USER LINES`: whom the live system lets in as this user (NixOS has its own place for them), and these lines. */
+/**
+ * `keys_of USER LINES`: the keys by which the live system lets this user in (NixOS has its own place for them), and
+ * these lines.
+ */
 const keysOf = sh`keys_of() {
   # Unlike cat it ends a last line that has no end.
   grep -h '' "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null
@@ -34,8 +40,9 @@ const keysOf = sh`keys_of() {
 }`;
 
 /**
- * The functions of these texts; `way_out` prints the cards with a global address, and `network_of CARD`, which prints what systemd.network(5) has to say to keep
- * its addresses, routes and name servers. Cards are matched by their hardware addresses: names differ between systems.
+ * Functions of these texts. `way_out` prints the cards with a global address. `network_of CARD` prints a
+ * systemd.network(5) file that keeps the card's addresses, routes and name servers. Cards are matched by their hardware
+ * addresses: names differ between systems.
  */
 export const functions = sh`${keysOf}
 way_out() {
@@ -67,7 +74,10 @@ network_of() {
     grep -v -e '^127\.' -e '^::1$' | awk '!seen[$0]++ { print "DNS=" $0 }'
 }`;
 
-/** What the new system, mounted at `$t` from `$device`, `$boot` (if that is not empty) and `$esp`, gets of this machine: names, keys, network, sources of packages. */
+/**
+ * Gives the new system names, keys, network and package sources of this machine. It is mounted at `$t` from `$device`,
+ * `$boot` (if not empty) and `$esp`.
+ */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
 printf 'UUID=%s / ext4 rw,noatime 0 1\nUUID=%s /boot/efi vfat umask=0077,nofail 0 2\n' \
@@ -77,7 +87,7 @@ echo ${hostname} >"$t/etc/hostname"
 printf '127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n' ${hostname} >"$t/etc/hosts"
 tr -d - </proc/sys/kernel/random/uuid >"$t/etc/machine-id"
 cp -p /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub "$t/etc/ssh/" || exit 1
-# Who may log in now may log in then.
+# Users who may log in to the live system may log in to the new one.
 user=${user}
 if [ "$user" != root ] && ! grep -q "^$user:" "$t/etc/passwd"; then
   chroot "$t" useradd -m -s /bin/bash "$user" || exit 1
@@ -100,7 +110,7 @@ if [ -n "$(same '' VERSION_CODENAME)" ] && [ "$(same '' VERSION_CODENAME)" = "$(
 fi`;
 }
 
-/** Who gets in. */
+/** The user and the keys that may log in. */
 export interface Access {
   readonly user: string;
   readonly authorizedKeys: readonly string[];

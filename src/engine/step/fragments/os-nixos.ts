@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { functions, judgeAccess, judgeMachine } from "./os-debian.ts";
 
-/** Refuses a live system that cannot install NixOS, or whose machine could not be reached any more afterwards. */
+/** Refuses a live system that cannot install NixOS, or whose machine could not be reached afterwards. */
 export function judgeNixos(user: string): Sh {
   return sh`${judgeMachine("NixOS")}
 for tool in nixos-install nixos-generate-config; do
@@ -36,23 +36,26 @@ export const putFlake = sh`put_flake() {
   mkdir -p "$K_TMP/flake/$(dirname "$1")" && cat <"$2" >"$K_TMP/flake/$1" || exit 1
 }`;
 
-/** What NixOS gets of this machine before it is made: its host keys, and the flake, from `$K_TMP/flake`. The target is mounted at `$t`. */
+/**
+ * Gives NixOS, before it is built, this machine's host keys and the flake from `$K_TMP/flake`. The target is mounted at
+ * `$t`.
+ */
 export const settleNixos = sh`note "its host keys and its flake"
 mkdir -p "$t/etc/ssh" && chmod 755 "$t" "$t/etc" "$t/etc/ssh" || exit 1
 cp -p /etc/ssh/ssh_host_*_key /etc/ssh/ssh_host_*_key.pub "$t/etc/ssh/" || exit 1
 rm -rf "$t/etc/nixos" && cp -R "$K_TMP/flake" "$t/etc/nixos" && chmod -R u=rwX,go=rX "$t/etc/nixos" || exit 1`;
 
-/** What nixos-install is given besides the flake. */
+/** The arguments of nixos-install besides the flake. */
 export interface Installation {
   /** `nixosConfigurations.NAME` of the flake. */
   readonly name: string;
   /** A flake in place of the input nixpkgs; empty: the flake's own. */
   readonly nixpkgs: string;
-  /** Nothing is fetched: the live system's store has it all. */
+  /** Fetches nothing: the live system's store has it all. */
   readonly offline: boolean;
 }
 
-/** Runs nixos-install(8), tells its stages as progress, and refuses with its last lines when it fails. */
+/** Runs nixos-install(8), reports its stages as progress, and refuses with its last lines if it fails. */
 export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
   const words = [
     "--no-root-passwd",
@@ -78,7 +81,10 @@ export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
 [ ! -e "$K_TMP/failed" ] || refuse NIXOS_INSTALL_FAILED "nixos-install failed$K_NL$(tail -n 20 "$K_TMP/installer")"`;
 }
 
-/** UEFI boots the disk before the medium that is booted now; GRUB itself leaves the firmware's list alone. `disk` and `esp_name` are set. */
+/**
+ * Makes UEFI boot the disk before the present medium; GRUB itself leaves the firmware's list alone. `disk` and
+ * `esp_name` are set.
+ */
 export function bootDiskFirst(guid: string): Sh {
   return sh`if [ -d /sys/firmware/efi/efivars ] && have efibootmgr && ! efibootmgr -v 2>/dev/null | grep -qi ${guid}; then
   efibootmgr -c -d "$disk" -p "$(cat "/sys/class/block/$esp_name/partition")" -L NixOS -l '\\EFI\\BOOT\\BOOTX64.EFI' >"$K_TMP/loader" 2>&1 ||

@@ -1,20 +1,22 @@
 import { rawSh, sh } from "../sh.ts";
 
-/** Where the new system is mounted while it is made. */
+/** The mount point of the new system while it is made. */
 export const target = "/run/kcore-target";
 
-/** The root filesystem's label from the moment that all is there. */
+/** The root filesystem's label once the system is complete. */
 export const done = "kcore-system";
 
 /**
- * Mounts the root filesystem, `device`, at the target, `t`, until the shell ends or `leave_target`. What lies in it must be a system that is not
- * finished, which `.kcore-unfinished` tells, or nothing. `check_filesystem DEVICE` mends another one; `empty FOLDER` takes away what an installation left that was cut off.
+ * Mounts the root filesystem, `device`, at the target, `t`, until the shell ends or `leave_target`. It must be empty or
+ * hold an unfinished system, marked by `.kcore-unfinished`.
+ * `check_filesystem DEVICE` repairs another filesystem; `empty FOLDER` removes the remains of an interrupted
+ * installation.
  */
 export const mountTarget = sh`# Something may have been left mounted there by a step that was killed.
 leave_target() {
   while grep -q ${rawSh(`" ${target}"`)} /proc/self/mountinfo; do umount -R ${target} 2>/dev/null || umount -lR ${target} || return 1; done
 }
-# A live system that lost its power forgot what it had not finished, a filesystem perhaps.
+# A live system that lost its power forgot its unfinished writes, perhaps of this filesystem.
 check_filesystem() {
   e2fsck -fp "$1" >"$K_TMP/fsck" 2>&1
   [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $1 is damaged$K_NL$(cat "$K_TMP/fsck")"
@@ -29,6 +31,6 @@ if [ ! -e "$t/.kcore-unfinished" ]; then
   [ -z "$found" ] || refuse OS_FOUND "the filesystem on $device, which should be empty, holds $found"
 fi`;
 
-/** Marks the system as finished, and leaves it. */
+/** Marks the system as finished, and unmounts it. */
 export const finishTarget = sh`rm -f "$t/.kcore-unfinished" && sync
 leave_target && e2label "$device" ${done} && sync || exit 1`;

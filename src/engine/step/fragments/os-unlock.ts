@@ -7,10 +7,10 @@ import { keyLines, type Access } from "./os-debian.ts";
 /** The label of a container's header until a system that can start lies in it. */
 export const unfinished = "kcore-unfinished";
 
-/** Where the initrd listens: not where the system does, whose host key is another one. */
+/** The initrd's port differs from the system's, because its host key does. */
 export const unlockPort = 2222;
 
-/** The initrd's own host key, as OpenSSH keeps it. */
+/** The initrd's own host key, in OpenSSH's form. */
 export function hostKeyOf(uuid: string): string {
   return `${luksFolder}/${uuid}.ssh`;
 }
@@ -20,7 +20,7 @@ export function containerOf(source: PartitionOf, context: StepContext): string {
   return luksUuid(partitionGuid(context, source));
 }
 
-/** Refuses a machine that nobody could unlock from afar. Stands behind `judgeLive`. */
+/** Refuses a machine that no operator could unlock remotely. Stands behind `judgeLive`. */
 export function judgeUnlock(access: Access): Sh {
   return sh`${unlockFunctions}
 initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
@@ -29,8 +29,10 @@ initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
 }
 
 /**
- * `initrd_keys USER LINES`: whom the initrd lets in, for one command alone. A line that has options keeps its owner out there: what they restrict is not
- * known. `initrd_network`: what initramfs-tools(7) is told, of the card with the way out, else the first; klibc's ipconfig knows IPv4 alone.
+ * `initrd_keys USER LINES`: the keys that the initrd accepts, for one command alone. A key whose line has options is
+ * left out, because their restrictions would be lost.
+ * `initrd_network`: the network argument of initramfs-tools(7) for the card with the way out, else the first one;
+ * klibc's ipconfig knows IPv4 alone.
  */
 export const unlockFunctions = sh`initrd_keys() {
   { keys_of root ''; keys_of "$1" "$2"; } | grep -E '^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) ' | sort -u |
@@ -56,7 +58,7 @@ initrd_network() {
   done
 }`;
 
-/** What the new system, mounted at `$t`, needs to open the container that it lies in, and to be unlocked from afar. */
+/** Gives the new system, mounted at `$t`, the means to open its own container, and to be unlocked remotely. */
 export function settleUnlock(uuid: string, { user, authorizedKeys }: Access): Sh {
   const mapping = mappingName(uuid);
   return sh`note "what unlocks it"
@@ -64,7 +66,7 @@ for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dr
   [ -e "$t/usr/$part" ] ||
     refuse TOOL_MISSING "the image has no /usr/$part: a system with an encrypted root needs cryptsetup-initramfs and dropbear-initramfs"
 done
-# Who is asked is whoever sits at the console, or logs in: no key file gets into the initrd.
+# The operator at the console, or logged in to the initrd, is asked: no key file gets into the initrd.
 echo ${`${mapping} UUID=${uuid} none luks,initramfs`} >"$t/etc/crypttab"
 mkdir -p "$t"${luksFolder} && chmod 0755 "$t/etc/kcore" && chmod 0700 "$t"${luksFolder} && cp -p ${luksFolder}/${uuid}.* "$t"${luksFolder}/ || exit 1
 initrd=$t/etc/dropbear/initramfs

@@ -1,7 +1,7 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
 export interface Packages {
-  /** Names, or words of sh that the node makes names of. */
+  /** Names, or words of sh that give names on the node. */
   readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
@@ -11,21 +11,21 @@ export interface Packages {
   readonly lockTimeout: number;
 }
 
-/** What modules ask one package manager. */
+/** The operations of one package manager, for modules. */
 export interface PackageManager {
   /** Prints the version of a package that is installed, or nothing. */
   readonly installed: (name: string | Sh) => Sh;
   /** Prints a newer version than `$version`, the one that is installed, or nothing. */
   readonly newer: (name: string | Sh) => Sh;
   readonly guard: (packages: Packages) => Sh;
-  /** In dry runs: whether the package manager would do it. */
+  /** In dry runs: fails if the package manager would refuse. */
   readonly foresee: (packages: Packages) => Sh;
   readonly apply: (packages: Packages) => Sh;
 }
 
 /**
- * Sets `due` to the names that the package manager is to be given, and `kept` to those that are in order, each with its
- * version: to apt-get and dnf, an `install` of such a name alone means its newest version. Names that the node makes are always due.
+ * Sets `due` to the names for the package manager, and `kept` to those in order, each with its version: for apt-get and
+ * dnf, `install` of a bare name means its newest version. Names that the node computes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
@@ -64,7 +64,10 @@ function words({ names }: Pick<Packages, "names">): Sh {
   );
 }
 
-/** Runs a command whose error text tells that a lock is held: says who holds it, and tries again for a time, after which `$mark` goes if it is set. */
+/**
+ * Runs a command again for a time while its error text names a held lock, and says who holds it. Then it fails, and
+ * `$mark` is removed if it is set.
+ */
 function withLock({ lockTimeout }: Pick<Packages, "lockTimeout">, held: string): Sh {
   return sh`waited=0 mark=
 locked() {
@@ -84,26 +87,33 @@ locked() {
 }`;
 }
 
-/** What to do with them, as apt-get takes it. */
+/** The verb and packages for apt-get. */
 function aptWords(packages: Packages): Sh {
   const { state, recommends, purge } = packages;
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
-  // With their versions, so that neither they nor what they need give way to those that come.
+  // Installed packages are named with their versions, so that neither they nor their dependencies give way to the new
+  // ones.
   return sh`${recommends ? sh`` : sh`--no-install-recommends`} ${verb} -- $due${state === "absent" ? sh`` : sh` $kept`}`;
 }
 
-/** What tells that dpkg was interrupted in a step of ours, by a power cut say: that is ours to mend, another's is not (F-20). */
+/**
+ * The mark of a dpkg that was interrupted in a step of ours, for example by a power cut: only then kcore repairs it
+ * (F-20).
+ */
 const begun = sh`"$K_STATE/fresh/dpkg"`;
 
-/** Whether a step of ours was cut off while dpkg worked: a package's files may be there, while it or what it set off is not configured. */
+/**
+ * Whether a step of ours was interrupted while dpkg worked: files of a package may exist, while it or its triggers are
+ * not configured.
+ */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
-/** Defines `locked`, for what needs a lock of apt's. */
+/** Defines `locked`, for commands that need a lock of apt's. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
   return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
 }
 
-/** Before other changes: what dpkg left half done when a step of ours was cut off is done. Defines `locked`. */
+/** Before other changes: finishes the work of a dpkg that was interrupted in a step of ours. Defines `locked`. */
 export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
   return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${lockedApt(limit)}
@@ -114,7 +124,10 @@ if ${isCutOff}; then
 fi`;
 }
 
-/** Lets apt change packages, asking nothing, with the mark that tells when it was cut off; `$status` is how it ended. Behind {@link finishDpkg}. */
+/**
+ * Runs apt-get without questions, under the mark of an unfinished dpkg; `$status` is its exit code. Behind {@link
+ * finishDpkg}.
+ */
 export function runApt(words: Sh): Sh {
   return sh`mark=${begun}
 mkdir -p "$K_STATE/fresh" && : >"$mark" && sync -f "$mark" || exit 1
@@ -125,7 +138,7 @@ rm -f "$mark"
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
 }
 
-/** When lists were last fetched by a step that looks at their age. */
+/** The time of the last fetch of lists, by a step that looks at their age. */
 export const listsFetched = sh`"$K_STATE/lists-updated"`;
 
 /** Fact `lists`: `fresh`, or `old` when they were fetched more than so many seconds ago. */
@@ -155,7 +168,8 @@ others=$(apt-get -s -o Debug::NoLocking=true remove -- ${words({ names })} | sed
 [ -z "$others" ] || refuse PACKAGE_NEEDED "these packages would go too: $(echo $others)"`
     : sh``
 }`,
-  // Lists that the run would fetch first are fetched to a folder of the step's own, when those that are there do not do.
+  // If the run would fetch lists first and the present ones are not enough, the dry run fetches them to a folder of its
+  // own.
   foresee: (packages) => sh`${findDue(apt, packages)}
 set -- -q -o Debug::NoLocking=true
 [ -z "$due" ] || until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
@@ -185,7 +199,7 @@ const apk: PackageManager = {
   installed: (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
   newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
-  // With lists that the run would fetch first nobody can tell.
+  // The run would fetch new lists first, so a dry run cannot know their effect.
   foresee: (packages) =>
     packages.updateCache
       ? sh`:`

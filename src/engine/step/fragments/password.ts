@@ -20,7 +20,7 @@ export interface Password {
   readonly lock?: boolean | undefined;
 }
 
-/** What is wanted of {@link probePassword}'s facts. */
+/** The wanted values of {@link probePassword}'s facts. */
 export function wantPassword({ password, lock }: Omit<Password, "name">): Readonly<Record<string, string>> {
   return {
     ...(password === undefined ? {} : { password: "as wanted" }),
@@ -40,13 +40,16 @@ case $hash in
 esac`;
 }
 
-/** For a dry run: the programs that {@link setPassword} would want. */
+/** For a dry run: fails without the programs of {@link setPassword}. */
 export function foreseePassword({ password, lock }: Omit<Password, "name">): Sh {
   if (password !== undefined) return sh`${findChpasswd}`;
   return lock === undefined ? sh`` : sh`have usermod || have passwd || ${needUsermod}`;
 }
 
-/** Sets the hash and locks or unlocks it, in one go where both are wanted; a locked user stays so unless told otherwise. */
+/**
+ * Sets the hash and locks or unlocks it, at once if both are wanted; a locked user stays locked unless `lock` says
+ * otherwise.
+ */
 export function setPassword({ name, password, lock }: Password): Sh {
   if (password !== undefined)
     return sh`${findChpasswd}
@@ -60,7 +63,7 @@ elif have passwd; then passwd ${lock ? "-l" : "-u"} ${name}
 else ${needUsermod}; fi || exit 1`;
 }
 
-/** Before a change on trial: how to come back to the hash that is there now. */
+/** Before a change on trial: records the present hash for the revert. */
 export function keepPassword(name: string): Sh {
   return sh`${findChpasswd}
 ${readHash(name)}

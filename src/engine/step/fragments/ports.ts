@@ -22,9 +22,9 @@ export function listening(port: number, { loopback = false }: { loopback?: boole
 }
 
 /**
- * Who holds the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`; empty where that
- * cannot be told (not root, another namespace). Each finding is looked at again: a program that is just being started
- * holds the sockets of its parent for a moment.
+ * The holder of the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`. They are
+ * empty where it cannot be found (not root, another namespace). Each finding is checked again: a program that is being
+ * started holds the sockets of its parent for a moment.
  */
 export const socketOwner: Sh = sh`owner= unit= pid=
 for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '

@@ -5,7 +5,7 @@ import type { Resource } from "../effects.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The message where others could read a secret. */
+/** The message for a secret in a place that others can read. */
 export const refuseSecret = ({ input }: { readonly input?: unknown }): string | undefined =>
   input instanceof Secret
     ? "must not be secret: command lines and environments can be read by others; give it by stdin"
@@ -51,7 +51,7 @@ export const Check = z
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether nothing else that is given contradicts `check`; a refinement of a module's arguments. */
+/** Whether no other argument contradicts `check`; a refinement of a module's arguments. */
 export function isWholeCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
@@ -75,7 +75,10 @@ interface Process {
   readonly changed: Changed;
 }
 
-/** What a step makes of a command: a check that is looked at, or something that always runs and may tell whether it changed anything. */
+/**
+ * The parts of a step that runs a command: a check, or a command that always runs and may report whether it changed
+ * anything.
+ */
 export function stepOfProcess(
   command: Sh,
   given: Process & { readonly check: boolean; readonly revert?: ShellText | undefined },
@@ -109,8 +112,8 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); a command has LANG
- * instead, which knows UTF-8.
+ * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); an
+ * operator's command has LANG instead, which knows UTF-8.
  */
 function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
@@ -124,7 +127,7 @@ function wordsOf(codes: readonly number[]): string {
   return ` ${codes.join(" ")} `;
 }
 
-/** Runs a command, and tells its exit code and whether that was a change; ends 0 when that means success. */
+/** Runs a command, and reports its exit code and whether that was a change; ends with 0 if the code means success. */
 function withProcess(command: Sh, given: Process): Sh {
   const { changed } = given;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
@@ -137,7 +140,9 @@ ${successCodes.includes(0) ? sh`` : sh`[ "$status" != 0 ] || echo "ended with ex
 exit 1`;
 }
 
-/** What it prints lies in a file meanwhile: a daemon that it leaves behind may hold that open without holding up anybody. */
+/**
+ * The output goes through a file: a daemon that the command leaves behind may hold it open, and nothing waits for it.
+ */
 function readingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
 ${running(command, given, sh` >"$K_TMP/printed"`)}
@@ -145,7 +150,9 @@ cat "$K_TMP/printed"
 if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi`;
 }
 
-/** Before the command runs: grep ends with 2 at what is no expression, BusyBox only once it has a line to compare. */
+/**
+ * Before the command runs: grep ends with 2 for an invalid expression, BusyBox's only once it has a line to compare.
+ */
 function guardExpression(expression: string): Sh {
   return sh`echo | grep -Eq -e ${expression}
 [ $? != 2 ] || { echo ${`whenOutput: grep -E does not take ${expression}`} >&2; exit 1; }`;
@@ -153,11 +160,11 @@ function guardExpression(expression: string): Sh {
 
 interface Needs {
   readonly cwd?: string | undefined;
-  /** A name to be found on PATH, or a path. */
+  /** A name on PATH, or a path. */
   readonly program?: string | undefined;
 }
 
-/** What has to be there for a command to begin at all. */
+/** The resources without which a command cannot begin. */
 export function needsOf({ cwd, program }: Needs): Resource[] {
   return [
     ...(cwd === undefined ? [] : [{ is: "place", path: cwd } as const]),
@@ -166,7 +173,7 @@ export function needsOf({ cwd, program }: Needs): Resource[] {
   ];
 }
 
-/** For a dry run: the command could not begin. From a folder of its own, only the step itself would know. */
+/** For a dry run: fails if the command could not begin. With a folder of its own, only the step itself can know. */
 export function foreseeNeeds({ cwd, program }: Needs): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}

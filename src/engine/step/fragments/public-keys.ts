@@ -43,7 +43,7 @@ function problemOf(text: string, type: string, base64: string): string | undefin
   return isWhole && endsWithin(bytes) ? undefined : `is cut off or broken: its bytes are no ${type} key`;
 }
 
-/** The strings that a key is made of fill it to its last byte (RFC 4251, 5). */
+/** Whether the strings of a key end at its last byte (RFC 4251, 5). */
 function endsWithin(bytes: Buffer): boolean {
   let at = 0;
   let fields = 0;
@@ -54,14 +54,14 @@ function endsWithin(bytes: Buffer): boolean {
   return at === bytes.length && fields >= 2;
 }
 
-/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: what stands there without a value, and with one. */
+/** sshd(8), AUTHORIZED_KEYS FILE FORMAT: the options without a value, and those with one. */
 const bare =
   "agent-forwarding cert-authority no-agent-forwarding no-port-forwarding no-pty no-touch-required no-user-rc no-x11-forwarding port-forwarding pty restrict user-rc verify-required x11-forwarding".split(
     " ",
   );
 const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
-/** One option of a key. sshd passes over a key with an option that it does not know, so none is let through. */
+/** One option of a key. sshd ignores a key with an unknown option, so an unknown one is refused. */
 export const KeyOption = shellText(
   z.string().refine((option) => {
     const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];

@@ -3,14 +3,16 @@ import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 import { shellText, type ShellText } from "../shell-text.ts";
 
-/** The argument `validate` of what writes files. */
+/** The argument `validate` of modules that write files. */
 export const Validate = shellText(
   z.string().refine((command) => command.includes("%s"), "must hold %s, the new file's path"),
 )
   .optional()
   .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
 
-/** The new file, under its own name in a private folder, as some validators look at names, has to pass the command. */
+/**
+ * Runs the command on the new file, which has its own name in a private folder, because some validators look at names.
+ */
 export function validation(path: string, command: ShellText | undefined, made: Blob | Sh): Sh {
   if (command === undefined) return sh``;
   const name = path.slice(path.lastIndexOf("/") + 1);
@@ -19,7 +21,7 @@ said=$(sh -c ${command.replaceAll("%s", '"$1"')} validate "$K_TMP/new/"${name} 2
   refuse FILE_INVALID ${`the new ${path} does not pass: ${command}`}"$K_NL$said"`;
 }
 
-/** Keeps the file that will be replaced, and says under which name. */
+/** Keeps a copy of the file before it is replaced, and reports its name. */
 export function keepingBackup(path: string, owner: string): Sh {
   return sh`if [ -f ${path} ]; then backup=$(backup_file ${path} ${owner}) && note "kept the old file as $backup" || exit 1; fi`;
 }

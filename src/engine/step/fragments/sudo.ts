@@ -2,8 +2,9 @@ import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
 /**
- * Refuses where the user by whose sudo this run came in (SUDO_USER, sudo(8)) could run no shell as root any more with this text, or none, in that
- * file of /etc/sudoers.d: sudo itself says so, of a copy that takes the folder's place for it alone. Whether it would ask for a password it does not say.
+ * Refuses if the user by whose sudo this run came in (SUDO_USER, sudo(8)) could run no root shell after the change. The
+ * change is the new file of /etc/sudoers.d, or its removal. sudo itself judges a copy that is mounted over the folder,
+ * for this process alone. It does not say whether it would ask for a password.
  */
 export function refuseSudoLockout(name: string, blob: Blob | undefined): Sh {
   return sh`if [ -n "\${SUDO_USER-}" ] && have sudo && unshare -m true 2>/dev/null && sudo -n -l -U "$SUDO_USER" /bin/sh >/dev/null 2>&1; then

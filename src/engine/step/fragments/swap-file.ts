@@ -1,6 +1,9 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Sets `file`: absent, “swap of N bytes” by its signature, or something else; and `mode`: its mode and owner, empty where it is absent. */
+/**
+ * Sets `file`: absent, “swap of N bytes” by its signature, or something else. Sets `mode`: its mode and owner, empty
+ * where it is absent.
+ */
 export function lookAtSwapFile(path: string): Sh {
   return sh`mode=
 kind_of ${path}
@@ -8,22 +11,24 @@ file=$kind
 if [ "$kind" = file ]; then
   set -- $(stat -c '%s %a %u:%g' ${path}) || exit 1
   mode="$2 $3"
-  # The signature ends the first page (mkswap(8)), whatever that is on this machine.
+  # The signature ends the first page (mkswap(8)); its size depends on the machine.
   page=$(getconf PAGESIZE 2>/dev/null) || page=4096
   [ "$(dd if=${path} bs=1 skip=$((page - 10)) count=10 2>/dev/null | tr -d '\000')" != SWAPSPACE2 ] || file="swap of $1 bytes"
 fi`;
 }
 
-/** Fails where the file would fill the disk: its own room, where it is there already, is not counted. */
+/** Fails if the file would fill the disk; the room of an existing one is not counted. */
 export function roomForSwapFile(path: string, size: number): Sh {
   return sh`free=$(df -Pk ${path.slice(0, path.lastIndexOf("/")) || "/"} | { read -r line && read -r a b c free rest && echo "$free"; })
   [ "$free" -gt ${size / 1024} ] || { echo ${`${path} needs ${size / 2 ** 20} MiB, and `}"$((free / 1024)) MiB are free" >&2; exit 1; }`;
 }
 
 /**
- * Makes the file where `file` is not as wanted: beside its place and under another name until it is whole, so that what stands at the place is always a swap
- * area. It has no holes, which the kernel does not take: ext4 and xfs keep room for it at once, elsewhere it is written. One that is in use stays so until
- * the kernel has taken the new one on trial, and is in use again where that does not come to its place. Sets `made`.
+ * Makes the file where `file` is not as wanted, beside its place until it is whole, so that the place always holds a
+ * swap area. The file has no holes, which the kernel refuses: ext4 and xfs reserve room at once, other filesystems are
+ * written.
+ * A swap file in use stays in use until the kernel has accepted the new one on trial. It is used again if the new one
+ * cannot take its place. Sets `made`.
  */
 export function makeSwapFile(path: string, size: number): Sh {
   const next = `${path}.kcore`;

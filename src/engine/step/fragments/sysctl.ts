@@ -2,32 +2,34 @@ import { sh, type Sh } from "../sh.ts";
 
 /** A key as the kernel and files of sysctl.d(5) name it. */
 export interface Sysctl {
-  /** As the operator wrote it. */
+  /** The key as the operator wrote it. */
   readonly key: string;
-  /** Below /proc/sys. */
+  /** The path below /proc/sys. */
   readonly path: string;
-  /** Blanks made single. */
+  /** The value, with blanks made single. */
   readonly value: string;
 }
 
 /**
- * sysctl.d(5): is the first separator a slash, dots stay; is it a dot, dots and slashes change places: `net.ipv4.conf.eth0/10.rp_filter` is
- * net/ipv4/conf/eth0.10/rp_filter.
+ * sysctl.d(5): if the first separator is a slash, dots stay; if it is a dot, dots and slashes change places. So
+ * `net.ipv4.conf.eth0/10.rp_filter` is net/ipv4/conf/eth0.10/rp_filter.
  */
 export function sysctlPath(key: string): string {
   return /[./]/.exec(key)?.[0] === "." ? key.replaceAll(/[./]/g, (char) => (char === "." ? "/" : ".")) : key;
 }
 
-/** How a file names it: by dots, where no name between them has one. */
+/** The key in a file: with dots, where no name between them has one. */
 export function sysctlName(path: string): string {
   return path.includes(".") ? path : path.replaceAll("/", ".");
 }
 
 /**
- * The function `look WHAT`. What a key is now comes from /proc/sys, what it becomes at boot from all files, in the order of systemd-sysctl(8)
- * and `sysctl --system`; /etc/sysctl.conf comes last where systemd does not run, and has to be linked to where it does. It prints lines of
- * fields, each behind a tab: of `facts` the key, and value or “VALUE now, VALUE at boot”; of `gaps`, as if `file` were in order, the key and its
- * path where it is other than wanted now, and behind these the later file that overrides it with what it sets.
+ * The function `look WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
+ * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last where systemd does not run, and counts
+ * only by a link where it does.
+ * `look` prints lines of fields, each behind a tab. For `facts`: the key, and value or “VALUE now, VALUE at boot”. For
+ * `gaps`, as if `file` were in order: the key, its path where the present value differs, and a later file that
+ * overrides it, with its value.
  */
 export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
   const lines = wanted.map(({ key, path, value }) => `${key}\t${path}\t${value}`);

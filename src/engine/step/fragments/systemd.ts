@@ -21,14 +21,14 @@ export function reloadIfNeeded(unit: string): Sh {
   return sh`case $(systemctl show -p NeedDaemonReload -- ${unit}) in *=yes) systemctl daemon-reload || exit 1 ;; esac`;
 }
 
-/** To stand after a command: refuses with the unit's state and the end of its log when the command failed. */
+/** Stands after a command: if it failed, refuses with the unit's state and the end of its log. */
 export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
 }
 
 /**
- * In a probe: refuses what this step has just started or restarted and that is not up. A start that systemd calls done may have
- * failed all the same: the program ended at once, or a condition did not hold.
+ * In a probe: refuses a unit that this step has just started or restarted and that is not up. A start that systemd
+ * reports as done may have failed all the same: the program ended at once, or a condition did not hold.
  */
 export function isUp(unit: string): Sh {
   return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then
@@ -43,7 +43,7 @@ export function isUp(unit: string): Sh {
 fi`;
 }
 
-/** The unit stays up for some seconds without being started anew; else the step is refused. */
+/** Refuses unless the unit stays up for some seconds without a restart. */
 export function staysUp(unit: string, seconds: number): Sh {
   if (seconds === 0) return sh`:`;
   return sh`left=${Math.ceil(seconds)} first=
@@ -57,7 +57,10 @@ while :; do
 done`;
 }
 
-/** With `$MainPID` known: the fact `program`, which is the folder when the unit's main process is a program below it, and else that program. */
+/**
+ * With `$MainPID` known: the fact `program`, the folder if the unit's main process is a program below it, else that
+ * program.
+ */
 export function tellProgram(folder: string): Sh {
   return sh`program=$(readlink "/proc/$MainPID/exe" 2>/dev/null)
 case $program in ${folder}/*) program=${folder} ;; esac
@@ -69,7 +72,7 @@ export function comesFrom(unit: string, folder: string): Sh {
   return sh`pid=$(systemctl show -p MainPID -- ${unit}) && case $(readlink "/proc/\${pid#*=}/exe" 2>/dev/null) in ${folder}/*) ;; *) false ;; esac`;
 }
 
-/** A unit that starts its program by a script is called started before the program runs. */
+/** Waits for the unit's program: systemd calls a unit started before its start script has run the program. */
 export function awaitProgram(unit: string, folder: string): Sh {
   return sh`left=10
 while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
@@ -82,14 +85,17 @@ export function refuseStatic(unit: string): Sh {
   return sh`refuse UNIT_STATIC ${`${unit} has no WantedBy= or RequiredBy= in an [Install] section, so it cannot be enabled`}`;
 }
 
-/** For a dry run: a unit that is not there, or that cannot be enabled, would not start. */
+/** For a dry run: fails for a missing unit, or one that cannot be enabled. */
 export function foreseeStart(unit: string, isEnabled: boolean): Sh {
   return sh`${unitProperties(unit, ["LoadState", "UnitFileState"])}
 [ "$LoadState" != not-found ] || { echo ${`there is no unit ${unit}`} >&2; exit 1; }
 ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)} ;; esac` : sh``}`;
 }
 
-/** Refuses a unit whose text stands in the file `$unit`, under its own name, when systemd-analyze does not accept it. Programs need not be there yet. */
+/**
+ * Refuses a unit that systemd-analyze does not accept. Its text stands in the file `$unit`, under the unit's own name.
+ * Its programs may still be missing.
+ */
 export function verifyUnit(name: string): Sh {
   return sh`if have systemd-analyze; then
   said=$(systemd-analyze verify --man=no --recursive-errors=no "$unit" 2>&1 | grep -v 'is not executable: No such file')

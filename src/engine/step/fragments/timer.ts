@@ -11,7 +11,7 @@ interface Timer {
   readonly description?: string | undefined;
 }
 
-/** systemd.timer(5). A unit that is the timer's namesake is started by itself. */
+/** systemd.timer(5). A timer starts the unit of its own name by itself. */
 export function timerText(timer: Timer): string {
   const { name, service = `${name}.service`, onCalendar, persistent, description = `Starts ${service}` } = timer;
   return unitText({
@@ -60,7 +60,7 @@ function unitText(sections: Readonly<Record<string, readonly Entry[]>>): string 
   return `# Managed by kcore.\n${blocks.join("\n")}`;
 }
 
-/** Without specifiers (systemd.unit(5)). */
+/** Escapes specifiers (systemd.unit(5)). */
 function literal(text: string): string {
   return text.replaceAll("%", "%%");
 }

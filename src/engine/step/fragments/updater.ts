@@ -1,28 +1,31 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** Where the updater of a node is spoken with, and by whom for what. */
+/** The updater of a node, and the update and owner in whose name it is addressed. */
 export interface Updates {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
-  /** What counts as what the node runs: kcore's runtime, by its profile, or the NixOS system behind a link. */
+  /** The source of the node's running version: kcore's runtime by its profile, or the NixOS system behind a link. */
   readonly runs: { readonly profile: string } | { readonly system: string };
   readonly update: string;
   readonly owner: string;
   /** The epoch that the bastion signed this owner for. */
   readonly epoch: number;
-  /** What the update brings, as `runtime` says it. */
+  /** The target of the update, in the form of `runtime`. */
   readonly target: string;
-  /** Whether the target counts where no boot would keep it. */
+  /** Whether the target counts even if no boot would keep it. */
   readonly tried: boolean;
 }
 
 /**
- * Reads the journal of a node's updater (src/updater/journal.ts): the function `read_updates` sets, of the last order that the updater accepted,
- * `f_name`, `f_epoch`, `f_owner`, `f_generation` and `f_seq`; `busy`, when it takes no orders of another update; and of its report `r_state`, `r_seq`, `waits` and `ours`, which is empty when the
- * report is about another update or another owner's; `previous`, when it can go back from this update; `boots`, when the updater is about to boot the node for this owner's order; `ordered`, the last step
- * that this owner ordered, if it is the last one; and `runtime`, what the daemons run: a store path, or the flake that a NixOS system was built of. The target
- * that somebody else only tries is not what the node runs: then it is what a boot would bring, or `under way` while that has not held.
+ * Reads the journal of a node's updater (src/updater/journal.ts), by the function `read_updates`.
+ * Of the last accepted order it sets `f_name`, `f_epoch`, `f_owner`, `f_generation` and `f_seq`. `busy`: the updater
+ * takes no orders of another update.
+ * Of its report it sets `r_state`, `r_seq`, `waits` and `ours`, which is empty when the report is about another update
+ * or owner. `previous`: it can go back from this update. `boots`: it is about to boot the node for this owner's order.
+ * `ordered`: the last step that this owner ordered, if it is the last one.
+ * `runtime`: the running version, a store path or the flake of a NixOS system. A target that another update only tries
+ * does not count. Then `runtime` is the version of the next boot, or `under way` until the target has held.
  */
 export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
   return sh`# pick KEY TEXT: k = the first value of KEY, a plain word or a number.
@@ -68,7 +71,7 @@ read_updates() {
   # A preparation that is not begun gives way.
   case $whole in *'"doing":{"step":"'* | *'"next":{"step":"'[!p]*) busy=1 ;; esac
   case $ours$whole in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
-  # What it knows of a way back outlives the orders of other updates.
+  # The former version stays known, also behind orders of other updates.
   [ "$f_name" = ${update} ] || previous=
   case $whole in *'"previousOf":{"name":"'${update}'"'*) previous=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
@@ -90,7 +93,10 @@ const runtimeOf = (
   runtime=$(sed -n 's|^ExecStart=\(/nix/store/[^/]*\)/.*|\1|p' /run/systemd/system/kcore-node-agent.service.d/kcore-update.conf 2>/dev/null)
   [ -n "$runtime" ] || runtime=$kept`;
 
-/** What a system was built of stands in the updater's systems.json (src/updater/nixos-systems.ts), the last name being its name. */
+/**
+ * The updater's systems.json (src/updater/nixos-systems.ts) has the flake that a system was built of; the last such
+ * name counts.
+ */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
   for k in /nix/var/nix/profiles/system ${link}; do
     kept=$runtime runtime=none
@@ -99,7 +105,7 @@ const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/
     case $known in *"$k"*) runtime=\${known##*"$k"} && runtime=\${runtime%%'"'*} ;; esac
   done`;
 
-/** Refuses with what the report says that went wrong. */
+/** Refuses with the failure in the report. */
 const tellFailure = (folder: string): Sh => sh`tell_failure() {
   rm -f ${folder}/ordered
   kind=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"([a-z]+)".*/\1/p')
@@ -112,14 +118,15 @@ const tellFailure = (folder: string): Sh => sh`tell_failure() {
 }`;
 
 /**
- * The functions `order STEP`, which gives the updater an order with the fields that the bastion signed, and `await STATE SECONDS`, which waits for
- * the report about it, or until the updater is about to boot the node; they refuse what the updater reports as failed.
+ * The functions `order STEP` and `await STATE SECONDS`; both refuse a failure that the updater reports. `order` gives
+ * the updater an order with the fields that the bastion signed. `await` waits for the report about it, or until the
+ * updater is about to boot the node.
  */
 export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Blob): Sh {
   return sh`${tellFailure(folder)}
 order() {
   read_updates
-  # It was given before the node started anew, and what came of it is told now: it is not given again.
+  # An order from before a boot is not given again: its result is there now.
   if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
   if [ "$f_name" != ${update} ]; then
     # Another update was here since: of this one the node keeps the last order, if there was one.
@@ -144,7 +151,7 @@ await() {
     read_updates
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
       case $1:$r_state:$waits in
-        # What it said last of this update it says again; only what was refused is about this order.
+        # The updater repeats its last report on this update; only a refusal concerns this order.
         fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) tell_failure ;; esac ;;
         *:failed:*) tell_failure ;;
       esac

@@ -4,30 +4,30 @@ import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./pa
 export interface Upgrade {
   /** Packages that stay as they are. */
   readonly except: readonly string[];
-  /** Whether packages may come and go for it; else what needs that is kept back. */
+  /** Whether an upgrade may install and remove packages; else upgrades that need this are kept back. */
   readonly mode: "safe" | "full";
   readonly removals: boolean;
   /** Seconds. */
   readonly lockTimeout: number;
 }
 
-/** What package.upgraded asks one package manager. */
+/** The operations of one package manager for package.upgraded. */
 export interface Upgrader {
   /**
-   * Sets `newer`, `kept` and `gone`, without changing anything: a line for each package that would come to another version, with both
-   * where they are known; the names of what is kept back; of what would be removed.
+   * Sets three lists without changing anything. `newer`: a line for each package with a new version, with both versions
+   * where they are known. `kept`: names of packages kept back. `gone`: names of packages that would be removed.
    */
   readonly look: (upgrade: Upgrade) => Sh;
-  /** In dry runs, where the lists are old: sets them as they would be with new lists; nothing where that cannot be told. */
+  /** In dry runs with old lists: sets them by new lists; does nothing where that is impossible. */
   readonly lookAhead?: (upgrade: Upgrade) => Sh;
   readonly guard: Sh;
-  /** Fetches lists when `$lists` is old, looks, calls `may`, and does it. */
+  /** Fetches lists when `$lists` is old, looks, calls `may`, and upgrades. */
   readonly apply: (upgrade: Upgrade) => Sh;
-  /** True where it was cut off. */
+  /** True if an upgrade of ours was interrupted. */
   readonly isCutOff: Sh;
 }
 
-/** apt-get(8): a pin to the version that is installed (apt_preferences(5)) leaves a package alone, and holds nothing beyond the step. */
+/** apt-get(8): a pin to the installed version (apt_preferences(5)) leaves a package alone, and ends with the step. */
 function aptWords({ except, mode }: Upgrade): Sh {
   return sh`${except.length === 0 ? sh`` : sh`-o Dir::Etc::preferencesparts="$K_TMP/pins"`} ${mode === "full" ? sh`dist-upgrade` : sh`--with-new-pkgs upgrade`}`;
 }
@@ -50,7 +50,7 @@ kept=$(sed -n '/ have been kept back:$/,/^[^ ]/s/^  *//p' "$K_TMP/plan")
 kept=$(echo $kept)`;
 }
 
-/** Lists and what apt makes of them, in a place of the step's own. */
+/** Lists and caches of apt in a place of the step's own. */
 const aside = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
 
 const aptUpgrader: Upgrader = {
@@ -75,7 +75,7 @@ ${runApt(aptWords(upgrade))}
 exit $status`,
 };
 
-// apk(8). It always upgrades all there is.
+// apk(8). It always upgrades all packages.
 const apkUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,
@@ -92,7 +92,7 @@ may
 apk upgrade --wait ${Math.floor(upgrade.lockTimeout)}`,
 };
 
-// dnf(8). What it removes is only what a new package says it takes the place of.
+// dnf(8). It removes only packages that a new one obsoletes.
 const dnfUpgrader: Upgrader = {
   isCutOff: sh`false`,
   guard: sh`:`,

@@ -4,29 +4,30 @@ import { eachPartition } from "./disk.ts";
 import { isGranted } from "./granted.ts";
 import { zfsThere } from "./zfs.ts";
 
-/** A pool as it is wanted. */
+/** The wanted state of a pool. */
 interface Wanted {
   readonly name: string;
   /** The comment of a pool that kcore made. */
   readonly mark: string;
   readonly layout: string;
-  /** How many members make one vdev, in their order. */
+  /** The number of members of one vdev, in their order. */
   readonly width: number;
-  /** As `look_at_member` says it of a member in order. */
+  /** The answer of `look_at_member` for a member in order. */
   readonly shape: string;
   readonly ashift: number;
   readonly members: Parameters<typeof eachPartition>[0];
 }
 
 /**
- * The function `judge`: refuses, or sets `import` (a pool to be imported; then it has to judge again), `wipe`, `used` (marks of unused
- * members) and `vdev_words` for a new pool. The file `todo` gets the changes of a pool that is there.
+ * The function `judge`: refuses, or sets `import`, `wipe`, `used` (marks of unused members) and `vdev_words` for a new
+ * pool. `import` names a pool to be imported, after which `judge` runs again. The file `todo` gets the changes of an
+ * existing pool.
  */
 export function judgePool({ name, mark, layout, width, shape, ashift, members }: Wanted, context: StepContext): Sh {
   const isEncrypted = members.some(({ encrypted = false }) => encrypted);
   const kind = layout === "stripe" ? [] : [layout];
   const sector = ["-o", `ashift=${ashift}`];
-  // A mirror may lack members, down to one that stands alone; no other vdev gains any.
+  // A mirror may lack members, down to a single one; no other vdev can gain any.
   const fits =
     layout === "mirror"
       ? sh`{ [ "$kind" = mirror ] && [ "$count" -le ${width} ]; } || [ "$kind" = stripe ]`

@@ -1,17 +1,17 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses where ZFS's programs or its kernel module are not there; loads nothing, so that a dry run may ask. */
+/** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run may ask. */
 export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
 
-/** Loads the module, or refuses with what was said. */
+/** Loads the module, or refuses with modprobe's message. */
 export const loadZfs = sh`[ -d /sys/module/zfs ] || said=$(modprobe zfs 2>&1) ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$said"`;
 
 /**
- * `read_vdevs POOL` prints a pool's members, one a line: GUID, state, GUID of the vdev at the top that it belongs to, kind of that
- * one, how many members that one has, and the device. Logs, caches and spares are left out.
+ * `read_vdevs POOL` prints a pool's members, one a line: GUID, state; GUID, kind and number of members of its top-level
+ * vdev; the device. Logs, caches and spares are left out.
  */
 const readVdevs = sh`read_vdevs() {
   { zpool status -g "$1" && zpool status -LP "$1"; } 2>/dev/null | awk '
@@ -41,9 +41,10 @@ const readVdevs = sh`read_vdevs() {
 }`;
 
 /**
- * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`. `look_at_member` says of
- * `device`: `member` is its vdev's shape, `not imported` (and `import` the pool's GUID), `out` of a pool that it was in, `faulted`,
- * `unfinished`, or `none`; where it is in the pool, `leaf`, `top`, `kind` and `count` tell of its place.
+ * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`.
+ * `look_at_member` sets `member` for `device`: its vdev's shape, `not imported` (and `import` the pool's GUID), `out`
+ * of its pool, `faulted`, `unfinished`, or `none`. For a member of the pool, `leaf`, `top`, `kind` and `count` describe
+ * its place.
  */
 export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
   return sh`${readVdevs}
@@ -55,7 +56,7 @@ look_at_pool() {
   pool=$1 health=$2 pool_mark=$(zpool get -H -o value comment ${name} 2>/dev/null)
   [ "$pool_mark" != ${mark} ] || vdevs=$(read_vdevs ${name})
 }
-# Where ZFS holds a device, only ZFS knows what is on it now: libblkid may see what it saw before.
+# On a device that ZFS holds, only ZFS knows the contents: libblkid may see old ones.
 look_at_member() {
   member=none
   set -- $(printf '%s\n' "$vdevs" | device=$device awk '$6 == ENVIRON["device"]')
@@ -73,7 +74,7 @@ look_at_member() {
       *) member=out ;;
     esac
   elif [ -z "$pool" ]; then
-    # A pool that somebody destroyed has its labels still, in state 2.
+    # A destroyed pool keeps its labels, in state 2.
     label=$(zdb -l "$device" 2>/dev/null)
     comment=$(printf '%s\n' "$label" | sed -n "s/^    comment: '\(.*\)'$/\1/p" | sort -u)
     state=$(printf '%s\n' "$label" | sed -n 's/^    state: //p' | sort -u)

@@ -9,7 +9,7 @@ interface CertificateRow extends FleetCertificate {
   readonly holder: string;
 }
 
-/** The present certificate of each holder; replaced and revoked ones do not count. */
+/** The present certificate of each holder, without replaced and revoked ones. */
 function held({ certificates, nodes, controllers }: FleetSnapshot): readonly CertificateRow[] {
   const latest = new Map<string, FleetCertificate>();
   for (const certificate of certificates) {

@@ -76,13 +76,13 @@ function counted(count: number, shape: string, word: string, role: Role): Line {
   return count === 0 ? [] : [span(`  ${shape} ${count} ${word}`, role)];
 }
 
-/** The sections with their numbers; those that hold trouble say so by a shape. */
+/** The sections with their numbers; a shape marks those with trouble. */
 export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number): Line {
   const { glyphs } = theme;
   const tabs = (short: boolean): Line =>
     sectionNames.flatMap((name, index): Line => {
       const { title: whole, total, counts } = listers[name](snapshot, ui);
-      // Rollouts are rare, and eighty columns few.
+      // Rollouts are rare, and eighty columns are few.
       if (name === "updates" && total === 0 && ui.section !== name) return [];
       const title = name === "certificates" ? "certs" : whole;
       const isHere = ui.section === name;

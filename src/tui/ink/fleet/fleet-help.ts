@@ -2,7 +2,7 @@ import type { KeyHelp } from "../keys.ts";
 import type { Glyphs } from "../theme.ts";
 import type { FleetUi } from "./fleet-ui.ts";
 
-/** The keys that do something now, those that matter most first; they are those of the run view. */
+/** The keys that do something now, the most important first; the same as in the run view. */
 export function fleetKeys({ isOpen }: Pick<FleetUi, "isOpen">, glyphs: Glyphs): readonly KeyHelp[] {
   const shared: readonly KeyHelp[] = [
     { keys: "?", short: "help", long: "this help" },

@@ -23,9 +23,9 @@ export interface FleetScene {
   readonly ui: FleetUi;
   readonly listing: Listing;
   readonly selected: number;
-  /** The selected row's. */
+  /** The key of the selected row. */
   readonly key?: string;
-  /** Rows that are shown at once. */
+  /** The number of visible rows. */
   readonly page: number;
 }
 
@@ -83,7 +83,7 @@ function countsLine(props: FleetSceneProps, { title, total, counts, keys, order 
   const left: Line = [
     span(`${glyphs.rule.repeat(2)} `, "muted"),
     span(`${total} ${total === 1 ? title.replace(/s$/, "") : title}`, "strong"),
-    // Before all that may be cut off.
+    // Placed before everything that may be cut off.
     ...staleMark(props),
     ...(bad > 0 ? [span(`  ${glyphs.failed} ${bad} bad`, "failed")] : []),
     ...(look > 0 ? [span(`  ${glyphs.warning} ${look} to look at`, "warning")] : []),

@@ -19,7 +19,7 @@ export interface FleetUi {
   readonly search: string;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** Only rows that want an operator's eye. */
+  /** Only rows that need an operator. */
   readonly trouble: boolean;
   /** Only rows of this datacenter. */
   readonly dc?: string;
@@ -27,7 +27,7 @@ export interface FleetUi {
   readonly isOpen: boolean;
   readonly bodyTop: number;
   readonly help: boolean;
-  /** A line for a moment; `until` on the real clock. */
+  /** A message for a short time; `until` on the real clock. */
   readonly toast?: { readonly text: string; readonly role: "ok" | "warning"; readonly until: number };
 }
 

@@ -12,14 +12,14 @@ import type { Concern, DrawOptions, Order, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import { updatesSection } from "./updates-section.ts";
 
-/** A section's rows as they are chosen and ordered, of any kind. */
+/** A section's rows of any kind, filtered and ordered. */
 export interface Listing {
   readonly title: string;
   readonly none: string;
-  /** All rows, and how many of each concern. */
+  /** The number of all rows, and that of each concern. */
   readonly total: number;
   readonly counts: readonly number[];
-  /** Of the rows that are shown, in their order. */
+  /** The keys of the shown rows, in their order. */
   readonly keys: readonly string[];
   readonly order: string;
   readonly orders: number;
@@ -47,7 +47,7 @@ type Lister = (snapshot: FleetSnapshot, choice: Choice) => Listing;
 interface Prepared<Row> {
   readonly rows: readonly { readonly row: Row; readonly concern: Concern }[];
   readonly counts: readonly number[];
-  /** The last choice and its rows: between two snapshots no choice is sorted twice. */
+  /** The last choice and its rows: the same choice is sorted once for each snapshot. */
   chosen?: { readonly choice: string; readonly rows: readonly Row[]; readonly keys: readonly string[] };
 }
 
@@ -186,7 +186,7 @@ export function fleetTables(snapshot: FleetSnapshot, options: DrawOptions): read
   return Object.values(sections).map((section) => tableOf(section as Section<unknown>, snapshot, options));
 }
 
-/** The page of one row, and the command that tells more; undefined where there is none. */
+/** The page of one row, and the command that shows more; undefined for an unknown row. */
 export function fleetPage(
   snapshot: FleetSnapshot,
   section: string,

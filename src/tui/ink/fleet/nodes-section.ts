@@ -163,7 +163,7 @@ function reasonOf({ reason, status, approval, usage }: FleetNode): string {
   return usage && diskShare(usage) >= diskFull ? `a disk is ${percent(diskShare(usage))} full` : "";
 }
 
-/** The reason in a row: a silence by its age, not by its date. */
+/** The reason in a row; silence is shown by its age instead of its date. */
 function reasonInRow(node: FleetNode, now: number): string {
   const reason = reasonOf(node);
   return reason.startsWith("no heartbeat since ") ? `no heartbeat for ${coarseSince(node.lastSeen, now)}` : reason;
@@ -179,7 +179,7 @@ function nextCommand({ hostname, id, status, conflicts, certificateExpires }: Fl
 }
 
 const graphWidth = 7;
-/** Shares from which on a disk is nearly full, and full. */
+/** Shares of use at which a disk is nearly full, and full. */
 const diskTight = 0.85;
 const diskFull = 0.95;
 

@@ -13,9 +13,12 @@ export interface FleetViewOptions {
   readonly theme: Theme;
   /** The first snapshot. */
   readonly snapshot: FleetSnapshot;
-  /** The operator leaves, or the terminal is gone. Called once; the view keeps the terminal until `close`. */
+  /** Called once when the operator leaves, or the terminal is gone; the view keeps the terminal until `close`. */
   readonly leave: () => void;
-  /** The operator opened a node's page, so that the next snapshots may have its details; undefined: closed it. */
+  /**
+   * Called with the node whose page the operator opened, so that the next snapshots may have its details; undefined:
+   * closed.
+   */
   readonly openNode?: (id: string | undefined) => void;
   /** Milliseconds since the epoch. */
   readonly now?: () => number;

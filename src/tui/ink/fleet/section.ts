@@ -3,7 +3,7 @@ import type { Role, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
 
-/** How urgent a row is: failed, look here, in order, put aside. */
+/** The urgency of a row: failed, needs a look, in order, put aside. */
 export type Concern = 0 | 1 | 2 | 3;
 
 export interface DrawOptions {

@@ -17,7 +17,7 @@ export interface FleetNode {
   readonly reason?: string | undefined;
   readonly registered: string;
   readonly lastSeen: string;
-  /** As it was told last: the load average of one minute, bytes of memory and of the fuller disk. */
+  /** The last report: the load average of one minute, bytes of memory and of the fuller disk. */
   readonly usage?: FleetUsage | undefined;
   /** Absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
@@ -33,30 +33,30 @@ export interface FleetUsage {
   readonly diskSize?: number | undefined;
 }
 
-/** How busy a node was in the last minutes: shares of 0 to 1, the newest last, one for each half minute. */
+/** A node's load in the last minutes: shares of 0 to 1, the newest last, one for each half minute. */
 export interface FleetTrend {
   readonly load: readonly number[];
   readonly memory: readonly number[];
 }
 
-/** A run on a node, as the project's record has it. */
+/** A run on a node, from the project's record. */
 export interface FleetRun {
   readonly id: string;
   readonly state: string;
   readonly at: string;
   readonly command: string;
-  /** The last that the node reached in it. */
+  /** The last milestone of the node in that run. */
   readonly milestone?: string;
 }
 
-/** How one controller sees another. */
+/** A controller as another one sees it. */
 export interface FleetPeer {
   readonly controllerId: string;
   readonly address: string;
   readonly state: string;
   readonly inStep: boolean;
   readonly reason?: string | undefined;
-  /** Transactions that it has not got from the one that tells, and those that it has and the one that tells has not. */
+  /** Transactions still to be received from this peer, and those still to be sent to it. */
   readonly behind: number;
   readonly ahead: number;
   readonly rttMs?: number | undefined;
@@ -81,7 +81,7 @@ export interface FleetController {
   readonly dc: string;
   readonly address: string;
   readonly version: string;
-  /** As the controller that was asked sees it; `self` for itself. */
+  /** The state in the asked controller's view; `self` for itself. */
   readonly state: string;
   readonly registered: string;
   readonly lastContact: string;
@@ -89,14 +89,14 @@ export interface FleetController {
   readonly subCa?: { readonly serial: string; readonly notAfter: string } | undefined;
   /** The controller's own report; absent before its first answer. */
   readonly replication?: FleetReplication;
-  /** Why it could not be asked from here. */
+  /** The reason why it could not be asked. */
   readonly silent?: string;
 }
 
 export interface FleetCertificate {
   readonly serial: string;
   readonly role: string;
-  /** Of the holder. */
+  /** The id of the holder. */
   readonly id: string;
   readonly issuer: string;
   readonly issued: string;
@@ -106,13 +106,13 @@ export interface FleetCertificate {
 }
 
 export interface FleetEdit {
-  /** As JSON. */
+  /** The value as JSON. */
   readonly value: string;
   readonly origin: string;
   readonly at: string;
 }
 
-/** Two edits of one thing that did not know of each other; or a host name that several nodes have. */
+/** Two concurrent edits of one thing; or a host name that several nodes have. */
 export interface FleetConflict {
   readonly id: string;
   /** The register, or the host name. */
@@ -154,25 +154,25 @@ export interface FleetSnapshot {
   readonly context: string;
   /** Milliseconds since the epoch when it was read. */
   readonly at: number;
-  /** `host:port` of the controller that told it. */
+  /** `host:port` of the controller that answered. */
   readonly asked: string;
   readonly nodes: readonly FleetNode[];
   readonly controllers: readonly FleetController[];
   readonly certificates: readonly FleetCertificate[];
   readonly conflicts: readonly FleetConflict[];
   readonly updates: readonly FleetUpdate[];
-  /** More about the node that is open. */
+  /** Details of the open node. */
   readonly detail?: FleetDetail;
 }
 
 export interface FleetDetail {
   readonly id: string;
   readonly facts: readonly (readonly [string, string])[];
-  /** The newest first; absent outside a project. */
+  /** The runs of the node, the newest first; absent outside a project. */
   readonly runs?: readonly FleetRun[];
 }
 
-/** How the dashboard stands with its controller. While it is lost, the last snapshot stays, marked as stale. */
+/** The connection to the controller. While it is lost, the last snapshot stays, marked as stale. */
 export type FleetLink =
   | { readonly state: "live"; readonly endpoint: string }
   | { readonly state: "lost"; readonly endpoint: string; readonly why: string; readonly trying: string };

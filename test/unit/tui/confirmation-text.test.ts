@@ -1,20 +1,20 @@
 import { expect } from "chai";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { tellForetold, whatFollows } from "#tui/what-follows.ts";
+import { tellForetold, upcomingStages } from "#tui/confirmation-text.ts";
 import { wideRun } from "#support/wide-run.ts";
 
 describe("What comes after a confirmation", () => {
   it("is the stages whose turn has not come, each with its nodes, the rest counted", () => {
     const model = reduceEvents(wideRun({ nodes: 5, steps: 4 }).slice(0, 1));
-    expect(whatFollows(model)).to.equal(
+    expect(upcomingStages(model)).to.equal(
       "then: preflight on 5 nodes; disks on 5 nodes; nix on 5 nodes; kcore on 5 nodes",
     );
     const few = model.stages.slice(0, 2).map((stage) => ({ ...stage, nodes: ["a", "b"] }));
-    expect(whatFollows({ stages: few })).to.equal("then: preflight on a, b; disks on a, b");
+    expect(upcomingStages({ stages: few })).to.equal("then: preflight on a, b; disks on a, b");
     const action = { id: "x", title: "register", nodes: [], state: "pending" as const, actions: [] };
-    expect(whatFollows({ stages: [...model.stages, action, action] })).to.match(/kcore on 5 nodes; 2 more stages$/);
-    expect(whatFollows({ stages: [action] })).to.equal("then: register");
-    expect(whatFollows(reduceEvents(wideRun({ nodes: 2, steps: 2 })))).to.equal("");
+    expect(upcomingStages({ stages: [...model.stages, action, action] })).to.match(/kcore on 5 nodes; 2 more stages$/);
+    expect(upcomingStages({ stages: [action] })).to.equal("then: register");
+    expect(upcomingStages(reduceEvents(wideRun({ nodes: 2, steps: 2 })))).to.equal("");
   });
 
   it("tells what a dry run of the same said", () => {
