@@ -1,7 +1,7 @@
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import { atFirst, machinesAfter } from "#engine/session/machines.ts";
-import type { Effect, Message, QueueEvent, Timer } from "#engine/session/messages.ts";
+import { atFirst, machinesAfter } from "#engine/session/session-state.ts";
+import type { Effect, Message, QueueEvent, Timer } from "#engine/session/session-events.ts";
 import { messageOf } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";

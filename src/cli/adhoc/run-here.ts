@@ -12,7 +12,7 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { recording } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
-import { lookSessions, type LookOptions } from "#engine/session/look-session.ts";
+import { lookSessions, type LookOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { KcoreError } from "#errors/problem.ts";
 import { feedText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { type Link, openLink } from "#engine/session/link.ts";
+import { type Link, openLink } from "#engine/session/follower-channel.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { FedNode } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";

@@ -1,8 +1,8 @@
 import type { Problem } from "#errors/problem.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
-import type { Batch, Effect, Heard, QueuedStep, Setting } from "./messages.ts";
-import type { Known } from "./take.ts";
+import type { Batch, Effect, Heard, QueuedStep, Setting } from "./session-events.ts";
+import type { Known } from "./next-batch.ts";
 
 /** Milliseconds that the reboot may take with which the batch ends, if it does. */
 export function rebootOf({ steps }: Batch): number | undefined {

@@ -1,5 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Effect, Message, Next, Purpose } from "./messages.ts";
+import type { Effect, Message, Next, Purpose } from "./session-events.ts";
 
 /** How a lost connection is made again. */
 export interface Retry {

@@ -9,7 +9,7 @@ import {
   type Retry,
   type Wanted,
 } from "./connection-state.ts";
-import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./messages.ts";
+import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./session-events.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
 
 const rebootPause = 2_000;

@@ -2,7 +2,7 @@ import { formatSending } from "#base/units.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 import { shellUnusable } from "#engine/transport/unreachable.ts";
-import type { Setting } from "./messages.ts";
+import type { Setting } from "./session-events.ts";
 
 /** Codes that say that the node cannot be reached, not that something is wrong with it. */
 export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([

@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./messages.ts";
-import type { Known } from "./take.ts";
+import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./session-events.ts";
+import type { Known } from "./next-batch.ts";
 
 /** A call of `perform`, with its remaining steps. */
 export interface Call {

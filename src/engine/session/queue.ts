@@ -1,9 +1,9 @@
 import type { Problem } from "#errors/problem.ts";
 import { answering, firstFailure, isRebooting, leftOf, rebootOf, settle } from "./batch.ts";
-import type { Batch, Message, Next, QueueEvent, Setting, Trouble } from "./messages.ts";
+import type { Batch, Message, Next, QueueEvent, Setting, Trouble } from "./session-events.ts";
 import { rebootStopped, rebootTooLong } from "./problems.ts";
 import { done, expectReboot, go, led, tellRunner, type Call, type Queue, type Sent } from "./queue-state.ts";
-import { take } from "./take.ts";
+import { take } from "./next-batch.ts";
 
 const lockedDelay = 2_000;
 

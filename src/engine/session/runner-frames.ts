@@ -1,5 +1,5 @@
 import type { Frame } from "#engine/program/frames.ts";
-import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
+import type { Effect, Message, Next, QueueEvent, Setting } from "./session-events.ts";
 import { followerFailed, holderOf, nodeLocked, runnerEnded } from "./problems.ts";
 import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
 

@@ -1,5 +1,5 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { Batch, ConnectionEvent, Effect, Message, Next, QueueEvent } from "./messages.ts";
+import type { Batch, ConnectionEvent, Effect, Message, Next, QueueEvent } from "./session-events.ts";
 
 type Phase =
   /** None is known to live: the next segment takes one along. `due`: to be sent when the connection is back. */

@@ -1,4 +1,4 @@
-import type { Batch, Effect, Message, Next, RunnerEvent, Setting } from "./messages.ts";
+import type { Batch, Effect, Message, Next, RunnerEvent, Setting } from "./session-events.ts";
 import { abortUnanswered } from "./problems.ts";
 import { goesOn, heard } from "./runner-frames.ts";
 import {

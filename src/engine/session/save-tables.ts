@@ -2,7 +2,7 @@ import { savingText } from "#engine/program/without-runner.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { openLink } from "./link.ts";
+import { openLink } from "./follower-channel.ts";
 import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";

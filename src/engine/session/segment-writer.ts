@@ -7,7 +7,7 @@ import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-depe
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
 import type { Believed } from "./grants.ts";
 import type { StepReport } from "./step-report.ts";
-import type { Effect, ReadyStep } from "./messages.ts";
+import type { Effect, ReadyStep } from "./session-events.ts";
 
 /** A segment as it was written last. */
 interface Written {

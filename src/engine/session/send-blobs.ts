@@ -5,8 +5,8 @@ import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { BlobFeed, FedNode } from "./blob-feed.ts";
-import type { Link } from "./link.ts";
-import type { Sending } from "./sending.ts";
+import type { Link } from "./follower-channel.ts";
+import type { Sending } from "./transfer-progress.ts";
 
 export interface BlobAnswer {
   readonly run: RunVariables;

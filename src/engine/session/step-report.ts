@@ -9,7 +9,7 @@ import type { Leaving } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
-import { InOrder } from "./in-order.ts";
+import { InOrder } from "./ordered-events.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import { setFact } from "./step-facts.ts";

@@ -1,4 +1,4 @@
-import type { Message, Timer } from "./messages.ts";
+import type { Message, Timer } from "./session-events.ts";
 
 /** What the machines are told when a timer is due. */
 const due: Readonly<Record<Timer, Message>> = {

@@ -3,7 +3,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
-import type { Heard, Trouble } from "./messages.ts";
+import type { Heard, Trouble } from "./session-events.ts";
 
 interface EndedWork {
   readonly node: string;

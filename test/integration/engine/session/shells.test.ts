@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSyn
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { lookSessions } from "#engine/session/runnerless-session.ts";
 import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { stepOfData } from "#engine/step/fragments/files.ts";

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { lookSessions } from "#engine/session/runnerless-session.ts";
 import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";

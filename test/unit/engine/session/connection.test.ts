@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { connectionAfter } from "#engine/session/connection.ts";
 import { noConnection, type Connection } from "#engine/session/connection-state.ts";
-import type { ConnectionEvent, Heard, Setting } from "#engine/session/messages.ts";
+import type { ConnectionEvent, Heard, Setting } from "#engine/session/session-events.ts";
 
 const setting: Setting = {
   node: "n1",

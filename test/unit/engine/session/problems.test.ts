@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Setting } from "#engine/session/messages.ts";
+import type { Setting } from "#engine/session/session-events.ts";
 import { nodeLocked, refusalHint } from "#engine/session/problems.ts";
 import { heard } from "#engine/session/runner-frames.ts";
 import { noRunner } from "#engine/session/runner-state.ts";

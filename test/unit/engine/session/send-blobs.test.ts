@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
-import type { Link } from "#engine/session/link.ts";
+import type { Link } from "#engine/session/follower-channel.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
-import { Sending } from "#engine/session/sending.ts";
+import { Sending } from "#engine/session/transfer-progress.ts";
 import { blobOf, type Asker } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
 import { KcoreError } from "#errors/problem.ts";

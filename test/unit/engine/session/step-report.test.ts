@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { StepReport } from "#engine/session/step-report.ts";
-import { UntoldSteps } from "#engine/session/untold-steps.ts";
+import { UntoldSteps } from "#engine/session/replay-buffer.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 

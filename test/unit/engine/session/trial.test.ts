@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { atFirst, machinesAfter, type Machines } from "#engine/session/machines.ts";
-import type { Effect, Heard, Message, Setting } from "#engine/session/messages.ts";
+import { atFirst, machinesAfter, type Machines } from "#engine/session/session-state.ts";
+import type { Effect, Heard, Message, Setting } from "#engine/session/session-events.ts";
 
 const setting: Setting = {
   node: "n1",

@@ -3,7 +3,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { workResult } from "#engine/session/work-result.ts";
 import type { Outcome } from "#engine/events/event.ts";
-import type { Heard } from "#engine/session/messages.ts";
+import type { Heard } from "#engine/session/session-events.ts";
 import { draftOf } from "#support/sessions.ts";
 
 describe("what came of a node's work", () => {

@@ -1,6 +1,6 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
-import type { Effect, Heard, QueuedStep, ReadyStep } from "./messages.ts";
+import type { Effect, Heard, QueuedStep, ReadyStep } from "./session-events.ts";
 
 /** What the steps of a node rest on. */
 export interface Known {

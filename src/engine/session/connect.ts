@@ -1,6 +1,6 @@
 import { retry } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { type Link, openLink, type LinkOptions } from "./link.ts";
+import { type Link, openLink, type LinkOptions } from "./follower-channel.ts";
 import { unreachable } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";

@@ -3,14 +3,14 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Asker, Blob } from "#engine/step/blob.ts";
 import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { Link } from "./link.ts";
+import type { Link } from "./follower-channel.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { dial } from "./dial.ts";
-import type { ConnectionEvent } from "./messages.ts";
+import { dial } from "./connect.ts";
+import type { ConnectionEvent } from "./session-events.ts";
 import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
-import { Sending } from "./sending.ts";
+import { Sending } from "./transfer-progress.ts";
 
 const beatEvery = 5_000;
 /** Milliseconds in which the host's connection would have ended if that was why the channel did. */

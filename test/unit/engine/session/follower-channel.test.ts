@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { openLink } from "#engine/session/link.ts";
+import { openLink } from "#engine/session/follower-channel.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 
 describe("a link to a node", () => {

@@ -1,6 +1,6 @@
 import { connectionAfter } from "./connection.ts";
 import { noConnection, type Connection } from "./connection-state.ts";
-import type { Effect, Message, Setting } from "./messages.ts";
+import type { Effect, Message, Setting } from "./session-events.ts";
 import { queueAfter } from "./queue.ts";
 import { emptyQueue, type Queue } from "./queue-state.ts";
 import { runnerAfter } from "./runner.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Sending } from "#engine/session/sending.ts";
+import { Sending } from "#engine/session/transfer-progress.ts";
 import type { Problem } from "#errors/problem.ts";
 
 const MB = 1_000_000;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import type { Heard } from "#engine/session/messages.ts";
-import { take } from "#engine/session/take.ts";
+import type { Heard } from "#engine/session/session-events.ts";
+import { take } from "#engine/session/next-batch.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";

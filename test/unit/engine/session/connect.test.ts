@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { dial } from "#engine/session/dial.ts";
+import { dial } from "#engine/session/connect.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
