@@ -1,19 +1,12 @@
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import { atFirst, machinesAfter } from "#engine/session/session-state.ts";
-import type { Effect, Message, QueueEvent, Timer } from "#engine/session/session-events.ts";
-import { messageOf } from "#engine/session/runner-frames.ts";
+import { initialState, transition } from "#engine/session/session-state.ts";
+import type { SessionEffect, SessionEvent, QueueEvent, Timer } from "#engine/session/session-events.ts";
+import { eventOfFrame } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
+import { timerEvents } from "#engine/session/timers.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
-
-const due: Readonly<Record<Timer, Message>> = {
-  retry: { to: "connection", event: { type: "waited" } },
-  goodbye: { to: "runner", event: { type: "unanswered" } },
-  abort: { to: "runner", event: { type: "abort-late" } },
-  lock: { to: "queue", event: { type: "lock-waited" } },
-  reboot: { to: "queue", event: { type: "reboot-late" } },
-};
 
 interface ModelLink {
   readonly follower: ModelFollower;
@@ -38,10 +31,10 @@ export class SessionWorld {
   readonly node: ModelNode;
   readonly events: RunEventBody[] = [];
   readonly timers = new Map<Timer, number>();
-  readonly ended: Effect[] = [];
+  readonly ended: SessionEffect[] = [];
   readonly #options: WorldOptions;
   readonly #report: StepReport;
-  machines = atFirst;
+  state = initialState;
   link: ModelLink | undefined;
   dialling: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
   isJudging = false;
@@ -155,8 +148,8 @@ export class SessionWorld {
     if (type === "segment") this.#begunSegments.add(Number(words[0]));
     if (type === "need") this.#lastNeed = next.offset;
     if (!["runner", "hello", "told"].includes(type)) this.#isQuestionOpen = type === "need";
-    const message = messageOf(frame, next.offset);
-    this.#tell(message ?? { to: "runner", event: { type: "went-on" } });
+    const message = eventOfFrame(frame, next.offset);
+    this.#tell(message ?? { to: "runner", event: { type: "blob-request-closed" } });
     if (!message) this.#report.take(frame);
     return true;
   }
@@ -179,7 +172,7 @@ export class SessionWorld {
     if (!this.isJudging) return;
     this.isJudging = false;
     this.#wasHostGone = isHostGone;
-    this.#tell({ to: "connection", event: { type: "judged", isHostGone } });
+    this.#tell({ to: "connection", event: { type: "host-checked", isHostGone } });
   }
 
   /** The line is dead for longer than anybody tries. */
@@ -200,46 +193,46 @@ export class SessionWorld {
     this.timers.delete(next[0]);
     this.wasUnanswered ||= next[0] === "goodbye";
     this.#now = Math.max(this.#now, next[1]);
-    this.#tell(due[next[0]]);
+    this.#tell(timerEvents[next[0]]);
     return true;
   }
 
-  #tell(...messages: readonly Message[]): void {
+  #tell(...messages: readonly SessionEvent[]): void {
     const { retryDelays, waitForLock, recorded } = this.#options;
     this.#isStopped ||= messages.some(({ event }) => event.type === "stop");
     for (const message of messages) {
-      const { state, effects } = machinesAfter(this.machines, message, {
+      const { state, effects } = transition(this.state, message, {
         node: "n1",
         runId: "r1",
         retryDelays,
         waitForLock,
         resumed: recorded !== undefined,
-        heard: this.#report,
+        results: this.#report,
         now: this.#now,
         chance: 0.5,
       });
-      this.machines = state;
+      this.state = state;
       for (const effect of effects) this.#carryOut(effect);
     }
-    const { phase } = this.machines.queue;
+    const { phase } = this.state.queue;
     const last = phase.at === "sent" ? phase.batch.steps.at(-1) : undefined;
     const wasSent = last !== undefined && this.#writtenKeys.has(last.key);
     this.#isReboot = phase.at === "rebooting" || (wasSent && last.plan.step.ends === "boot");
     this.#check();
   }
 
-  #carryOut(effect: Effect): void {
+  #carryOut(effect: SessionEffect): void {
     switch (effect.do) {
       case "emit":
         return void this.events.push(effect.event);
-      case "dial":
+      case "connect":
         holds(!this.dialling && !this.link, "one connection at a time");
-        holds(this.machines.queue.phase.at !== "dead", "what is over connects to nobody");
+        holds(this.state.queue.phase.at !== "dead", "what is over connects to nobody");
         this.tries += 1;
         this.#hasBegun &&= effect.attempt > 1;
         this.dialling = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
         return;
-      case "judge":
+      case "check-host":
         this.isJudging = true;
         return;
       case "start-beat":
@@ -247,23 +240,23 @@ export class SessionWorld {
         holds(this.#isBeating === (effect.do === "stop-beat"), "a beat starts once and ends once");
         this.#isBeating = effect.do === "start-beat";
         return;
-      case "end-link":
+      case "close-channel":
         return void (this.link && this.link.sent.splice(0));
-      case "hang-up":
+      case "disconnect":
         if (this.link) this.node.follower = undefined;
         this.link = undefined;
         return;
-      case "wait":
+      case "start-timer":
         return void this.timers.set(effect.timer, this.#now + effect.milliseconds);
-      case "forget":
+      case "clear-timer":
         return void this.timers.delete(effect.timer);
-      case "write":
+      case "write-segment":
         return this.#write(effect);
-      case "announce":
+      case "report-segment":
         return void this.events.push({ type: "node.segment", node: "n1", exchange: 0, steps: 0, bytes: 0 });
       case "transmit":
         return this.#transmit(effect.what);
-      case "say":
+      case "send-command":
         return this.#say(effect.text.trim());
       case "send-blobs":
         holds(this.#isQuestionOpen, "what is not asked is not answered");
@@ -281,7 +274,7 @@ export class SessionWorld {
     }
   }
 
-  #write({ number, batch, launch }: Extract<Effect, { do: "write" }>): void {
+  #write({ number, batch, launch }: Extract<SessionEffect, { do: "write-segment" }>): void {
     const keys = batch.steps.map(({ key }) => key);
     holds(!this.#isStopped || keys.every((key) => this.#writtenKeys.has(key)), "after a stop nothing new is sent");
     const hasFailed = ({ id }: StepDraft) => this.#report.outcomeOf(stepKey(id)) === "failed";
@@ -326,21 +319,21 @@ export class SessionWorld {
     else if (what === "stop" || what === "abort") this.link?.sent.push({ do: what });
   }
 
-  #checkEnd({ trouble, failed }: Extract<Effect, { do: "return" }>): void {
+  #checkEnd({ nodeFailure, failed }: Extract<SessionEffect, { do: "return" }>): void {
     // The second time it says only what it said before.
-    if (trouble && this.ended.some((end) => end.do === "return" && end.trouble)) return;
+    if (nodeFailure && this.ended.some((end) => end.do === "return" && end.nodeFailure)) return;
     const { node } = this;
     const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;
-    if (trouble?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
-    if (trouble?.outcome === "unreachable") holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
-    const code = trouble?.problem.code;
+    if (nodeFailure?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
+    if (nodeFailure?.outcome === "unreachable") holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
+    const code = nodeFailure?.problem.code;
     const said = (line: RegExp) => node.journal.slice(node.start).some((one) => line.test(one));
     if (code === "RUN_ABANDONED") holds(said(/^bye /), "only a runner's last word says that it ended");
     if (code === "NODE_LOCKED") holds(said(/^lock held /), "only a lock that is held refuses us");
     if (code === "REBOOT_TIMEOUT") holds(!this.isUndisturbed || this.#hasFlightBroken, "a node that came back is met");
     if (code === "INTERRUPTED") holds(this.#isStopped, "only who is stopped is interrupted");
     if (code === "NODE_SHELL_UNUSABLE") holds(!this.#wasHostGone, "a broken connection says nothing of a shell");
-    const isDone = !trouble && !failed && !this.#isStopped;
+    const isDone = !nodeFailure && !failed && !this.#isStopped;
     const isTold = this.#performing.every(({ id }) => this.#report.outcomeOf(stepKey(id)) !== undefined);
     if (isDone && !this.wasUnanswered) holds(isTold, "what is done was told");
   }

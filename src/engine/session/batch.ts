@@ -1,8 +1,8 @@
 import type { Problem } from "#errors/problem.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
-import type { Batch, Effect, Heard, QueuedStep, Setting } from "./session-events.ts";
-import type { Known } from "./next-batch.ts";
+import type { Batch, SessionEffect, StepResults, QueuedStep, TransitionContext } from "./session-events.ts";
+import type { StepInputs } from "./next-batch.ts";
 
 /** Milliseconds that the reboot may take with which the batch ends, if it does. */
 export function rebootOf({ steps }: Batch): number | undefined {
@@ -11,17 +11,17 @@ export function rebootOf({ steps }: Batch): number | undefined {
 }
 
 /** Whether the batch ends with a reboot, and that was begun. */
-export function isRebooting(batch: Batch, heard: Heard): boolean {
+export function isRebooting(batch: Batch, heard: StepResults): boolean {
   const last = batch.steps.at(-1);
   return rebootOf(batch) !== undefined && last !== undefined && heard.outcomeOf(last.key) === "changed";
 }
 
 /** What is known when a batch is over. */
 export function settle(
-  known: Known,
+  known: StepInputs,
   { steps, facts }: Batch,
-  { heard, node }: Setting,
-): { readonly known: Pick<Known, "registered" | "facts">; readonly effects: readonly Effect[] } {
+  { heard, node }: TransitionContext,
+): { readonly known: Pick<StepInputs, "registered" | "facts">; readonly effects: readonly SessionEffect[] } {
   const registered = new Map(known.registered);
   for (const { key, plan } of steps)
     if (plan.register !== undefined && heard.outcomeOf(key) !== undefined)
@@ -32,7 +32,7 @@ export function settle(
   return { known: { registered, facts: shaped }, effects };
 }
 
-export function firstFailure({ steps }: Batch, heard: Heard): Problem | undefined {
+export function firstFailure({ steps }: Batch, heard: StepResults): Problem | undefined {
   const failed = steps.find(({ key }) => heard.outcomeOf(key) === "failed");
   if (!failed) return undefined;
   const { key, plan } = failed;
@@ -40,7 +40,7 @@ export function firstFailure({ steps }: Batch, heard: Heard): Problem | undefine
 }
 
 /** Of the steps that wait, those that answer a failure in the batch. */
-export function answering(rest: readonly QueuedStep[], { steps }: Batch, heard: Heard): readonly QueuedStep[] {
+export function answering(rest: readonly QueuedStep[], { steps }: Batch, heard: StepResults): readonly QueuedStep[] {
   const failed = new Set(steps.filter(({ key }) => heard.outcomeOf(key) === "failed").map(({ plan }) => plan.id));
   return rest.filter(({ draft }) => draft.answers.some((id) => failed.has(id)));
 }
@@ -48,14 +48,14 @@ export function answering(rest: readonly QueuedStep[], { steps }: Batch, heard: 
 /** What a new runner is to be given of the batch, and what is said of the steps that were begun. */
 export function leftOf(
   batch: Batch,
-  { heard, node }: Setting,
-): { readonly left: Batch; readonly notes: readonly Effect[] } {
+  { heard, node }: TransitionContext,
+): { readonly left: Batch; readonly notes: readonly SessionEffect[] } {
   // After a failure nothing goes on; the new runner only ends what the old one left.
   const steps = firstFailure(batch, heard) ? [] : batch.steps.filter(({ key }) => heard.outcomeOf(key) === undefined);
   const text = "it was interrupted; it is looked at again";
   const notes = steps
     .filter(({ key }) => heard.wasStarted(key))
-    .map(({ plan }): Effect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
+    .map(({ plan }): SessionEffect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
   // The run's end is told by the runner itself only where all went well.
   return { left: { ...batch, steps, isLast: batch.isLast && !firstFailure(batch, heard) }, notes };
 }

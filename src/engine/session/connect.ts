@@ -1,11 +1,11 @@
 import { retry } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { type Link, openLink, type LinkOptions } from "./follower-channel.ts";
+import { type FollowerChannel, openFollowerChannel, type FollowerOptions } from "./follower-channel.ts";
 import { unreachable } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
-interface DialOptions extends Omit<LinkOptions, "host"> {
+interface ConnectOptions extends Omit<FollowerOptions, "host"> {
   readonly session: SessionOptions;
   readonly attempt: number;
   /** Aborted: nobody tries any longer. */
@@ -19,7 +19,7 @@ interface DialOptions extends Omit<LinkOptions, "host"> {
 const quiet = 4_000;
 
 /** Makes one connection and gives the text to a shell on the host. @throws KcoreError, with nothing left open */
-export async function dial({ session, attempt, stopping, mayStop, onHost, ...link }: DialOptions): Promise<Link> {
+export async function connectFollower({ session, attempt, stopping, mayStop, onHost, ...link }: ConnectOptions): Promise<FollowerChannel> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
   const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
@@ -37,7 +37,7 @@ export async function dial({ session, attempt, stopping, mayStop, onHost, ...lin
       .finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    return await openLink({ ...link, host, quiet, onSilence: () => say("its login shell has not answered yet") });
+    return await openFollowerChannel({ ...link, host, quiet, onSilence: () => say("its login shell has not answered yet") });
   } catch (error) {
     await host?.close();
     throw error;

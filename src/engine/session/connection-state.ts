@@ -1,5 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Effect, Message, Next, Purpose } from "./session-events.ts";
+import type { SessionEffect, SessionEvent, TransitionResult, Purpose } from "./session-events.ts";
 
 /** How a lost connection is made again. */
 export interface Retry {
@@ -21,19 +21,19 @@ export type ConnectionPhase =
   | { readonly at: "none" }
   /** The host is being reached; then its shell is started. */
   | ({
-      readonly at: "dialling" | "greeting";
+      readonly at: "connecting" | "starting";
       /** The follower told all before its link was handed over: a login that is not root waits for its first word. */
-      readonly isTold?: boolean;
+      readonly isCaughtUp?: boolean;
     } & Wanted)
   /** It is being made, and nobody wants it any more; the next one may be wanted already. */
-  | { readonly at: "dropping"; readonly next?: Wanted }
+  | { readonly at: "cancelling"; readonly next?: Wanted }
   /** There is one; it tells what happened meanwhile. */
   | { readonly at: "attaching" }
   | { readonly at: "open" }
   /** There is one; when it ends nobody comes back. */
-  | { readonly at: "leaving" }
+  | { readonly at: "closing" }
   /** It ended before the node said a word: does the shell refuse us, or did the connection break? */
-  | { readonly at: "doubted"; readonly problem: Problem }
+  | { readonly at: "checking-host"; readonly problem: Problem }
   | { readonly at: "pausing"; readonly problem: Problem; readonly attempt: number; readonly retry: Retry };
 
 /** The connection to the node: made when wanted, made again when it breaks, until it is let go. */
@@ -59,18 +59,18 @@ export const noConnection: Connection = {
   isStopped: false,
 };
 
-export function tellRunner(type: "opened" | "up" | "down" | "cut" | "unreachable"): Message {
+export function tellRunner(type: "opened" | "up" | "down" | "closed" | "unreachable"): SessionEvent {
   return { to: "runner", event: { type } };
 }
 
-export function stay(state: Connection): Next<Connection> {
+export function stay(state: Connection): TransitionResult<Connection> {
   return { state, effects: [] };
 }
 
 export function go(
   state: Connection,
   phase: ConnectionPhase,
-  ...effects: readonly (Effect | Message)[]
-): Next<Connection> {
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
   return { state: { ...state, phase }, effects };
 }

@@ -14,7 +14,7 @@ import type { Channel, Exit, Host } from "#engine/transport/host.ts";
 import { before } from "#engine/transport/openssh-frame.ts";
 import { limitExceeded } from "./node-budget.ts";
 
-export interface LinkOptions {
+export interface FollowerOptions {
   readonly host: Host;
   readonly run: RunVariables;
   /** What root's shell is given, without waiting for its first word. */
@@ -39,7 +39,7 @@ export interface LinkOptions {
 }
 
 /** The conversation with one follower: frames come in, commands go out. */
-export interface Link {
+export interface FollowerChannel {
   /** Sends commands; resolves when they left, also when the connection is gone (that shows in `closed`). */
   send(text: string | Uint8Array): Promise<void>;
   /** Grows by the bytes that the node has taken of what was sent. */
@@ -58,7 +58,7 @@ export interface Link {
  * Gives the text to a shell on the host: a follower, and what goes along with it. A login that is not root becomes root by sudo first.
  * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED, NODE_SHELL_UNUSABLE
  */
-export async function openLink(options: LinkOptions): Promise<Link> {
+export async function openFollowerChannel(options: FollowerOptions): Promise<FollowerChannel> {
   const { host, run, text } = options;
   if (run.login === "root") return begin(options, text);
 
@@ -88,7 +88,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   );
 }
 
-function passwordNeeded({ host, run }: LinkOptions, said: string): KcoreError {
+function passwordNeeded({ host, run }: FollowerOptions, said: string): KcoreError {
   return failure(
     "SUDO_PASSWORD_NEEDED",
     `${host.name}: sudo wants a password for ${run.login}`,
@@ -99,7 +99,7 @@ function passwordNeeded({ host, run }: LinkOptions, said: string): KcoreError {
   );
 }
 
-async function begin(options: LinkOptions, input: string): Promise<Begun> {
+async function begin(options: FollowerOptions, input: string): Promise<Begun> {
   const { onStderr } = options;
   let judge = (): void => undefined;
   const hear = (bytes: Buffer): void => {
@@ -112,14 +112,14 @@ async function begin(options: LinkOptions, input: string): Promise<Begun> {
   return begun;
 }
 
-interface Begun extends Link {
+interface Begun extends FollowerChannel {
   readonly first: Promise<First>;
   /** Reads sudo's verdict from its output. */
   readonly judge: () => void;
 }
 
 /** Nothing may follow the password until the root shell answered: sudo would take it for further tries. */
-async function withPassword(link: Begun, { host, run, text }: LinkOptions): Promise<Link> {
+async function withPassword(link: Begun, { host, run, text }: FollowerOptions): Promise<FollowerChannel> {
   const answer = await link.first;
   if (answer === "root") {
     await link.send(`${sudoMark(run.nonce)}-go\n${text}`);
@@ -156,7 +156,7 @@ const portion = 16 << 10;
 
 function converse(
   channel: Channel,
-  { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
+  { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: FollowerOptions,
 ): Begun {
   const reader = new FrameReader(run.nonce, offset, onStderr !== undefined);
   // With a password, `cat` feeds sudo and waits on after sudo has ended: at this mark the bastion closes the stdin of `cat`.

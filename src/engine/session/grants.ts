@@ -14,7 +14,7 @@ const tries = 3;
 const patience = 15 * 60_000;
 
 /** The grants that a node may use, the reasons against the others, and the saves by name. */
-export type Believed = Pick<RunVariables, "grants"> &
+export type VerifiedGrants = Pick<RunVariables, "grants"> &
   Required<Pick<RunVariables, "unsaved">> & { readonly kept: ReadonlyMap<string, KeptTable> };
 
 interface Asking {
@@ -36,7 +36,7 @@ export function nameOfGrant(grant: string): string {
  * A grant takes effect only after what it names was saved (ADR 0012): asks the node for it, keeps it, tells so. Of what could not be
  * saved nothing is granted.
  */
-export async function believe({ session, run, store, connect, stopping }: Asking): Promise<Believed> {
+export async function believe({ session, run, store, connect, stopping }: Asking): Promise<VerifiedGrants> {
   const { node, runId, grants, emit } = session;
   const names = [...new Set(grants.map(nameOfGrant).filter((name) => !/[\n\0]/.test(name)))];
   const isRestored = (name: string): boolean => grants.includes(`${name}:${restores}`);
@@ -78,7 +78,7 @@ function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: 
   emit({ type: "node.saved", node, device: name, save: id, before, isNew, bytes, pieces: device.pieces.length });
 }
 
-function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): Believed {
+function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): VerifiedGrants {
   const grants: string[] = [];
   const kept = new Map<string, KeptTable>();
   const unsaved = new Map<string, string>();
@@ -95,7 +95,7 @@ function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>
 /** Drops saves of unused grants: a save belongs to the wipe after it. `wiping`: grants that the node has used, or their fingerprints. */
 export async function forgetUnused(
   { node, emit }: Pick<SessionOptions, "node" | "emit">,
-  { grants, kept }: Believed,
+  { grants, kept }: VerifiedGrants,
   wiping: ReadonlySet<string>,
 ): Promise<void> {
   const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));

@@ -1,9 +1,9 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
-import type { Effect, Heard, QueuedStep, ReadyStep } from "./session-events.ts";
+import type { SessionEffect, StepResults, QueuedStep, ReadyStep } from "./session-events.ts";
 
 /** What the steps of a node rest on. */
-export interface Known {
+export interface StepInputs {
   /** Every step of the node's work so far, by key. */
   readonly drafts: ReadonlyMap<string, StepDraft>;
   /** By register name. */
@@ -12,14 +12,14 @@ export interface Known {
 }
 
 /** What can go to the node now, and what is left for later. */
-export interface Taken {
+export interface NextBatch {
   readonly steps: readonly ReadyStep[];
   readonly rest: readonly QueuedStep[];
   readonly registered: ReadonlyMap<string, Registered | undefined>;
   /** The next step rests on facts that nobody gathered. */
   readonly facts: boolean;
   /** Steps that ended without the node. */
-  readonly ends: readonly Effect[];
+  readonly ends: readonly SessionEffect[];
   /** The step after these cannot be rendered now that its late values are known. */
   readonly unrenderable: Problem | undefined;
 }
@@ -31,10 +31,10 @@ const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
  * @param isAfterFailure only steps that answer a failure are sent
  * @throws what a draft throws beside KcoreError
  */
-export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, isAfterFailure: boolean): Taken {
+export function take(queue: readonly QueuedStep[], known: StepInputs, heard: StepResults, isAfterFailure: boolean): NextBatch {
   const registered = new Map(known.registered);
   const steps: ReadyStep[] = [];
-  const ends: Effect[] = [];
+  const ends: SessionEffect[] = [];
   const inSegment = new Set<string>();
   const until = (at: number, { facts = false, unrenderable }: { facts?: boolean; unrenderable?: Problem } = {}) => ({
     steps,
@@ -79,7 +79,7 @@ export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, i
 /** What cannot be rendered now that its late values are known has failed, like a step that was tried. */
 function render(
   draft: StepDraft,
-  { registered, facts }: Known,
+  { registered, facts }: StepInputs,
 ): RenderedStep | { readonly kind: "problem"; readonly problem: Problem } {
   const value = (name: string): Registered | undefined => (registered.has(name) ? registered.get(name) : nothing);
   const late: LateScope = {
@@ -95,6 +95,6 @@ function render(
 }
 
 /** Keys of all steps, of this segment or a later one, that watch this one. */
-function watchersOf({ id }: StepDraft, { drafts }: Known): string[] {
+function watchersOf({ id }: StepDraft, { drafts }: StepInputs): string[] {
   return [...drafts].filter(([, { watches }]) => watches.includes(id)).map(([key]) => key);
 }

@@ -2,22 +2,22 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { believe, forgetUnused, type Believed } from "./grants.ts";
+import { believe, forgetUnused, type VerifiedGrants } from "./grants.ts";
 import { consoleEnd } from "./console-log.ts";
-import { Line } from "./session-transport.ts";
-import { atFirst, machinesAfter } from "./session-state.ts";
-import type { Effect, Message, QueueEvent, Setting } from "./session-events.ts";
-import { goesOn, messageOf } from "./runner-frames.ts";
+import { SessionTransport } from "./session-transport.ts";
+import { initialState, transition } from "./session-state.ts";
+import type { SessionEffect, SessionEvent, QueueEvent, TransitionContext } from "./session-events.ts";
+import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";
 import { runVariables } from "./run-variables.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import { Timers } from "./timers.ts";
-import { UntoldSteps } from "./replay-buffer.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
 import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
 import { StepReport } from "./step-report.ts";
 
-type Returned = Extract<Effect, { do: "return" }>;
+type Returned = Extract<SessionEffect, { do: "return" }>;
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 
 /** Opens a session to one node; nothing is connected before the first work. */
@@ -29,13 +29,13 @@ export function openSession(options: SessionOptions): NodeSession {
 class Session implements NodeSession {
   readonly #options: SessionOptions;
   readonly #report: StepReport;
-  readonly #untold = new UntoldSteps();
+  readonly #untold = new ReplayBuffer();
   readonly #writer: SegmentWriter;
-  readonly #line: Line;
+  readonly #transport: SessionTransport;
   readonly #stopping = new AbortController();
   readonly #timers = new Timers((message) => this.#tell(message));
-  readonly #messages: Message[] = [];
-  #machines = atFirst;
+  readonly #messages: SessionEvent[] = [];
+  #machines = initialState;
   #isTelling = false;
   #call: PromiseWithResolvers<Returned> | undefined;
   #parting: PromiseWithResolvers<void> | undefined;
@@ -43,7 +43,7 @@ class Session implements NodeSession {
   #granted: Promise<void> | undefined;
   /** Why the last connection failed that should confirm a change. */
   #away: string | undefined;
-  #believed: Believed | undefined;
+  #believed: VerifiedGrants | undefined;
   /** Whether the run gave up the node: its state is unknown. */
   #isDeaf = false;
   /** What a frame made us do, in characters of the node's budget. */
@@ -55,7 +55,7 @@ class Session implements NodeSession {
     const run = runVariables(options);
     this.#report = new StepReport({ ...session, node: run.node, isHeard: false });
     this.#writer = new SegmentWriter(run, this.#report);
-    this.#line = new Line({
+    this.#transport = new SessionTransport({
       session,
       run,
       stopping: this.#stopping.signal,
@@ -86,7 +86,7 @@ class Session implements NodeSession {
   }
 
   host(): Host | undefined {
-    return this.#line.host;
+    return this.#transport.host;
   }
 
   stop(): void {
@@ -112,7 +112,7 @@ class Session implements NodeSession {
     await this.#report.settled();
     const { registered, isStopped } = this.#machines.queue;
     const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
-    return { ...workResult(work, { ...end, ...this.#setting(), registered, isStopped }), leaves };
+    return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
   }
 
   /** Before the first runner, which hands grants on to all steps: what they name is saved. A dry run wipes nothing. */
@@ -121,8 +121,8 @@ class Session implements NodeSession {
     if (session.dryRun || session.grants.length === 0) return Promise.resolve();
     const run = runVariables(session);
     const connect = async (): Promise<Host | undefined> => {
-      const { trouble } = await this.#ask({ type: "perform", steps: [], isLast: false });
-      return trouble ? undefined : this.#line.host;
+      const { nodeFailure } = await this.#ask({ type: "perform", steps: [], isLast: false });
+      return nodeFailure ? undefined : this.#transport.host;
     };
     const asked = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
     return (this.#granted ??= believe(asked).then((believed) => {
@@ -164,17 +164,17 @@ class Session implements NodeSession {
     const parting = (this.#parting = Promise.withResolvers());
     this.#tell({ to: "queue", event });
     await parting.promise;
-    await this.#line.settled();
+    await this.#transport.settled();
   }
 
   /** Tells the machines, one message after the other: what is done about one may bring the next. */
-  #tell(message: Message): void {
+  #tell(message: SessionEvent): void {
     this.#messages.push(message);
     if (this.#isTelling) return;
     this.#isTelling = true;
     try {
       for (let told = this.#messages.shift(); told; told = this.#messages.shift()) {
-        const { state, effects } = machinesAfter(this.#machines, told, this.#setting());
+        const { state, effects } = transition(this.#machines, told, this.#context());
         this.#machines = state;
         for (const effect of effects) this.#carryOut(effect);
       }
@@ -187,7 +187,7 @@ class Session implements NodeSession {
     }
   }
 
-  #setting(): Setting {
+  #context(): TransitionContext {
     const { node, runId, resumed, waitForLock, retryDelays: delays = retryDelays } = this.#options;
     const constant = { node: node.name, runId, resumed, waitForLock, retryDelays: delays, heard: this.#report };
     const log = node.consoleLog;
@@ -195,42 +195,42 @@ class Session implements NodeSession {
     return { ...constant, ...console, now: Date.now(), chance: Math.random() };
   }
 
-  #carryOut(effect: Effect): void {
+  #carryOut(effect: SessionEffect): void {
     this.#due += costOf(effect);
     switch (effect.do) {
       case "emit":
         if (effect.event.type === "node.rebooted") this.#writer.hasBooted = true;
         return this.#options.emit(effect.event);
-      case "dial": {
+      case "connect": {
         const flight = (effect.withFlight && this.#writer.written?.flight) || "";
         // Once something runs there, or a flight may have arrived, its end has to be heard of, also after a stop.
         const mayStop = this.#machines.connection.boot === undefined && effect.attempt === 1;
-        return this.#line.dial({ attempt: effect.attempt, flight, mayStop });
+        return this.#transport.dial({ attempt: effect.attempt, flight, mayStop });
       }
-      case "judge":
+      case "check-host":
       case "start-beat":
       case "stop-beat":
-      case "end-link":
-      case "hang-up":
-        return this.#line.carryOut(effect.do);
-      case "wait":
+      case "close-channel":
+      case "disconnect":
+        return this.#transport.carryOut(effect.do);
+      case "start-timer":
         return this.#timers.wait(effect.timer, effect.milliseconds);
-      case "forget":
+      case "clear-timer":
         return this.#timers.forget(effect.timer);
-      case "write":
+      case "write-segment":
         return this.#writer.write(effect);
-      case "announce":
+      case "report-segment":
         return this.#writer.written && this.#options.emit(this.#writer.written.event);
       case "transmit":
-        return this.#line.say(this.#writer.written?.[effect.what] ?? "");
-      case "say":
-        return this.#line.say(effect.text);
+        return this.#transport.say(this.#writer.written?.[effect.what] ?? "");
+      case "send-command":
+        return this.#transport.say(effect.text);
       case "send-blobs":
-        return this.#line.sendBlobs(effect.names, this.#writer.blobs);
+        return this.#transport.sendBlobs(effect.names, this.#writer.blobs);
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":
-        if (!effect.trouble) this.#report.open();
+        if (!effect.nodeFailure) this.#report.open();
         return this.#call?.resolve(effect);
       case "rested":
       case "finished":
@@ -247,11 +247,11 @@ class Session implements NodeSession {
 
   #take(frame: Frame, offset: number): void {
     this.#report.open();
-    const message = messageOf(frame, offset);
+    const message = eventOfFrame(frame, offset);
     if (message) return this.#tell(message);
-    if (goesOn(frame.type) && this.#machines.runner.asked.length > 0) {
-      this.#line.arrived();
-      this.#tell({ to: "runner", event: { type: "went-on" } });
+    if (closesBlobRequest(frame.type) && this.#machines.runner.asked.length > 0) {
+      this.#transport.arrived();
+      this.#tell({ to: "runner", event: { type: "blob-request-closed" } });
     }
     if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
     this.#report.take(frame);
@@ -275,20 +275,20 @@ class Session implements NodeSession {
   #giveUp(problem: Problem): void {
     this.#isDeaf = true;
     this.#tell({ to: "queue", event: { type: "failed", problem, outcome: "failed" } });
-    this.#line.carryOut("end-link");
+    this.#transport.carryOut("close-channel");
   }
 }
 
 /** Characters of its budget that a node pays for what it makes us do. */
-function costOf(effect: Effect): number {
+function costOf(effect: SessionEffect): number {
   switch (effect.do) {
-    case "write":
+    case "write-segment":
       // A runner that died, or that was said to have: all of it goes again.
       return effect.launch ? 128 << 10 : 4096;
     case "send-blobs":
       return 16 << 10;
     case "emit":
-    case "announce":
+    case "report-segment":
       return 1024;
     default:
       return 0;

@@ -8,7 +8,7 @@ interface Held {
  * begins many before the first of them has ended, and what never goes to the node is known at once. Only their starts and
  * ends wait; who says more is at work, and nobody is kept waiting for that.
  */
-export class InOrder {
+export class OrderedEvents {
   #order: readonly string[] = [];
   #places: ReadonlyMap<string, number> = new Map();
   /** The place of the first step that is not over. */

@@ -2,7 +2,7 @@ import { formatSending } from "#base/units.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 import { shellUnusable } from "#engine/transport/unreachable.ts";
-import type { Setting } from "./session-events.ts";
+import type { TransitionContext } from "./session-events.ts";
 
 /** Codes that say that the node cannot be reached, not that something is wrong with it. */
 export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -47,7 +47,7 @@ export function rebootStopped(node: string): Problem {
   return { code: "INTERRUPTED", message: `stopped while ${node} was rebooting` };
 }
 
-export function abortUnanswered({ node, runId }: Pick<Setting, "node" | "runId">): Problem {
+export function abortUnanswered({ node, runId }: Pick<TransitionContext, "node" | "runId">): Problem {
   const message = `${node} did not end its step within a minute of the abort`;
   return {
     code: "INTERRUPTED",
@@ -58,7 +58,7 @@ export function abortUnanswered({ node, runId }: Pick<Setting, "node" | "runId">
 
 /** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
 export function rebootTooLong(
-  { node, console = () => undefined }: Pick<Setting, "node" | "console">,
+  { node, console = () => undefined }: Pick<TransitionContext, "node" | "console">,
   milliseconds: number,
   seen: string | undefined,
 ): Problem {

@@ -1,6 +1,6 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./session-events.ts";
-import type { Known } from "./next-batch.ts";
+import type { Batch, SessionEffect, SessionEvent, TransitionResult, QueuedStep, RunnerEvent, NodeFailure } from "./session-events.ts";
+import type { StepInputs } from "./next-batch.ts";
 
 /** A call of `perform`, with its remaining steps. */
 export interface Call {
@@ -25,7 +25,7 @@ type Phase =
   /** Connecting and hearing what an earlier process of this run left. */
   | { readonly at: "joining"; readonly call: Call }
   /** Only a connection is asked for. */
-  | { readonly at: "looking"; readonly call: Call }
+  | { readonly at: "connecting"; readonly call: Call }
   | ({ readonly at: "sent" } & Sent)
   /** Another run holds the node: it is asked again later. */
   | ({ readonly at: "locked"; readonly problem: Problem } & Sent)
@@ -39,10 +39,10 @@ type Phase =
       readonly seen?: string;
     }
   /** Nothing more can be done. */
-  | ({ readonly at: "dead" } & Trouble);
+  | ({ readonly at: "dead" } & NodeFailure);
 
 /** The work of a node: what is to be sent to it, and what came of it. */
-export interface Queue extends Known {
+export interface Queue extends StepInputs {
   readonly phase: Phase;
   readonly boot: string | undefined;
   readonly isStopped: boolean;
@@ -60,22 +60,22 @@ export const emptyQueue: Queue = {
   hasWaited: false,
 };
 
-export function done(call: Call, trouble?: Trouble): Effect {
-  return { do: "return", trouble, failed: call.failed };
+export function done(call: Call, nodeFailure?: NodeFailure): SessionEffect {
+  return { do: "return", nodeFailure, failed: call.failed };
 }
 
-export function expectReboot(within: number | undefined): Message {
+export function expectReboot(within: number | undefined): SessionEvent {
   return { to: "connection", event: { type: "expect-reboot", within } };
 }
 
-export function tellRunner(event: RunnerEvent): Message {
+export function tellRunner(event: RunnerEvent): SessionEvent {
   return { to: "runner", event };
 }
 
-export function led(effects: readonly Effect[], next: Next<Queue>): Next<Queue> {
+export function led(effects: readonly SessionEffect[], next: TransitionResult<Queue>): TransitionResult<Queue> {
   return { ...next, effects: [...effects, ...next.effects] };
 }
 
-export function go(state: Queue, phase: Phase, ...effects: readonly (Effect | Message)[]): Next<Queue> {
+export function go(state: Queue, phase: Phase, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Queue> {
   return { state: { ...state, phase }, effects };
 }

@@ -12,7 +12,7 @@ const notOfOne: ReadonlySet<string> = new Set(["out", "quick", "fact", "wiping"]
  * What the journal of an earlier process of this run says of steps whose drafts are not known yet, by key. No node may
  * fill our memory with it (requirement S-4).
  */
-export class UntoldSteps {
+export class ReplayBuffer {
   readonly #frames = new Map<string, Frame[]>();
   #characters = 0;
 

@@ -1,5 +1,5 @@
 import type { Frame } from "#engine/program/frames.ts";
-import type { Effect, Message, Next, QueueEvent, Setting } from "./session-events.ts";
+import type { SessionEffect, SessionEvent, TransitionResult, QueueEvent, TransitionContext } from "./session-events.ts";
 import { followerFailed, holderOf, nodeLocked, runnerEnded } from "./problems.ts";
 import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
 
@@ -7,7 +7,7 @@ import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type R
 const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
 
 /** Whether a frame of this type says that no question for blobs is open. */
-export function goesOn(type: string): boolean {
+export function closesBlobRequest(type: string): boolean {
   return !aside.has(type);
 }
 
@@ -17,7 +17,7 @@ const ofRunner: ReadonlySet<string> = new Set(
 );
 
 /** Whom a frame concerns; undefined: it speaks of steps or facts. */
-export function messageOf(frame: Frame, offset: number): Message | undefined {
+export function eventOfFrame(frame: Frame, offset: number): SessionEvent | undefined {
   const { type, rest } = frame;
   const [, , boot = "", , epoch = "0"] = rest.split(" ");
   if (type === "hello") return { to: "connection", event: { type, boot, epoch: Number(epoch) } };
@@ -26,8 +26,8 @@ export function messageOf(frame: Frame, offset: number): Message | undefined {
 }
 
 /** What a frame of the follower or the runner makes of what is known of it. */
-export function heard(state: Runner, { type, rest }: Frame, offset: number, setting: Setting): Next<Runner> {
-  const { phase, line } = state;
+export function heard(state: Runner, { type, rest }: Frame, offset: number, context: TransitionContext): TransitionResult<Runner> {
+  const { phase, connection } = state;
   const [first = "", second = "", third = ""] = rest.split(" ");
   const isPast = offset <= state.history;
   switch (type) {
@@ -35,7 +35,7 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       return metRunner({ ...state, history: Number(second) || 0 }, first === "alive");
     case "segment": {
       const opened = { ...state, segment: Math.max(state.segment, Number(first) || 0) };
-      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "announce" });
+      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "report-segment" });
       return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : next(opened);
     }
     case "segment-end":
@@ -44,7 +44,7 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       const asked = rest.split(" ");
       const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
       // Once a connection is enough, and two at a time would garble each other.
-      return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
+      return connection === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
     }
     case "trial":
       if (isPast) return next(state);
@@ -53,70 +53,70 @@ export function heard(state: Runner, { type, rest }: Frame, offset: number, sett
       return next({ ...state, trial: undefined });
     case "lock": {
       // A runner begins: what the one before it was at is over.
-      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, setting)] : []);
+      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, context)] : []);
       // History of an earlier attempt that found the node busy.
       if (isPast) return next(state);
-      return gone(state, { type: "locked", problem: nodeLocked(setting.node, second, third) });
+      return gone(state, { type: "locked", problem: nodeLocked(context.node, second, third) });
     }
     case "bye": {
       if (isPast) return next(state);
-      if (state.isLast && (phase.at === "parting" || phase.at === "idle")) return parted(state);
-      const problem = runnerEnded(setting.node, first, setting.runId);
+      if (state.isLast && (phase.at === "ending" || phase.at === "idle")) return parted(state);
+      const problem = runnerEnded(context.node, first, context.runId);
       return gone(state, { type: "failed", problem, outcome: "failed" });
     }
     case "gone":
       // It leaves its stop behind, which the next follower removes.
       return phase.at === "inherited" ? part(state, "join") : gone(state, { type: "lost" });
     case "fatal": {
-      const problem = followerFailed(setting.node, rest);
-      return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "end-link" });
+      const problem = followerFailed(context.node, rest);
+      return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "close-channel" });
     }
     default:
       return next(state);
   }
 }
 
-function begun(before: Runner, effects: readonly Effect[]): Next<Runner> {
+function begun(before: Runner, effects: readonly SessionEffect[]): TransitionResult<Runner> {
   const state = { ...before, trial: undefined };
   const { at } = state.phase;
   if (at === "inherited") return leave(state, "join", "interrupted");
   return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);
 }
 
-function tookOver(holder: string, { node, runId }: Setting): Effect {
+function tookOver(holder: string, { node, runId }: TransitionContext): SessionEffect {
   const { run, who } = holderOf(holder);
   const whom = run === runId ? "this run's own runner, which had died" : `a dead run (${run} of ${who})`;
   return { do: "emit", event: { type: "warning", node, text: `took the lock over from ${whom}` } };
 }
 
 /** It ended as it was told to; its follower is of no more use. Work that came after all is given to a new one. */
-function parted(state: Runner): Next<Runner> {
-  const hangUp = tellConnection({ type: "hang-up" });
-  return go({ ...state, line: "none" }, { at: "absent" }, hangUp, tellQueue({ type: "lost" }));
+function parted(state: Runner): TransitionResult<Runner> {
+  const hangUp = tellConnection({ type: "disconnect" });
+  return go({ ...state, connection: "none" }, { at: "absent" }, hangUp, tellQueue({ type: "lost" }));
 }
 
-function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
-  const { phase, line } = state;
+function metRunner(state: Runner, isAlive: boolean): TransitionResult<Runner> {
+  const { phase, connection } = state;
   const due = "due" in phase && phase.due ? { due: phase.due } : {};
   if (isAlive && phase.at === "absent") return go(state, { at: "idle", ...due });
   // It was not sent for: the one that went along was not needed, and its segment has to come by itself.
-  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "announce" });
-  if (isAlive && phase.at === "sent" && line === "up") return next(state, { do: "transmit", what: "segment" });
+  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "report-segment" });
+  if (isAlive && phase.at === "sent" && connection === "up") return next(state, { do: "transmit", what: "segment" });
   if (isAlive) return next(state);
   // One that was sent over this connection is on its way.
-  if (line === "up" || phase.at === "flying") return next(state);
+  if (connection === "up" || phase.at === "flying") return next(state);
   // The follower clears up what it left; but who joins only wants to hear what it did.
-  if (phase.at === "leaving" && phase.after !== "join") return next(state);
+  if (phase.at === "finishing" && phase.after !== "join") return next(state);
   return go(state, { at: "absent", ...due }, forgetGoodbye);
 }
 
-function segmentEnded(state: Runner, how: string): Next<Runner> {
+function segmentEnded(state: Runner, how: string): TransitionResult<Runner> {
   const ended = tellQueue({ type: "ended" });
   const isParting = state.isLast && how === "" && !state.wish;
-  const after = { at: isParting ? "parting" : "idle" } as const;
+  const after = { at: isParting ? "ending" : "idle" } as const;
   switch (state.phase.at) {
     case "flying":
-      return go(state, after, { do: "announce" }, ended);
+      return go(state, after, { do: "report-segment" }, ended);
     case "sent":
     case "working":
       return go(state, after, ended);
@@ -129,7 +129,7 @@ function segmentEnded(state: Runner, how: string): Next<Runner> {
   }
 }
 
-function gone(state: Runner, news: QueueEvent): Next<Runner> {
+function gone(state: Runner, news: QueueEvent): TransitionResult<Runner> {
   const { phase } = state;
-  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent" }, tellQueue(news));
+  return phase.at === "finishing" ? part(state, phase.after) : go(state, { at: "absent" }, tellQueue(news));
 }

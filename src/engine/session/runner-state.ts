@@ -1,5 +1,5 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { Batch, ConnectionEvent, Effect, Message, Next, QueueEvent } from "./session-events.ts";
+import type { Batch, ConnectionEvent, SessionEffect, SessionEvent, TransitionResult, QueueEvent } from "./session-events.ts";
 
 type Phase =
   /** None is known to live: the next segment takes one along. `due`: to be sent when the connection is back. */
@@ -12,12 +12,12 @@ type Phase =
   | { readonly at: "sent" }
   | { readonly at: "working" }
   /** Its last segment ended in order: it ends without being asked. `due`: for the next one. */
-  | { readonly at: "parting"; readonly due?: Batch }
+  | { readonly at: "ending"; readonly due?: Batch }
   /** It is at a segment that an earlier process of this run sent, and was told to stop. */
   | { readonly at: "inherited" }
   /** It was asked to end, or will be as soon as there is a connection; its last word is awaited. */
   | {
-      readonly at: "leaving";
+      readonly at: "finishing";
       readonly after: "rest" | "join" | "finish";
       readonly outcome: NodeOutcome;
       readonly tries: number;
@@ -27,7 +27,7 @@ type Phase =
 export interface Runner {
   readonly phase: Phase;
   /** Of the connection; `down` while it is being made. */
-  readonly line: "none" | "down" | "up";
+  readonly connection: "none" | "down" | "up";
   /** Number of the segment that was sent last, or that an earlier process sent. */
   readonly segment: number;
   /** That segment is its last if it ends in order. */
@@ -45,7 +45,7 @@ export interface Runner {
 
 export const noRunner: Runner = {
   phase: { at: "absent" },
-  line: "none",
+  connection: "none",
   segment: 0,
   isLast: false,
   history: 0,
@@ -59,53 +59,53 @@ export const noRunner: Runner = {
 const goodbyePatience = 15_000;
 
 /** Asks it to end. */
-export function leave(state: Runner, after: "rest" | "join" | "finish", outcome: NodeOutcome): Next<Runner> {
-  const phase = { at: "leaving", after, outcome, tries: 1 } as const;
-  return go(state, phase, ...(state.line === "up" ? goodbye(phase) : []));
+export function leave(state: Runner, after: "rest" | "join" | "finish", outcome: NodeOutcome): TransitionResult<Runner> {
+  const phase = { at: "finishing", after, outcome, tries: 1 } as const;
+  return go(state, phase, ...(state.connection === "up" ? goodbye(phase) : []));
 }
 
 export function goodbye({ after, outcome }: { after: "rest" | "join" | "finish"; outcome: NodeOutcome }) {
   return [
-    ...(after === "finish" ? [tellConnection({ type: "let-go" })] : []),
-    { do: "say", text: `fin ${outcome}\n` } as const,
+    ...(after === "finish" ? [tellConnection({ type: "stop-reconnecting" })] : []),
+    { do: "send-command", text: `fin ${outcome}\n` } as const,
     awaitGoodbye,
   ];
 }
 
 /** Its last word comes without being asked for. */
-export function awaitBye(state: Runner, outcome: NodeOutcome): Next<Runner> {
-  const phase = { at: "leaving", after: "finish", outcome, tries: 1 } as const;
-  return go(state, phase, tellConnection({ type: "let-go" }), awaitGoodbye);
+export function awaitBye(state: Runner, outcome: NodeOutcome): TransitionResult<Runner> {
+  const phase = { at: "finishing", after: "finish", outcome, tries: 1 } as const;
+  return go(state, phase, tellConnection({ type: "stop-reconnecting" }), awaitGoodbye);
 }
 
 /** It is gone, and the connection ends. */
-export function part(state: Runner, after: "rest" | "join" | "finish"): Next<Runner> {
+export function part(state: Runner, after: "rest" | "join" | "finish"): TransitionResult<Runner> {
   return go(
-    { ...state, line: "none", asked: [] },
+    { ...state, connection: "none", asked: [] },
     { at: "absent" },
     forgetGoodbye,
-    { do: "forget", timer: "abort" },
-    tellConnection({ type: "hang-up" }),
+    { do: "clear-timer", timer: "abort" },
+    tellConnection({ type: "disconnect" }),
     after === "join" ? tellQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
   );
 }
 
-const awaitGoodbye: Effect = { do: "wait", timer: "goodbye", milliseconds: goodbyePatience };
+const awaitGoodbye: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: goodbyePatience };
 
-export const forgetGoodbye: Effect = { do: "forget", timer: "goodbye" };
+export const forgetGoodbye: SessionEffect = { do: "clear-timer", timer: "goodbye" };
 
-export function tellConnection(event: ConnectionEvent): Message {
+export function tellConnection(event: ConnectionEvent): SessionEvent {
   return { to: "connection", event };
 }
 
-export function tellQueue(event: QueueEvent): Message {
+export function tellQueue(event: QueueEvent): SessionEvent {
   return { to: "queue", event };
 }
 
-export function next(state: Runner, ...effects: readonly (Effect | Message)[]): Next<Runner> {
+export function next(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
   return { state, effects };
 }
 
-export function go(state: Runner, phase: Phase, ...effects: readonly (Effect | Message)[]): Next<Runner> {
+export function go(state: Runner, phase: Phase, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
   return { state: { ...state, phase }, effects };
 }

@@ -10,8 +10,8 @@ import { lookingText, type Looking } from "#engine/program/without-runner.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
-import { dial } from "./connect.ts";
-import { openLink, type Link } from "./follower-channel.ts";
+import { connectFollower } from "./connect.ts";
+import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
 import { runVariables } from "./run-variables.ts";
@@ -20,7 +20,7 @@ import { setFact } from "./step-facts.ts";
 import { newStream, tell } from "./step-output.ts";
 import { exactly } from "./step-report.ts";
 
-export interface LookOptions {
+export interface RunnerlessOptions {
   /** The question to a node without steps. `run`: only this run is ended there. */
   readonly look: "ping" | "facts" | "holder" | "unlock";
   readonly run?: string;
@@ -35,8 +35,8 @@ const judgement = 100;
  * Opens sessions that leave no trace of kcore on the node: one shell at a channel, without lock, state folder or journal. A step's apply
  * runs once; a lost connection does not resume it.
  */
-export function lookSessions(how: LookOptions): OpenSession {
-  return (options) => new LookSession(options, how);
+export function runnerlessSessions(how: RunnerlessOptions): OpenSession {
+  return (options) => new RunnerlessSession(options, how);
 }
 
 interface Shell {
@@ -45,16 +45,16 @@ interface Shell {
   readonly said: string;
 }
 
-class LookSession implements NodeSession {
+class RunnerlessSession implements NodeSession {
   readonly exchanges = 0;
   readonly #options: SessionOptions;
-  readonly #how: LookOptions;
+  readonly #how: RunnerlessOptions;
   readonly #stopping = new AbortController();
   #host: Host | undefined;
   /** Ends the running command. */
   #end: (() => Promise<void>) | undefined;
 
-  constructor(options: SessionOptions, how: LookOptions) {
+  constructor(options: SessionOptions, how: RunnerlessOptions) {
     this.#options = options;
     this.#how = how;
   }
@@ -123,7 +123,7 @@ class LookSession implements NodeSession {
     /** Stderr that arrived before stdout told that the command has begun. */
     const early: Uint8Array[] = [];
     const complain = (bytes: Uint8Array): void => void (began === undefined ? early.push(bytes) : print("err", bytes));
-    const hear = ({ type, rest, bytes }: Frame, link: Promise<Link>): void => {
+    const hear = ({ type, rest, bytes }: Frame, link: Promise<FollowerChannel>): void => {
       if (type !== "raw") return;
       if (bytes) return print("out", bytes);
       began = Date.now();
@@ -158,16 +158,16 @@ class LookSession implements NodeSession {
   /** Gives the shell its task and resolves when the shell is through. @throws KcoreError */
   async #ask(
     what: Looking,
-    hear: (frame: Frame, link: Promise<Link>) => void,
+    hear: (frame: Frame, link: Promise<FollowerChannel>) => void,
     onStderr?: (bytes: Uint8Array) => void,
   ): Promise<Shell> {
-    const { promise: opened, resolve } = Promise.withResolvers<Link>();
+    const { promise: opened, resolve } = Promise.withResolvers<FollowerChannel>();
     const run = runVariables(this.#options);
     let isHeard = false;
     let problem: Problem | undefined;
     const limit = (error: KcoreError): void => void (problem ??= error.problems[0]);
     const mine = behind(`${run.nonce}\n`, () => undefined);
-    const link = await dial({
+    const link = await connectFollower({
       session: this.#options,
       run,
       attempt: 1,
@@ -214,7 +214,7 @@ class LookSession implements NodeSession {
     return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
   }
 
-  async #feed(link: Link): Promise<void> {
+  async #feed(link: FollowerChannel): Promise<void> {
     try {
       for await (const bytes of this.#how.stdin()) await link.send(bytes);
     } catch {
@@ -224,13 +224,13 @@ class LookSession implements NodeSession {
   }
 
   /** Ends the command's process group over a second channel: the first one's stdin belongs to the command. */
-  async #endGroup(pid: string, command: Link): Promise<void> {
+  async #endGroup(pid: string, command: FollowerChannel): Promise<void> {
     const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
     try {
       const text = lookingText(run, { kind: "end", pid });
       const { sudoPassword } = this.#options;
       const nothing = { onFrame: () => undefined, onLimit: () => undefined, settled: () => Promise.resolve() };
-      const link = await openLink({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
+      const link = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
       await link.closed;
       await Promise.race([command.exit, sleep(judgement, undefined, { ref: false })]);
     } catch (error) {

@@ -2,7 +2,7 @@ import { savingText } from "#engine/program/without-runner.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { openLink } from "./follower-channel.ts";
+import { openFollowerChannel } from "./follower-channel.ts";
 import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
@@ -34,7 +34,7 @@ export async function saveTables(
   let frames = 0;
   let why = "the connection ended before all of it had arrived";
   try {
-    const link = await openLink({
+    const link = await openFollowerChannel({
       host,
       run,
       text: savingText(run, names),

@@ -5,9 +5,9 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-dependencies.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
-import type { Believed } from "./grants.ts";
+import type { VerifiedGrants } from "./grants.ts";
 import type { StepReport } from "./step-report.ts";
-import type { Effect, ReadyStep } from "./session-events.ts";
+import type { SessionEffect, ReadyStep } from "./session-events.ts";
 
 /** A segment as it was written last. */
 interface Written {
@@ -38,11 +38,11 @@ export class SegmentWriter {
   }
 
   /** From now on the node is told of these grants. */
-  grant({ grants, unsaved }: Believed): void {
+  grant({ grants, unsaved }: VerifiedGrants): void {
     this.#run = { ...this.#run, grants, unsaved };
   }
 
-  write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {
+  write({ number, exchange, batch, launch }: Extract<SessionEffect, { do: "write" }>): void {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
     for (const [name, blob] of blobsOf(steps, this.#run)) this.blobs.set(name, blob);
     const program = segmentText({

@@ -5,13 +5,13 @@ import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { BlobFeed, FedNode } from "./blob-feed.ts";
-import type { Link } from "./follower-channel.ts";
-import type { Sending } from "./transfer-progress.ts";
+import type { FollowerChannel } from "./follower-channel.ts";
+import type { TransferProgress } from "./transfer-progress.ts";
 
 export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;
-  readonly sending: Sending;
+  readonly sending: TransferProgress;
   /** False: the line was lost, and who comes back asks anew. */
   readonly isOpen: () => boolean;
   /** Who waits for what the bastion has yet to fetch. */
@@ -21,7 +21,7 @@ export interface BlobAnswer {
 }
 
 /** Answers a runner's question for blobs. For a name that was never offered the node gets nothing. */
-export async function sendBlobs(link: Link, names: readonly string[], answer: BlobAnswer): Promise<void> {
+export async function sendBlobs(link: FollowerChannel, names: readonly string[], answer: BlobAnswer): Promise<void> {
   const { fed, offered } = answer;
   const asked = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];
@@ -56,7 +56,7 @@ async function fetched(
   }
 }
 
-async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
+async function giveLarge(link: FollowerChannel, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
   const { fed, sending, isOpen } = answer;
   // The feed takes a node that left for one that waits, and by then it may have another connection.
   if (!fed || !isOpen()) return;
@@ -73,7 +73,7 @@ async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswe
 
 /** Gives these to the connection; `kept` comes before the word that puts them in their place. */
 async function give(
-  link: Link,
+  link: FollowerChannel,
   blobs: ReadonlyMap<string, Blob>,
   { run, sending }: BlobAnswer,
   kept?: () => Promise<void>,

@@ -5,147 +5,159 @@ import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-
 
 /** A step that waits for its turn. */
 export interface QueuedStep {
-  /** Its name on the node. */
+  /** The step's name on the node. */
   readonly key: string;
   readonly draft: StepDraft;
 }
 
-/** A step as it goes to the node. */
+/** A rendered step, ready to be sent to the node. */
 export interface ReadyStep {
   readonly key: string;
   readonly plan: PlannedStep;
-  /** Keys of the steps that watch it. */
+  /** Keys of the steps that watch this step. */
   readonly owes: readonly string[];
 }
 
-/** What goes to the node in one segment. */
+/** Steps that are sent together in one segment. If the runner is lost, the unfinished ones follow in another segment. */
 export interface Batch {
   readonly steps: readonly ReadyStep[];
   /** The node's facts are gathered after the steps. */
   readonly facts: boolean;
-  /** When it ends in order nothing follows: the runner ends by itself. */
+  /** The session's last batch: if every step succeeds, the runner ends without being asked. */
   readonly isLast: boolean;
 }
 
 /** Why no further work can be done on the node. */
-export interface Trouble {
+export interface NodeFailure {
   readonly problem: Problem;
   readonly outcome: NodeOutcome;
 }
 
 /**
- * What a connection is made for: a flight goes along with it and starts at once; a look only wants to be connected; who
- * attaches goes on when all was heard that happened on the node meanwhile.
+ * Why a connection is made. `flight`: to send a segment together with the follower's text, without waiting for an answer. `connect-only`: to
+ * have a connection. `attach`: to read the journal up to the present first.
  */
-export type Purpose = "flight" | "look" | "attach";
+export type Purpose = "flight" | "connect-only" | "attach";
 
 export type ConnectionEvent =
-  | { readonly type: "dial"; readonly purpose: Purpose; readonly attempt: number }
-  /** The host took the connection; its shell is being started. */
+  | { readonly type: "connect"; readonly purpose: Purpose; readonly attempt: number }
+  /** The SSH connection is there; its shell is being started. */
   | { readonly type: "reached" }
   | { readonly type: "opened" }
   | { readonly type: "refused"; readonly problem: Problem }
   | { readonly type: "lost"; readonly said: string }
-  /** Whether the host's connection ended with the channel. */
-  | { readonly type: "judged"; readonly isHostGone: boolean }
+  /** Whether the SSH connection ended together with the follower's channel. */
+  | { readonly type: "host-checked"; readonly isHostGone: boolean }
   /** The pause before the next attempt is over. */
-  | { readonly type: "waited" }
+  | { readonly type: "retry-due" }
   | { readonly type: "hello"; readonly boot: string; readonly epoch: number }
-  /** The follower has told the journal as it was when it came. */
-  | { readonly type: "told" }
-  /** The running segment ends with a reboot that may take so many milliseconds; undefined: it does not. */
+  /** The follower has sent the journal as it was when the connection began. */
+  | { readonly type: "caught-up" }
+  /** The running segment ends with a reboot that may take this many milliseconds; undefined: without a reboot. */
   | { readonly type: "expect-reboot"; readonly within: number | undefined }
-  /** A new one has to confirm a change, in so many seconds; then the node takes it back. */
+  /** A new connection must confirm a change within this many seconds; otherwise the node reverts the change. */
   | { readonly type: "renew"; readonly within: number }
   | { readonly type: "stop" }
-  /** When it ends nobody comes back. */
-  | { readonly type: "let-go" }
-  | { readonly type: "hang-up" };
+  /** A connection that ends from now on is not made again. */
+  | { readonly type: "stop-reconnecting" }
+  | { readonly type: "disconnect" };
 
 export type RunnerEvent =
   | { readonly type: "work"; readonly batch: Batch }
-  /** Somebody only wants to be connected. */
-  | { readonly type: "look" }
-  /** Somebody wants to know what an earlier process of this run left. */
+  /** The queue needs a connection, and no work done. */
+  | { readonly type: "connect-only" }
+  /** The queue needs to know which steps an earlier process of this run left on the node. */
   | { readonly type: "join" }
-  /** What an earlier process left is ended. */
+  /** The runner of an earlier process of this run is to end. */
   | { readonly type: "take-over" }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
   | { readonly type: "stop"; readonly how: "stop" | "abort" }
   | { readonly type: "opened" }
-  /** The connection can be used: all was heard that it has to tell. */
+  /** The connection can be used, and the journal has been read up to the present. */
   | { readonly type: "up" }
-  /** It broke; it is being made again. */
+  /** The connection broke and is being made again. */
   | { readonly type: "down" }
-  /** It ended for good. */
-  | { readonly type: "cut" }
-  /** It cannot be made. */
+  /** The connection ended for good. */
+  | { readonly type: "closed" }
   | { readonly type: "unreachable" }
-  /** A goodbye was not answered in time. */
-  | { readonly type: "unanswered" }
-  /** An abort was given in time to be over. */
-  | { readonly type: "abort-late" }
+  /** The runner did not answer `fin` in time. */
+  | { readonly type: "goodbye-timeout" }
+  /** The running step did not end in time after an abort. */
+  | { readonly type: "abort-timeout" }
   /** `offset`: bytes of the journal up to the end of this frame. */
   | { readonly type: "frame"; readonly frame: Frame; readonly offset: number }
-  /** A step goes on: no question for blobs is open. */
-  | { readonly type: "went-on" };
+  /** A step continues, so the runner waits for no blobs. */
+  | { readonly type: "blob-request-closed" };
 
 export type QueueEvent =
   | { readonly type: "perform"; readonly steps: readonly QueuedStep[]; readonly isLast: boolean }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
   | { readonly type: "stop" }
-  /** What an earlier process of this run left is over. */
+  /** The runner of an earlier process of this run has ended, or there was none. */
   | { readonly type: "joined" }
   | { readonly type: "up"; readonly hasRunner: boolean }
   | { readonly type: "hello"; readonly boot: string }
+  /** The segment has ended. */
   | { readonly type: "ended" }
-  /** The batch left; `isFirst`: along with a connection, which has not said hello yet. */
+  /** The batch was sent. `isFirst`: together with a new connection, before the node's hello. */
   | { readonly type: "sent"; readonly isFirst: boolean }
-  /** The batch was not sent, because of a stop. */
+  /** A stop came before the batch was sent. */
   | { readonly type: "withheld" }
-  /** The runner is not there any more: a reboot, or somebody killed it. */
+  /** The runner is gone: the node rebooted, or the runner was killed. */
   | { readonly type: "lost" }
   | { readonly type: "locked"; readonly problem: Problem }
-  | ({ readonly type: "failed" } & Trouble)
-  | { readonly type: "lock-waited" }
-  /** The node, which reboots, could not be reached. */
-  | { readonly type: "away"; readonly problem: Problem }
-  | { readonly type: "reboot-late" };
+  | ({ readonly type: "failed" } & NodeFailure)
+  | { readonly type: "lock-retry-due" }
+  /** The rebooting node could not be reached yet. */
+  | { readonly type: "reconnect-failed"; readonly problem: Problem }
+  | { readonly type: "reboot-timeout" };
 
-/** What one machine tells another, or the world tells one of them. */
-export type Message =
+/** An event, addressed to one of the session's three state machines. */
+export type SessionEvent =
   | { readonly to: "connection"; readonly event: ConnectionEvent }
   | { readonly to: "runner"; readonly event: RunnerEvent }
   | { readonly to: "queue"; readonly event: QueueEvent };
 
+export function toConnection(event: ConnectionEvent): SessionEvent {
+  return { to: "connection", event };
+}
+
+export function toRunner(event: RunnerEvent): SessionEvent {
+  return { to: "runner", event };
+}
+
+export function toQueue(event: QueueEvent): SessionEvent {
+  return { to: "queue", event };
+}
+
 export type Timer = "retry" | "goodbye" | "abort" | "lock" | "reboot";
 
-/** What is to be done in the world. */
-export type Effect =
+/** An effect of a transition on the outside world. */
+export type SessionEffect =
   | { readonly do: "emit"; readonly event: RunEventBody }
-  | { readonly do: "dial"; readonly attempt: number; readonly withFlight: boolean }
-  /** Finds out whether the host's connection ended too. */
-  | { readonly do: "judge" }
+  | { readonly do: "connect"; readonly attempt: number; readonly withFlight: boolean }
+  /** Finds out whether the SSH connection ended too. */
+  | { readonly do: "check-host" }
   | { readonly do: "start-beat" | "stop-beat" }
-  /** Ends the follower's channel, or that and the connection. */
-  | { readonly do: "end-link" | "hang-up" }
-  | { readonly do: "wait"; readonly timer: Timer; readonly milliseconds: number }
-  | { readonly do: "forget"; readonly timer: Timer }
-  /** Makes a segment's text, and with `launch` the runner's. */
+  /** Closes the follower's channel; `disconnect` closes the SSH connection as well. */
+  | { readonly do: "close-channel" | "disconnect" }
+  | { readonly do: "start-timer"; readonly timer: Timer; readonly milliseconds: number }
+  | { readonly do: "clear-timer"; readonly timer: Timer }
+  /** Writes a segment's text. `launch`: with a new runner in front of the segment. */
   | {
-      readonly do: "write";
+      readonly do: "write-segment";
       readonly number: number;
       readonly exchange: number;
       readonly batch: Batch;
       readonly launch: boolean;
     }
-  /** Tells that the segment written last went out. */
-  | { readonly do: "announce" }
-  /** Sends what was written last: all of it, or only its segment. */
+  /** Emits the event for the segment that was written last. */
+  | { readonly do: "report-segment" }
+  /** Sends the last written text: with its runner (`flight`), or the segment alone. */
   | { readonly do: "transmit"; readonly what: "flight" | "segment" }
-  | { readonly do: "say"; readonly text: string }
+  | { readonly do: "send-command"; readonly text: string }
   | { readonly do: "send-blobs"; readonly names: readonly string[] }
   | {
       readonly do: "end-step";
@@ -154,12 +166,12 @@ export type Effect =
       readonly reason?: string;
       readonly problem?: Problem;
     }
-  /** The work that was asked for is over. */
-  | { readonly do: "return"; readonly trouble: Trouble | undefined; readonly failed: Problem | undefined }
+  /** Ends the call of `perform`. `failed`: why its first failed step failed. */
+  | { readonly do: "return"; readonly nodeFailure: NodeFailure | undefined; readonly failed: Problem | undefined }
   | { readonly do: "rested" | "finished" };
 
-/** What is known of the node's steps. */
-export interface Heard {
+/** The present results of the node's steps. */
+export interface StepResults {
   outcomeOf(key: string): Outcome | undefined;
   wasStarted(key: string): boolean;
   problemOf(key: string): Problem | undefined;
@@ -167,24 +179,24 @@ export interface Heard {
   readonly facts: Readonly<Record<string, string>>;
 }
 
-/** What a transition rests on beside state and event. */
-export interface Setting {
+/** The inputs of a transition beside state and event. */
+export interface TransitionContext {
   readonly node: string;
   readonly runId: string;
   readonly retryDelays: readonly number[];
   readonly resumed: boolean;
   readonly waitForLock: boolean;
-  readonly heard: Heard;
-  /** The last lines on the node's console, where the bastion has a log of it. */
+  readonly results: StepResults;
+  /** The last lines on the node's console, if the bastion has a log of the console. */
   readonly console?: () => string | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** A number from 0 to 1, drawn for this event. */
+  /** A random number from 0 to 1, new for each event. */
   readonly chance: number;
 }
 
-/** What an event makes of a state. */
-export interface Next<State> {
+/** A transition's next state, with effects, and events for the other state machines. */
+export interface TransitionResult<State> {
   readonly state: State;
-  readonly effects: readonly (Effect | Message)[];
+  readonly effects: readonly (SessionEffect | SessionEvent)[];
 }

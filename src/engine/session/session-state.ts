@@ -1,52 +1,52 @@
-import { connectionAfter } from "./connection.ts";
+import { connectionTransition } from "./connection.ts";
 import { noConnection, type Connection } from "./connection-state.ts";
-import type { Effect, Message, Setting } from "./session-events.ts";
-import { queueAfter } from "./queue.ts";
+import type { SessionEffect, SessionEvent, TransitionContext } from "./session-events.ts";
+import { queueTransition } from "./queue.ts";
 import { emptyQueue, type Queue } from "./queue-state.ts";
-import { runnerAfter } from "./runner.ts";
+import { runnerTransition } from "./runner.ts";
 import { noRunner, type Runner } from "./runner-state.ts";
 
-/** A session's state: three machines that know each other only by what they tell each other. */
-export interface Machines {
+/** A session's state: three state machines, which only exchange events. */
+export interface SessionState {
   readonly connection: Connection;
   readonly runner: Runner;
   readonly queue: Queue;
 }
 
-export const atFirst: Machines = { connection: noConnection, runner: noRunner, queue: emptyQueue };
+export const initialState: SessionState = { connection: noConnection, runner: noRunner, queue: emptyQueue };
 
-/** What a message makes of the machines, everything included that they tell each other about it. */
-export function machinesAfter(
-  before: Machines,
-  message: Message,
-  setting: Setting,
-): { readonly state: Machines; readonly effects: readonly Effect[] } {
+/** The session's state after an event, and after all events that the state machines send each other because of the event. */
+export function transition(
+  before: SessionState,
+  first: SessionEvent,
+  context: TransitionContext,
+): { readonly state: SessionState; readonly effects: readonly SessionEffect[] } {
   let state = before;
-  const effects: Effect[] = [];
-  const messages: Message[] = [message];
-  for (let told = messages.shift(); told; told = messages.shift()) {
-    const { machine, effects: made } = after(state, told, setting);
+  const effects: SessionEffect[] = [];
+  const events: SessionEvent[] = [first];
+  for (let event = events.shift(); event; event = events.shift()) {
+    const { machine, effects: made } = transitionMachine(state, event, context);
     state = { ...state, ...machine };
     for (const one of made) {
-      if ("to" in one) messages.push(one);
+      if ("to" in one) events.push(one);
       else effects.push(one);
     }
   }
   return { state, effects };
 }
 
-function after(state: Machines, told: Message, setting: Setting) {
-  switch (told.to) {
+function transitionMachine(state: SessionState, { to, event }: SessionEvent, context: TransitionContext) {
+  switch (to) {
     case "connection": {
-      const { state: connection, effects } = connectionAfter(state.connection, told.event, setting);
+      const { state: connection, effects } = connectionTransition(state.connection, event, context);
       return { machine: { connection }, effects };
     }
     case "runner": {
-      const { state: runner, effects } = runnerAfter(state.runner, told.event, setting);
+      const { state: runner, effects } = runnerTransition(state.runner, event, context);
       return { machine: { runner }, effects };
     }
     case "queue": {
-      const { state: queue, effects } = queueAfter(state.queue, told.event, setting);
+      const { state: queue, effects } = queueTransition(state.queue, event, context);
       return { machine: { queue }, effects };
     }
   }

@@ -3,14 +3,14 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Asker, Blob } from "#engine/step/blob.ts";
 import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { Link } from "./follower-channel.ts";
+import type { FollowerChannel } from "./follower-channel.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { dial } from "./connect.ts";
+import { connectFollower } from "./connect.ts";
 import type { ConnectionEvent } from "./session-events.ts";
 import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
-import { Sending } from "./transfer-progress.ts";
+import { TransferProgress } from "./transfer-progress.ts";
 
 const beatEvery = 5_000;
 /** Milliseconds in which the host's connection would have ended if that was why the channel did. */
@@ -18,7 +18,7 @@ const judgement = 100;
 /** Milliseconds for which a node may take nothing of what it asked for; a disk that is slow to flush needs some. */
 const stallLimit = 120_000;
 
-export interface LineOptions {
+export interface TransportOptions {
   readonly session: SessionOptions;
   readonly run: RunVariables;
   /** Aborted when the session is stopped. */
@@ -37,20 +37,20 @@ export interface LineOptions {
 }
 
 /** The sockets of a session: one connection at a time, with one follower. */
-export class Line {
-  readonly #options: LineOptions;
+export class SessionTransport {
+  readonly #options: TransportOptions;
   #host: Host | undefined;
-  #link: Link | undefined;
+  #link: FollowerChannel | undefined;
   #beat: NodeJS.Timeout | undefined;
   /** What was asked for last, until the node goes on. */
-  #sending: Sending | undefined;
+  #sending: TransferProgress | undefined;
   /** Bytes of the journal that were heard. */
   #offset = 0;
   #answers: Promise<void> = Promise.resolve();
   /** What is being made or ended. */
   #change: Promise<void> = Promise.resolve();
 
-  constructor(options: LineOptions) {
+  constructor(options: TransportOptions) {
     this.#options = options;
   }
 
@@ -64,22 +64,22 @@ export class Line {
   }
 
   /** Makes a connection as soon as the one before is closed. `mayStop`: a stop of the session ends the attempt. */
-  dial(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): void {
+  connectFollower(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): void {
     this.#change = this.#change.then(() => this.#dial(how));
   }
 
-  carryOut(what: "judge" | "start-beat" | "stop-beat" | "end-link" | "hang-up"): void {
+  carryOut(what: "check-host" | "start-beat" | "stop-beat" | "close-channel" | "disconnect"): void {
     switch (what) {
-      case "judge":
+      case "check-host":
         return void this.#judge();
       case "start-beat":
         this.#beat = setInterval(() => this.say("beat\n"), beatEvery).unref();
         return;
       case "stop-beat":
         return clearInterval(this.#beat);
-      case "end-link":
+      case "close-channel":
         return this.#link?.end();
-      case "hang-up":
+      case "disconnect":
         return this.#hangUp();
     }
   }
@@ -128,12 +128,12 @@ export class Line {
     return { fed: { feed, party: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
   }
 
-  #watch(link: Link): Sending {
+  #watch(link: FollowerChannel): TransferProgress {
     const { session, onStall } = this.#options;
     const { emit, node, transferStall: stall = stallLimit } = session;
     this.#sending?.stop();
     const taken = (): number => link.taken();
-    return (this.#sending = new Sending({ node: node.name, taken, emit, stall, onStall, now: Date.now }));
+    return (this.#sending = new TransferProgress({ node: node.name, taken, emit, stall, onStall, now: Date.now }));
   }
 
   /** The node goes on: what it asked for is there. */
@@ -146,7 +146,7 @@ export class Line {
   async #judge(): Promise<void> {
     const isGone = this.#host?.closed.then(() => true) ?? true;
     const timeout = new Promise<false>((resolve) => setTimeout(resolve, judgement, false));
-    this.#options.tell({ type: "judged", isHostGone: await Promise.race([isGone, timeout]) });
+    this.#options.tell({ type: "host-checked", isHostGone: await Promise.race([isGone, timeout]) });
   }
 
   #hangUp(): void {
@@ -165,7 +165,7 @@ export class Line {
     const { flight, ...attempt } = how;
     const offset = this.#offset;
     try {
-      const link: Link = await dial({
+      const link: FollowerChannel = await connectFollower({
         ...attempt,
         session,
         run,
@@ -196,7 +196,7 @@ export class Line {
     }
   }
 
-  #lost(link: Link, said: string): void {
+  #lost(link: FollowerChannel, said: string): void {
     if (this.#link !== link) return;
     this.#sending?.stop();
     this.#link = undefined;

@@ -9,7 +9,7 @@ import type { Leaving } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
 import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
-import { InOrder } from "./ordered-events.ts";
+import { OrderedEvents } from "./ordered-events.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import { setFact } from "./step-facts.ts";
@@ -38,7 +38,7 @@ export class StepReport {
   readonly #replayed = new Set<string>();
   readonly records = new Map<string, StepRecord>();
   readonly #output: StepOutput;
-  readonly #order = new InOrder();
+  readonly #order = new OrderedEvents();
   readonly facts: Record<string, string> = {};
   /** Why the last connection failed that should confirm a change. */
   met = "";

@@ -22,7 +22,7 @@ interface Piece {
   isTold: boolean;
 }
 
-export interface SendingOptions {
+export interface TransferOptions {
   readonly node: string;
   /** Grows by the bytes that the node has taken. */
   readonly taken: () => number;
@@ -38,8 +38,8 @@ export interface SendingOptions {
  * The answer to one question for blobs, as it goes: how far it is, how fast, and whether it moves at all. A node that takes nothing any more
  * although its connection lives (a frozen process, a disk that hangs) would be waited for without end. A limit by time would end slow lines and wait for dead ones.
  */
-export class Sending {
-  readonly #options: SendingOptions;
+export class TransferProgress {
+  readonly #options: TransferOptions;
   readonly #pieces: Piece[] = [];
   /** The one before the first of them. */
   #before: Piece | undefined;
@@ -53,7 +53,7 @@ export class Sending {
   #movedAt: number;
   #toldAt = 0;
 
-  constructor(options: SendingOptions) {
+  constructor(options: TransferOptions) {
     this.#options = options;
     this.#base = options.taken();
     this.#movedAt = options.now();

@@ -3,15 +3,15 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
-import type { Heard, Trouble } from "./session-events.ts";
+import type { StepResults, NodeFailure } from "./session-events.ts";
 
 interface EndedWork {
   readonly node: string;
   readonly runId: string;
-  readonly heard: Heard;
+  readonly heard: StepResults;
   readonly registered: WorkResult["registered"];
   readonly isStopped: boolean;
-  readonly trouble: Trouble | undefined;
+  readonly nodeFailure: NodeFailure | undefined;
   /** Why its first failed step failed. */
   readonly failed: Problem | undefined;
 }
@@ -22,11 +22,11 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
   const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
     outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
-  const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));
-  const problem = trouble?.problem ?? failed;
+  const nodeFailure = end.nodeFailure ?? (failed || isStopped ? undefined : missingEnd(work, end));
+  const problem = nodeFailure?.problem ?? failed;
   // What was stopped in its last step, and came to the end of it, is done.
   const isCut = isStopped && !work.every(isFinished);
-  const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isCut ? "interrupted" : "done");
+  const outcome: NodeOutcome = nodeFailure?.outcome ?? (failed ? "failed" : isCut ? "interrupted" : "done");
   return {
     outcome,
     registered,
@@ -41,7 +41,7 @@ function isLeft(outcome: Outcome | undefined): boolean {
 }
 
 /** What was to be done and was not told to be done is not done, whatever the reason. */
-function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): Trouble | undefined {
+function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): NodeFailure | undefined {
   const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isLeft(heard.outcomeOf(stepKey(id))));
   if (!missing) return undefined;
   const problem: Problem = {

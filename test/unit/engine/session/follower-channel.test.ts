@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { openLink } from "#engine/session/follower-channel.ts";
+import { openFollowerChannel } from "#engine/session/follower-channel.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 
 describe("a link to a node", () => {
@@ -19,7 +19,7 @@ describe("a link to a node", () => {
       stderrTail: () => "",
     };
     const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
-    const link = await openLink({
+    const link = await openFollowerChannel({
       host,
       run: {
         nonce: "f".repeat(32),

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Heard } from "#engine/session/session-events.ts";
+import type { StepResults } from "#engine/session/session-events.ts";
 import { take } from "#engine/session/next-batch.ts";
 import type { StepDraft } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -7,7 +7,7 @@ import { draftOf } from "#support/sessions.ts";
 
 const step = { want: {}, probe: sh`:` };
 /** Of these steps nothing was heard yet. */
-const silent: Heard = {
+const silent: StepResults = {
   outcomeOf: () => undefined,
   wasStarted: () => false,
   problemOf: () => undefined,

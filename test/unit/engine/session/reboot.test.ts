@@ -17,7 +17,7 @@ function connected(fields: Partial<Step> = {}): SessionWorld {
   return world;
 }
 const ends = (world: SessionWorld) =>
-  world.ended.map((end) => end.do === "return" && [end.trouble?.outcome, end.trouble?.problem.code]);
+  world.ended.map((end) => end.do === "return" && [end.nodeFailure?.outcome, end.nodeFailure?.problem.code]);
 
 describe("an abort", () => {
   function begun(): SessionWorld {
@@ -54,7 +54,7 @@ describe("a node that reboots", () => {
   }
   const problemOf = (world: SessionWorld) =>
     world.ended.flatMap((end) => {
-      const { message, detail } = (end.do === "return" && end.trouble?.problem) || {};
+      const { message, detail } = (end.do === "return" && end.nodeFailure?.problem) || {};
       return end.do === "return" ? [message, detail] : [];
     });
   const tooLong = "n1 did not come back within 30 s";

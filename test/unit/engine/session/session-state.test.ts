@@ -136,9 +136,9 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
 
   const ends = ["return", ...(rests ? ["rested"] : []), "return", "finished"];
   expect(world.ended.map((end) => end.do)).to.deep.equal(ends);
-  expect([world.link, [...world.timers], world.machines.connection.phase.at]).to.deep.equal([undefined, [], "none"]);
+  expect([world.link, [...world.timers], world.state.connection.phase.at]).to.deep.equal([undefined, [], "none"]);
   const isSmooth = !node.isFrozen && !world.wasUnanswered && world.drops + world.tries - dropsBefore <= 1;
-  if (isSmooth && world.machines.queue.phase.at !== "dead") expect(node.runner).to.equal(undefined);
+  if (isSmooth && world.state.queue.phase.at !== "dead") expect(node.runner).to.equal(undefined);
   if (diesAfter === undefined)
     for (const [key, times] of node.begun) expect(times).to.be.at.most(1 + (node.cutOff.get(key) ?? 0));
 }
@@ -171,7 +171,7 @@ function make(world: SessionWorld, move: Move, next: () => void): void {
 
 function settle(world: SessionWorld, isOver: () => boolean): void {
   for (let turn = 0; !isOver(); turn++) {
-    if (turn > 2_000) throw new Error(`it does not end: ${JSON.stringify(world.machines, undefined, 1)}`);
+    if (turn > 2_000) throw new Error(`it does not end: ${JSON.stringify(world.state, undefined, 1)}`);
     world.judge(true);
     world.answerDial();
     const moved = [world.deliverCommand(), world.node.act(), world.deliverFrame()];

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Sending } from "#engine/session/transfer-progress.ts";
+import { TransferProgress } from "#engine/session/transfer-progress.ts";
 import type { Problem } from "#errors/problem.ts";
 
 const MB = 1_000_000;
@@ -10,10 +10,10 @@ describe("a large content on its way to a node", () => {
   let taken: number;
   let events: RunEventBody[];
   let problems: Problem[];
-  let sending: Sending;
+  let sending: TransferProgress;
   beforeEach(() => {
     [now, taken, events, problems] = [0, 7 * MB, [], []];
-    sending = new Sending({
+    sending = new TransferProgress({
       node: "n1",
       taken: () => taken,
       emit: (event) => events.push(event),
