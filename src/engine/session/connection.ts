@@ -1,65 +1,66 @@
 import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Problem } from "#errors/problem.ts";
-import {
-  go,
-  stay,
-  tellRunner,
-  type Connection,
-  type ConnectionPhase,
-  type Retry,
-  type Wanted,
-} from "./connection-state.ts";
-import type { ConnectionEvent, SessionEffect, SessionEvent, TransitionResult, TransitionContext, NodeFailure } from "./session-events.ts";
+import { go, stay, type Connection, type ConnectionPhase, type ConnectionRequest, type Reconnect } from "./connection-state.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
+import {
+  toQueue,
+  toRunner,
+  type ConnectionEvent,
+  type NodeFailure,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+  type TransitionResult,
+} from "./session-events.ts";
 
 const rebootPause = 2_000;
 const renewalPause = 2_000;
-/** Milliseconds that a node may take to take a change back. */
-const renewalSlack = 60_000;
+/** Milliseconds that a node may take to revert a change after its deadline. */
+const revertTime = 60_000;
 
 export function connectionTransition(state: Connection, event: ConnectionEvent, context: TransitionContext): TransitionResult<Connection> {
   const { phase } = state;
-  const isBeingMade = phase.at === "connecting" || phase.at === "starting";
-  const isThere = phase.at === "attaching" || phase.at === "open" || phase.at === "closing";
+  const isPending = phase.at === "connecting" || phase.at === "starting";
+  const isConnected = phase.at === "attaching" || phase.at === "open" || phase.at === "closing";
   switch (event.type) {
     case "connect":
       if (phase.at === "cancelling") return go(state, { ...phase, next: event });
-      return phase.at === "none" ? dial(state, event) : stay(state);
+      return phase.at === "none" ? connect(state, event) : stay(state);
     case "reached":
       if (phase.at !== "connecting") return stay(state);
       return go({ ...state, unanswered: state.unanswered + 1, reachedAt: context.now }, { ...phase, at: "starting" });
     case "opened":
-      if (phase.at === "cancelling") return dropped(state, phase, { do: "disconnect" });
-      if (!isBeingMade) return stay(state);
-      // Who only looks wants to know that the node's shell does what a run needs.
+      if (phase.at === "cancelling") return cancelled(state, phase, { do: "disconnect" });
+      if (!isPending) return stay(state);
+      // A flight needs no answer; `connect-only` waits until the node's shell has proved usable.
       return phase.purpose !== "flight" && !phase.isCaughtUp
-        ? go(state, { at: "attaching" }, { do: "start-beat" }, tellRunner("opened"))
-        : go(state, { at: "open" }, { do: "start-beat" }, tellRunner("opened"), tellRunner("up"));
+        ? go(state, { at: "attaching" }, { do: "start-beat" }, toRunner({ type: "opened" }))
+        : go(state, { at: "open" }, { do: "start-beat" }, toRunner({ type: "opened" }), toRunner({ type: "up" }));
     case "refused":
-      if (phase.at === "cancelling") return dropped(state, phase);
-      return isBeingMade ? refused(state, phase, event.problem, context) : stay(state);
+      if (phase.at === "cancelling") return cancelled(state, phase);
+      return isPending ? refused(state, phase, event.problem, context) : stay(state);
     case "lost":
-      if (phase.at === "closing") return go(state, { at: "none" }, { do: "stop-beat" }, tellRunner("closed"));
-      return isThere ? lost(state, connectionLost(context.node, event.said), context) : stay(state);
+      if (phase.at === "closing") return go(state, { at: "none" }, { do: "stop-beat" }, toRunner({ type: "closed" }));
+      return isConnected ? lost(state, connectionLost(context.node, event.said), context) : stay(state);
     case "host-checked":
       if (phase.at !== "checking-host") return stay(state);
-      if (event.isHostGone) return comeBack(state, phase.problem, context);
+      if (event.isHostGone) return reconnect(state, phase.problem, context);
       return giveUp(state, { problem: shellUnusable(context.node, phase.problem.detail), outcome: "failed" });
     case "retry-due": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
       if (retry.reboot && context.now > retry.reboot.until) return giveUp(state, notBack(state, phase, context));
-      return dial(state, { purpose: "attach", attempt, retry });
+      return connect(state, { purpose: "attach", attempt, retry });
     }
     case "hello":
       return hello(state, event, context);
     case "caught-up":
       if (phase.at === "starting") return go(state, { ...phase, isCaughtUp: true });
-      return phase.at === "attaching" ? go(state, { at: "open" }, tellRunner("up")) : stay(state);
+      return phase.at === "attaching" ? go(state, { at: "open" }, toRunner({ type: "up" })) : stay(state);
     case "expect-reboot":
       return { state: { ...state, reboot: event.within }, effects: [] };
     case "renew":
-      // One that is being made is new.
+      // A connection that is still being made is new and can confirm the change.
       return phase.at === "open" ? renew(state, event.within, context) : stay(state);
     case "stop": {
       const stopped = { ...state, isStopped: true };
@@ -68,64 +69,64 @@ export function connectionTransition(state: Connection, event: ConnectionEvent, 
     }
     case "stop-reconnecting":
       if (phase.at === "attaching" || phase.at === "open") return go(state, { at: "closing" });
-      return isThere ? stay(state) : hangUp(state);
+      return isConnected ? stay(state) : disconnect(state);
     case "disconnect":
-      return hangUp(state, ...(isThere ? [{ do: "stop-beat" } as const] : []));
+      return disconnect(state, ...(isConnected ? [{ do: "stop-beat" } as const] : []));
   }
 }
 
-function dial(state: Connection, { purpose, attempt, retry }: Wanted, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
+function connect(state: Connection, { purpose, attempt, retry }: ConnectionRequest, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
   const phase = { at: "connecting", purpose, attempt, ...(retry && { retry }) } as const;
   return go(state, phase, ...effects, { do: "connect", attempt, withFlight: purpose === "flight" });
 }
 
-function dropped(state: Connection, { next }: { next?: Wanted }, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
-  return next ? dial(state, next, ...effects) : go(state, { at: "none" }, ...effects, tellRunner("closed"));
+function cancelled(state: Connection, { next }: { next?: ConnectionRequest }, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
+  return next ? connect(state, next, ...effects) : go(state, { at: "none" }, ...effects, toRunner({ type: "closed" }));
 }
 
 function refused(
   state: Connection,
-  { at, purpose, attempt, retry }: Wanted & { readonly at: "connecting" | "starting" },
+  { at, purpose, attempt, retry }: ConnectionRequest & { readonly at: "connecting" | "starting" },
   problem: Problem,
   context: TransitionContext,
 ): TransitionResult<Connection> {
-  // It waits, and nobody can open it: it would for ever.
+  // The root disk is locked and unlocking failed: retrying cannot help.
   if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
   const isGone = unreachable.has(problem.code);
   if (at !== "starting" || purpose !== "flight" || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });
-  // The connection broke under the flight: what arrived of it runs, and holds the node's lock. Go and see.
-  return comeBack(state, connectionLost(context.node, ""), context, tellRunner("down"));
+  // The connection broke under the flight. A runner that arrived works and holds the node's lock: connect again.
+  return reconnect(state, connectionLost(context.node, ""), context, toRunner({ type: "down" }));
 }
 
 function lost(state: Connection, problem: Problem, context: TransitionContext): TransitionResult<Connection> {
-  if (state.boot !== undefined) return comeBack(state, problem, context, { do: "stop-beat" }, tellRunner("down"));
-  return go(state, { at: "checking-host", problem }, { do: "stop-beat" }, tellRunner("down"), { do: "check-host" });
+  if (state.boot !== undefined) return reconnect(state, problem, context, { do: "stop-beat" }, toRunner({ type: "down" }));
+  return go(state, { at: "checking-host", problem }, { do: "stop-beat" }, toRunner({ type: "down" }), { do: "check-host" });
 }
 
-function comeBack(
+function reconnect(
   state: Connection,
   problem: Problem,
   context: TransitionContext,
   ...effects: readonly (SessionEffect | SessionEvent)[]
 ): TransitionResult<Connection> {
   const within = state.reboot;
-  const retry: Retry = {
+  const retry: Reconnect = {
     pauses: context.retryDelays.slice(Math.max(0, state.unanswered - 1)),
     reboot: within === undefined ? undefined : { within, until: context.now + within },
   };
   return pause(state, { problem, attempt: 2, retry }, context, ...effects, { do: "disconnect" });
 }
 
-/** Comes back over a new connection; where the change keeps it out, until the node has taken it back. */
+/** Replaces the connection to confirm a change. If the change blocks new connections, attempts last until the node has reverted it. */
 function renew(state: Connection, within: number, context: TransitionContext): TransitionResult<Connection> {
   const pauses = [
     0,
-    ...Array.from({ length: Math.ceil((within * 1_000 + renewalSlack) / renewalPause) }, () => renewalPause),
+    ...Array.from({ length: Math.ceil((within * 1_000 + revertTime) / renewalPause) }, () => renewalPause),
   ];
   const problem = confirmationDue(context.node, within);
-  const retry: Retry = { pauses, reboot: undefined };
-  return pause(state, { problem, attempt: 2, retry }, context, { do: "stop-beat" }, tellRunner("down"), {
+  const retry: Reconnect = { pauses, reboot: undefined };
+  return pause(state, { problem, attempt: 2, retry }, context, { do: "stop-beat" }, toRunner({ type: "down" }), {
     do: "disconnect",
   });
 }
@@ -155,13 +156,13 @@ function pause(
       event: { type: "node.disconnected", node, reason: problem.message, ...(milliseconds > 0 && { retryIn }) },
     },
     { do: "start-timer", timer: "retry", milliseconds },
-    ...(reboot ? [{ to: "queue", event: { type: "reconnect-failed", problem } } as const] : []),
+    ...(reboot ? [toQueue({ type: "reconnect-failed", problem })] : []),
   );
 }
 
 function notBack(
   { isStopped }: Connection,
-  { problem, retry }: { readonly problem: Problem; readonly retry: Retry },
+  { problem, retry }: { readonly problem: Problem; readonly retry: Reconnect },
   context: TransitionContext,
 ): NodeFailure {
   if (isStopped) return { outcome: "interrupted", problem: rebootStopped(context.node) };
@@ -169,14 +170,14 @@ function notBack(
 }
 
 function giveUp(state: Connection, nodeFailure: NodeFailure, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Connection> {
-  const failed: SessionEvent = { to: "queue", event: { type: "failed", ...nodeFailure } };
-  return go(state, { at: "none" }, ...effects, tellRunner("unreachable"), failed);
+  const failed = toQueue({ type: "failed", ...nodeFailure });
+  return go(state, { at: "none" }, ...effects, toRunner({ type: "unreachable" }), failed);
 }
 
-function hangUp(state: Connection, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
+function disconnect(state: Connection, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
   const { at } = state.phase;
   if (at === "connecting" || at === "starting" || at === "cancelling") return go(state, { at: "cancelling" });
-  return go(state, { at: "none" }, ...effects, { do: "clear-timer", timer: "retry" }, { do: "disconnect" }, tellRunner("closed"));
+  return go(state, { at: "none" }, ...effects, { do: "clear-timer", timer: "retry" }, { do: "disconnect" }, toRunner({ type: "closed" }));
 }
 
 function hello(
@@ -187,10 +188,10 @@ function hello(
   const effects: (SessionEffect | SessionEvent)[] = [];
   if (state.boot !== undefined && state.boot !== boot)
     effects.push({ do: "emit", event: { type: "node.rebooted", node } });
-  // The node read its clock between `reachedAt` and `now`: a slow line or machine does not count as a wrong clock.
+  // The node read its clock between `reachedAt` and `now`, so a slow connection does not count as a wrong clock.
   const skew = Math.round(Math.max(state.reachedAt / 1000 - (epoch + 1), epoch - now / 1000));
   const text = `the clock of ${node} differs from this machine's by ${skew} s`;
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });
-  effects.push({ to: "queue", event: { type: "hello", boot } });
+  effects.push(toQueue({ type: "hello", boot }));
   return { state: { ...state, boot, unanswered: 0 }, effects };
 }
