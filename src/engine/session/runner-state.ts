@@ -1,44 +1,54 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { Batch, ConnectionEvent, SessionEffect, SessionEvent, TransitionResult, QueueEvent } from "./session-events.ts";
+import {
+  toConnection,
+  toQueue,
+  type Batch,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionResult,
+} from "./session-events.ts";
 
-type Phase =
-  /** None is known to live: the next segment takes one along. `due`: to be sent when the connection is back. */
+/** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
+export type EndReason = "rest" | "join" | "finish";
+
+export type RunnerPhase =
+  /** No runner is known to live, so the next segment brings one along. `due`: the batch to send once there is a connection. */
   | { readonly at: "absent"; readonly due?: Batch }
-  /** It lives and waits for a segment. */
+  /** The runner waits for a segment. */
   | { readonly at: "idle"; readonly due?: Batch }
-  /** It was sent, with a segment, along with the connection that is being made. */
+  /** A runner and its segment were sent along with a connection that is being made. */
   | { readonly at: "flying" }
-  /** A segment was sent to it, of which nothing was heard yet. */
+  /** A segment was sent, and the runner has not begun it yet. */
   | { readonly at: "sent" }
   | { readonly at: "working" }
-  /** Its last segment ended in order: it ends without being asked. `due`: for the next one. */
+  /** The last segment succeeded, and the runner ends without being asked. `due`: the batch for a new runner. */
   | { readonly at: "ending"; readonly due?: Batch }
-  /** It is at a segment that an earlier process of this run sent, and was told to stop. */
+  /** The runner works on a segment of an earlier process of this run, and was told to stop. */
   | { readonly at: "inherited" }
-  /** It was asked to end, or will be as soon as there is a connection; its last word is awaited. */
+  /** The runner's `bye` is awaited. `fin` was sent, or will be sent once there is a connection. */
   | {
       readonly at: "finishing";
-      readonly after: "rest" | "join" | "finish";
+      readonly after: EndReason;
       readonly outcome: NodeOutcome;
       readonly tries: number;
     };
 
-/** The runner on the node, as far as it is known, and what was sent to it. */
+/** The runner on the node, as far as the bastion knows. */
 export interface Runner {
-  readonly phase: Phase;
-  /** Of the connection; `down` while it is being made. */
+  readonly phase: RunnerPhase;
+  /** `down`: the connection is being made. */
   readonly connection: "none" | "down" | "up";
-  /** Number of the segment that was sent last, or that an earlier process sent. */
+  /** Number of the last segment, also one that an earlier process of this run sent. */
   readonly segment: number;
-  /** That segment is its last if it ends in order. */
+  /** After this segment the runner ends without being asked, if every step succeeds. */
   readonly isLast: boolean;
   /** Bytes of the journal that earlier runners wrote. */
   readonly history: number;
-  /** The step whose change a connection made from now on confirms. */
+  /** The step with a change on trial; the next connection confirms the change. */
   readonly trial: string | undefined;
-  /** Blobs that it waits for. */
+  /** Names of the blobs that the runner waits for. */
   readonly asked: readonly string[];
-  /** What somebody wants it to do before its time. */
+  /** The operator's wish, kept for a runner that cannot be told yet. */
   readonly wish: "stop" | "abort" | undefined;
   readonly exchanges: number;
 }
@@ -55,57 +65,50 @@ export const noRunner: Runner = {
   exchanges: 0,
 };
 
-/** Milliseconds for its last word. */
-const goodbyePatience = 15_000;
-
-/** Asks it to end. */
-export function leave(state: Runner, after: "rest" | "join" | "finish", outcome: NodeOutcome): TransitionResult<Runner> {
+/** Asks the runner to end. */
+export function requestEnd(state: Runner, after: EndReason, outcome: NodeOutcome): TransitionResult<Runner> {
   const phase = { at: "finishing", after, outcome, tries: 1 } as const;
-  return go(state, phase, ...(state.connection === "up" ? goodbye(phase) : []));
+  return go(state, phase, ...(state.connection === "up" ? sendFin(phase) : []));
 }
 
-export function goodbye({ after, outcome }: { after: "rest" | "join" | "finish"; outcome: NodeOutcome }) {
+export function sendFin({ after, outcome }: { after: EndReason; outcome: NodeOutcome }) {
   return [
-    ...(after === "finish" ? [tellConnection({ type: "stop-reconnecting" })] : []),
+    ...(after === "finish" ? [toConnection({ type: "stop-reconnecting" })] : []),
     { do: "send-command", text: `fin ${outcome}\n` } as const,
-    awaitGoodbye,
+    startGoodbyeTimer,
   ];
 }
 
-/** Its last word comes without being asked for. */
+/** Waits for the `bye` of a runner that ends without being asked. */
 export function awaitBye(state: Runner, outcome: NodeOutcome): TransitionResult<Runner> {
   const phase = { at: "finishing", after: "finish", outcome, tries: 1 } as const;
-  return go(state, phase, tellConnection({ type: "stop-reconnecting" }), awaitGoodbye);
+  return go(state, phase, toConnection({ type: "stop-reconnecting" }), startGoodbyeTimer);
 }
 
-/** It is gone, and the connection ends. */
-export function part(state: Runner, after: "rest" | "join" | "finish"): TransitionResult<Runner> {
+/** The runner is gone: closes the connection and reports the end. */
+export function ended(state: Runner, after: EndReason): TransitionResult<Runner> {
   return go(
     { ...state, connection: "none", asked: [] },
     { at: "absent" },
-    forgetGoodbye,
+    clearGoodbyeTimer,
     { do: "clear-timer", timer: "abort" },
-    tellConnection({ type: "disconnect" }),
-    after === "join" ? tellQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
+    toConnection({ type: "disconnect" }),
+    after === "join" ? toQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
   );
 }
 
-const awaitGoodbye: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: goodbyePatience };
+const startGoodbyeTimer: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: 15_000 };
 
-export const forgetGoodbye: SessionEffect = { do: "clear-timer", timer: "goodbye" };
+export const clearGoodbyeTimer: SessionEffect = { do: "clear-timer", timer: "goodbye" };
 
-export function tellConnection(event: ConnectionEvent): SessionEvent {
-  return { to: "connection", event };
-}
-
-export function tellQueue(event: QueueEvent): SessionEvent {
-  return { to: "queue", event };
-}
-
-export function next(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
+export function stay(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
   return { state, effects };
 }
 
-export function go(state: Runner, phase: Phase, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
+export function go(
+  state: Runner,
+  phase: RunnerPhase,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Runner> {
   return { state: { ...state, phase }, effects };
 }
