@@ -73,7 +73,7 @@ export function runnerFrameTransition(state: Runner, { type, rest }: Frame, offs
       return gone(state, { type: "failed", problem, outcome: "failed" });
     }
     case "gone":
-      // An inherited runner was only to stop, so nothing is left to do for it.
+      // The next follower removes the stop request of an inherited runner.
       return phase.at === "inherited" ? ended(state, "join") : gone(state, { type: "lost" });
     case "fatal": {
       const problem = followerFailed(context.node, rest);

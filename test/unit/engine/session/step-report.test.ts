@@ -28,11 +28,11 @@ function reportWith(recorded: readonly Outcome[]) {
   return { report, attempt, told };
 }
 
-describe("what a node's journal tells of steps that are not known yet", () => {
-  it("S-4: is kept up to 8 MiB", () => {
-    const untold = new ReplayBuffer();
-    for (let at = 0; at < 10; at++) untold.hear({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
-    expect(untold.of(key)).to.have.length(7);
+describe("the frames of steps that are not known yet", () => {
+  it("S-4: are kept up to 8 MiB", () => {
+    const buffer = new ReplayBuffer();
+    for (let at = 0; at < 10; at++) buffer.add({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
+    expect(buffer.framesOf(key)).to.have.length(7);
   });
 });
 
