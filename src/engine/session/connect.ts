@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { retry } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { type FollowerChannel, openFollowerChannel, type FollowerOptions } from "./follower-channel.ts";
+import { type FollowerChannel, type FollowerOptions, openFollowerChannel } from "./follower-channel.ts";
 import { unreachable } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
@@ -8,18 +9,18 @@ import type { Host } from "#engine/transport/host.ts";
 interface ConnectOptions extends Omit<FollowerOptions, "host"> {
   readonly session: SessionOptions;
   readonly attempt: number;
-  /** Aborted: nobody tries any longer. */
+  /** After an abort no further attempt is made. */
   readonly stopping: AbortSignal;
-  /** Whether the signal ends an attempt under way too. */
+  /** Whether an abort also ends the attempt under way. */
   readonly mayStop: boolean;
   readonly onHost: (host: Host) => void;
 }
 
-/** Milliseconds after which a connection that is not there yet is said to be waited for. */
+/** Milliseconds after which a connection that is not there yet is reported. */
 const quiet = 4_000;
 
-/** Makes one connection and gives the text to a shell on the host. @throws KcoreError, with nothing left open */
-export async function connectFollower({ session, attempt, stopping, mayStop, onHost, ...link }: ConnectOptions): Promise<FollowerChannel> {
+/** Makes one connection and starts a follower on the node. @throws KcoreError, with nothing left open */
+export async function connectFollower({ session, attempt, stopping, mayStop, onHost, ...follower }: ConnectOptions): Promise<FollowerChannel> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
   const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
@@ -28,7 +29,7 @@ export async function connectFollower({ session, attempt, stopping, mayStop, onH
   let host: Host | undefined;
   try {
     const wait = setTimeout(() => say("it cannot be reached yet"), quiet);
-    host = await patiently(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping)
+    host = await withRetries(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping)
       .catch(async (error: unknown) => {
         if (attempt > 1 && isAway(error) && (await unlocks(session, stopping)))
           say("its disk is unlocked, and it goes on booting");
@@ -37,7 +38,7 @@ export async function connectFollower({ session, attempt, stopping, mayStop, onH
       .finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    return await openFollowerChannel({ ...link, host, quiet, onSilence: () => say("its login shell has not answered yet") });
+    return await openFollowerChannel({ ...follower, host, quiet, onSilence: () => say("its login shell has not answered yet") });
   } catch (error) {
     await host?.close();
     throw error;
@@ -46,7 +47,7 @@ export async function connectFollower({ session, attempt, stopping, mayStop, onH
   }
 }
 
-/** Whether the machine waited to be unlocked, and was. @throws KcoreError UNLOCK_FAILED */
+/** Whether the machine waited for its root disk to be unlocked, and kcore unlocked it. @throws KcoreError UNLOCK_FAILED */
 async function unlocks({ unlock }: SessionOptions, stopping: AbortSignal): Promise<boolean> {
   try {
     return (await unlock?.(stopping)) ?? false;
@@ -61,10 +62,10 @@ function isAway(error: unknown): boolean {
 }
 
 /**
- * A busy sshd drops connections unheard (MaxStartups): tries again, later (F-22). When this machine has no file left to
- * open, other nodes' connections have to end first: that may take them a minute (F-30).
+ * Repeats an attempt that a busy sshd dropped (MaxStartups, F-22). Without a free file descriptor on the bastion, other nodes' connections
+ * must end first, which may take a minute (F-30).
  */
-function patiently(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
+function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promise<Host> {
   let attempt = 0;
   const mayHelp = (error: unknown): boolean => {
     attempt++;
@@ -72,4 +73,9 @@ function patiently(connect: () => Promise<Host>, stopping: AbortSignal): Promise
     return attempt < (reason === "busy" ? 6 : reason === "files" ? 30 : 1) && !stopping.aborted;
   };
   return retry(connect, { mayHelp, everyMs: () => 250 * Math.min(attempt, 6) * (1 + Math.random()) });
+}
+
+/** Whether the SSH connection has ended too, when a channel of it has just ended; the connection may follow some milliseconds later. */
+export async function isHostGone(host: Host | undefined): Promise<boolean> {
+  return host === undefined || Promise.race([host.closed.then(() => true), sleep(100, false)]);
 }

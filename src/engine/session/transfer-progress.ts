@@ -2,56 +2,56 @@ import type { Emit } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 import { transferStalled } from "./problems.ts";
 
-/** Milliseconds between two looks. */
-const lookEvery = 1_000;
-/** Looks over which the rate is taken. */
-const ratedLooks = 5;
-/** From so many bytes on it is told when all of it is there, however fast it was. */
-const toldAlways = 1 << 20;
-/** Bytes at the end of which a server need not say that they were taken. */
-const untold = 256 << 10;
+/** Milliseconds between two samples. */
+const sampleEvery = 1_000;
+/** Samples over which the rate is taken. */
+const ratedSamples = 5;
+/** The end of a transfer of this size is reported even if the transfer took less than a second. */
+const alwaysReported = 1 << 20;
+/** Bytes at the end of a content that an sshd may have taken without acknowledging them. */
+const unacknowledged = 256 << 10;
 /** Bytes a second that a node hashes at least. */
 const hashing = 1_000_000;
 
-interface Piece {
+interface Transfer {
   readonly name: string;
   readonly size: number;
-  /** Bytes of this answer before it. */
+  /** Bytes of the answer before this content. */
   readonly from: number;
   since: number;
-  isTold: boolean;
+  isReported: boolean;
 }
 
 export interface TransferOptions {
   readonly node: string;
-  /** Grows by the bytes that the node has taken. */
+  /** Bytes that the node has taken, counted from an arbitrary start. */
   readonly taken: () => number;
   readonly emit: Emit;
-  /** Milliseconds for which nothing may move. */
+  /** Milliseconds without progress after which the transfer has stalled. */
   readonly stall: number;
-  /** Nothing moved for that long; told once. */
+  /** Called once, after that time. */
   readonly onStall: (problem: Problem) => void;
   readonly now: () => number;
 }
 
 /**
- * The answer to one question for blobs, as it goes: how far it is, how fast, and whether it moves at all. A node that takes nothing any more
- * although its connection lives (a frozen process, a disk that hangs) would be waited for without end. A limit by time would end slow lines and wait for dead ones.
+ * The progress of the answer to one request for blobs. A node may stop taking bytes although its connection lives: a frozen process, a disk
+ * that hangs. So the limit is on the time without progress; a limit on the whole time would also end slow connections.
  */
 export class TransferProgress {
   readonly #options: TransferOptions;
-  readonly #pieces: Piece[] = [];
-  /** The one before the first of them. */
-  #before: Piece | undefined;
+  readonly #transfers: Transfer[] = [];
+  /** The last finished transfer. */
+  #before: Transfer | undefined;
   readonly #base: number;
-  readonly #looks: { readonly at: number; readonly moved: number }[] = [];
+  readonly #samples: { readonly at: number; readonly moved: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
   #written = 0;
   #isWhole = false;
   #isHeld = false;
   #moved = 0;
   #movedAt: number;
-  #toldAt = 0;
+  #reportedAt = 0;
 
   constructor(options: TransferOptions) {
     this.#options = options;
@@ -59,92 +59,92 @@ export class TransferProgress {
     this.#movedAt = options.now();
   }
 
-  /** A large content comes next. */
+  /** A content is sent next. */
   begin(name: string, size: number): void {
     const now = this.#options.now();
-    if (this.#pieces.length === 0) [this.#movedAt, this.#toldAt] = [now, now];
-    this.#pieces.push({ name, size, from: this.#written, since: now, isTold: false });
-    this.#timer ??= setInterval(() => this.look(), lookEvery).unref();
+    if (this.#transfers.length === 0) [this.#movedAt, this.#reportedAt] = [now, now];
+    this.#transfers.push({ name, size, from: this.#written, since: now, isReported: false });
+    this.#timer ??= setInterval(() => this.sample(), sampleEvery).unref();
   }
 
-  /** So many bytes more are given to the connection. */
+  /** This many further bytes were given to the connection. */
   write(bytes: number): void {
     this.#written += bytes;
   }
 
-  /** All of it was given to the connection. */
+  /** The whole answer was given to the connection. */
   end(): void {
     this.#isWhole = true;
   }
 
-  /** Something else is waited for, or no longer: meanwhile nothing has to move, and nothing is told. */
+  /** While held, the answer waits for another node: no progress is expected or reported. */
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld;
   }
 
-  /** The node goes on: it has all of it. */
+  /** The node continues: the whole answer has arrived. */
   arrive(): void {
-    for (const piece of this.#pieces.splice(0)) this.#tellEnd(piece);
+    for (const transfer of this.#transfers.splice(0)) this.#reportEnd(transfer);
     this.stop();
   }
 
-  /** Nobody waits for it any more. */
+  /** The answer is no longer needed. */
   stop(): void {
     clearInterval(this.#timer);
     this.#timer = this.#before = undefined;
-    this.#pieces.length = 0;
+    this.#transfers.length = 0;
   }
 
-  /** Once a second. */
-  look(): void {
+  /** Takes a sample, once a second. */
+  sample(): void {
     const { taken, now, node, emit } = this.#options;
     const at = now();
     const moved = Math.max(this.#moved, taken() - this.#base);
     if (moved > this.#moved || this.#isHeld) [this.#moved, this.#movedAt] = [moved, at];
     if (this.#isHeld) return;
-    this.#looks.push({ at, moved });
-    if (this.#looks.length > ratedLooks + 1) this.#looks.shift();
-    for (let [piece, next] = this.#pieces; piece && next && moved > next.from; [piece, next] = this.#pieces) {
+    this.#samples.push({ at, moved });
+    if (this.#samples.length > ratedSamples + 1) this.#samples.shift();
+    for (let [transfer, next] = this.#transfers; transfer && next && moved > next.from; [transfer, next] = this.#transfers) {
       next.since = at;
-      this.#tellEnd(piece);
-      this.#before = this.#pieces.shift();
+      this.#reportEnd(transfer);
+      this.#before = this.#transfers.shift();
     }
-    const [piece] = this.#pieces;
-    if (!piece) return;
-    const sent = Math.min(piece.size, Math.max(0, moved - piece.from));
+    const [transfer] = this.#transfers;
+    if (!transfer) return;
+    const sent = Math.min(transfer.size, Math.max(0, moved - transfer.from));
     if (at - this.#movedAt >= this.#patience()) {
       const silent = Math.round((at - this.#movedAt) / 1_000);
       this.stop();
-      this.#options.onStall(transferStalled({ ...this.#options, ...piece, sent, silent }));
+      this.#options.onStall(transferStalled({ ...this.#options, ...transfer, sent, silent }));
       return;
     }
-    // An hour's transfer must not fill the record: at each telling a sixtieth of the time so far goes by first.
-    if (at - this.#toldAt < Math.max(lookEvery - 100, (at - piece.since) / 60)) return;
-    this.#toldAt = at;
-    piece.isTold = true;
-    emit({ type: "node.sending", node, name: piece.name, sent, total: piece.size, ...this.#rate() });
+    // A long transfer must not fill the record, so the pause between reports grows to a sixtieth of the time so far.
+    if (at - this.#reportedAt < Math.max(sampleEvery - 100, (at - transfer.since) / 60)) return;
+    this.#reportedAt = at;
+    transfer.isReported = true;
+    emit({ type: "node.sending", node, name: transfer.name, sent, total: transfer.size, ...this.#rate() });
   }
 
   #rate(): { readonly rate?: number } {
-    const [first, last] = [this.#looks[0], this.#looks.at(-1)];
+    const [first, last] = [this.#samples[0], this.#samples.at(-1)];
     if (!first || !last || last.at <= first.at) return {};
     return { rate: Math.round(((last.moved - first.moved) * 1_000) / (last.at - first.at)) };
   }
 
-  /** When it has all of one, or may have, the node hashes it before it takes more, or before the runner says so. */
+  /** A node that has a whole content hashes it before it takes more bytes, or before the runner continues. */
   #patience(): number {
     const { stall } = this.#options;
-    if (this.#isWhole && this.#moved >= this.#written - untold) return stall + (this.#written * 1_000) / hashing;
-    const [piece, before] = [this.#pieces[0], this.#before];
-    if (!piece) return stall;
-    const end = this.#moved >= piece.from + piece.size - untold ? piece.size : 0;
-    const start = before && this.#moved <= piece.from + untold ? before.size : 0;
+    if (this.#isWhole && this.#moved >= this.#written - unacknowledged) return stall + (this.#written * 1_000) / hashing;
+    const [transfer, before] = [this.#transfers[0], this.#before];
+    if (!transfer) return stall;
+    const end = this.#moved >= transfer.from + transfer.size - unacknowledged ? transfer.size : 0;
+    const start = before && this.#moved <= transfer.from + unacknowledged ? before.size : 0;
     return stall + ((start + end) * 1_000) / hashing;
   }
 
-  #tellEnd({ name, size, since, isTold }: Piece): void {
+  #reportEnd({ name, size, since, isReported }: Transfer): void {
     const { node, emit, now } = this.#options;
-    if (!isTold && size < toldAlways) return;
+    if (!isReported && size < alwaysReported) return;
     emit({ type: "node.sent", node, name, bytes: size, duration: now() - since });
   }
 }
