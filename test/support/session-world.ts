@@ -36,8 +36,8 @@ export class SessionWorld {
   readonly #report: StepReport;
   state = initialState;
   link: ModelLink | undefined;
-  dialling: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
-  isJudging = false;
+  connecting: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
+  isCheckingHost = false;
   /** A runner did not answer a goodbye in time. */
   wasUnanswered = false;
   /** Nothing goes wrong any more. */
@@ -100,29 +100,29 @@ export class SessionWorld {
   }
 
   /** The connection that is being made comes a step further. */
-  answerDial(): void {
-    const { dialling } = this;
-    if (!dialling) return;
-    this.#hasBegun ||= dialling.isReached || dialling.flight.length > 0;
-    if (!dialling.isReached) {
-      dialling.isReached = true;
+  answerConnect(): void {
+    const { connecting } = this;
+    if (!connecting) return;
+    this.#hasBegun ||= connecting.isReached || connecting.flight.length > 0;
+    if (!connecting.isReached) {
+      connecting.isReached = true;
       return this.#tell({ to: "connection", event: { type: "reached" } });
     }
-    this.dialling = undefined;
-    this.link = { follower: this.node.attach(this.#offset), sent: [...dialling.flight], answered: new Set() };
+    this.connecting = undefined;
+    this.link = { follower: this.node.attach(this.#offset), sent: [...connecting.flight], answered: new Set() };
     this.#tell({ to: "connection", event: { type: "opened" } });
   }
 
   /** It cannot be made; what of a flight was on its way arrives, up to that many commands. */
-  refuseDial(arrives: number): void {
-    const { dialling } = this;
-    if (!dialling) return;
-    this.dialling = undefined;
-    this.#hasFlightBroken ||= dialling.isReached;
-    if (dialling.isReached) this.drops += 1;
-    if (dialling.isReached && arrives > 0) {
+  refuseConnect(arrives: number): void {
+    const { connecting } = this;
+    if (!connecting) return;
+    this.connecting = undefined;
+    this.#hasFlightBroken ||= connecting.isReached;
+    if (connecting.isReached) this.drops += 1;
+    if (connecting.isReached && arrives > 0) {
       this.node.attach(this.#offset);
-      for (const command of dialling.flight.slice(0, arrives)) this.node.take(command);
+      for (const command of connecting.flight.slice(0, arrives)) this.node.take(command);
       this.node.follower = undefined;
     }
     this.#tell({
@@ -168,9 +168,9 @@ export class SessionWorld {
     this.drop();
   }
 
-  judge(isHostGone: boolean): void {
-    if (!this.isJudging) return;
-    this.isJudging = false;
+  checkHost(isHostGone: boolean): void {
+    if (!this.isCheckingHost) return;
+    this.isCheckingHost = false;
     this.#wasHostGone = isHostGone;
     this.#tell({ to: "connection", event: { type: "host-checked", isHostGone } });
   }
@@ -178,9 +178,9 @@ export class SessionWorld {
   /** The line is dead for longer than anybody tries. */
   vanish(): void {
     this.drop();
-    for (let attempt = 0; attempt < 8 && (this.dialling || this.timers.has("retry")); attempt++) {
-      this.judge(true);
-      if (this.dialling) this.refuseDial(0);
+    for (let attempt = 0; attempt < 8 && (this.connecting || this.timers.has("retry")); attempt++) {
+      this.checkHost(true);
+      if (this.connecting) this.refuseConnect(0);
       else this.wait();
     }
   }
@@ -226,14 +226,14 @@ export class SessionWorld {
       case "emit":
         return void this.events.push(effect.event);
       case "connect":
-        holds(!this.dialling && !this.link, "one connection at a time");
+        holds(!this.connecting && !this.link, "one connection at a time");
         holds(this.state.queue.phase.at !== "dead", "what is over connects to nobody");
         this.tries += 1;
         this.#hasBegun &&= effect.attempt > 1;
-        this.dialling = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
+        this.connecting = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
         return;
       case "check-host":
-        this.isJudging = true;
+        this.isCheckingHost = true;
         return;
       case "start-beat":
       case "stop-beat":
@@ -325,7 +325,8 @@ export class SessionWorld {
     const { node } = this;
     const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;
     if (nodeFailure?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
-    if (nodeFailure?.outcome === "unreachable") holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
+    if (nodeFailure?.outcome === "unreachable")
+      holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
     const code = nodeFailure?.problem.code;
     const said = (line: RegExp) => node.journal.slice(node.start).some((one) => line.test(one));
     if (code === "RUN_ABANDONED") holds(said(/^bye /), "only a runner's last word says that it ended");

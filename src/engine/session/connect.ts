@@ -20,7 +20,14 @@ interface ConnectOptions extends Omit<FollowerOptions, "host"> {
 const quiet = 4_000;
 
 /** Makes one connection and starts a follower on the node. @throws KcoreError, with nothing left open */
-export async function connectFollower({ session, attempt, stopping, mayStop, onHost, ...follower }: ConnectOptions): Promise<FollowerChannel> {
+export async function connectFollower({
+  session,
+  attempt,
+  stopping,
+  mayStop,
+  onHost,
+  ...follower
+}: ConnectOptions): Promise<FollowerChannel> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
   const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
@@ -38,7 +45,12 @@ export async function connectFollower({ session, attempt, stopping, mayStop, onH
       .finally(() => clearTimeout(wait));
     emit({ type: "node.connected", node, fingerprint: host.fingerprint });
     onHost(host);
-    return await openFollowerChannel({ ...follower, host, quiet, onSilence: () => say("its login shell has not answered yet") });
+    return await openFollowerChannel({
+      ...follower,
+      host,
+      quiet,
+      onSilence: () => say("its login shell has not answered yet"),
+    });
   } catch (error) {
     await host?.close();
     throw error;

@@ -1,6 +1,13 @@
 import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Problem } from "#errors/problem.ts";
-import { go, stay, type Connection, type ConnectionPhase, type ConnectionRequest, type Reconnect } from "./connection-state.ts";
+import {
+  go,
+  stay,
+  type Connection,
+  type ConnectionPhase,
+  type ConnectionRequest,
+  type Reconnect,
+} from "./connection-state.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
 import {
   toQueue,
@@ -18,7 +25,11 @@ const renewalPause = 2_000;
 /** Milliseconds that a node may take to revert a change after its deadline. */
 const revertTime = 60_000;
 
-export function connectionTransition(state: Connection, event: ConnectionEvent, context: TransitionContext): TransitionResult<Connection> {
+export function connectionTransition(
+  state: Connection,
+  event: ConnectionEvent,
+  context: TransitionContext,
+): TransitionResult<Connection> {
   const { phase } = state;
   const isPending = phase.at === "connecting" || phase.at === "starting";
   const isConnected = phase.at === "attaching" || phase.at === "open" || phase.at === "closing";
@@ -75,12 +86,20 @@ export function connectionTransition(state: Connection, event: ConnectionEvent, 
   }
 }
 
-function connect(state: Connection, { purpose, attempt, retry }: ConnectionRequest, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
+function connect(
+  state: Connection,
+  { purpose, attempt, retry }: ConnectionRequest,
+  ...effects: readonly SessionEffect[]
+): TransitionResult<Connection> {
   const phase = { at: "connecting", purpose, attempt, ...(retry && { retry }) } as const;
   return go(state, phase, ...effects, { do: "connect", attempt, withFlight: purpose === "flight" });
 }
 
-function cancelled(state: Connection, { next }: { next?: ConnectionRequest }, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
+function cancelled(
+  state: Connection,
+  { next }: { next?: ConnectionRequest },
+  ...effects: readonly SessionEffect[]
+): TransitionResult<Connection> {
   return next ? connect(state, next, ...effects) : go(state, { at: "none" }, ...effects, toRunner({ type: "closed" }));
 }
 
@@ -100,8 +119,11 @@ function refused(
 }
 
 function lost(state: Connection, problem: Problem, context: TransitionContext): TransitionResult<Connection> {
-  if (state.boot !== undefined) return reconnect(state, problem, context, { do: "stop-beat" }, toRunner({ type: "down" }));
-  return go(state, { at: "checking-host", problem }, { do: "stop-beat" }, toRunner({ type: "down" }), { do: "check-host" });
+  if (state.boot !== undefined)
+    return reconnect(state, problem, context, { do: "stop-beat" }, toRunner({ type: "down" }));
+  return go(state, { at: "checking-host", problem }, { do: "stop-beat" }, toRunner({ type: "down" }), {
+    do: "check-host",
+  });
 }
 
 function reconnect(
@@ -169,7 +191,11 @@ function notBack(
   return { outcome: "failed", problem: rebootTooLong(context, retry.reboot?.within ?? 0, problem.message) };
 }
 
-function giveUp(state: Connection, nodeFailure: NodeFailure, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Connection> {
+function giveUp(
+  state: Connection,
+  nodeFailure: NodeFailure,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
   const failed = toQueue({ type: "failed", ...nodeFailure });
   return go(state, { at: "none" }, ...effects, toRunner({ type: "unreachable" }), failed);
 }
@@ -177,7 +203,14 @@ function giveUp(state: Connection, nodeFailure: NodeFailure, ...effects: readonl
 function disconnect(state: Connection, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
   const { at } = state.phase;
   if (at === "connecting" || at === "starting" || at === "cancelling") return go(state, { at: "cancelling" });
-  return go(state, { at: "none" }, ...effects, { do: "clear-timer", timer: "retry" }, { do: "disconnect" }, toRunner({ type: "closed" }));
+  return go(
+    state,
+    { at: "none" },
+    ...effects,
+    { do: "clear-timer", timer: "retry" },
+    { do: "disconnect" },
+    toRunner({ type: "closed" }),
+  );
 }
 
 function hello(

@@ -27,7 +27,7 @@ export interface NextBatch {
 const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 
 /**
- * The steps from the head of the queue that can be rendered now, up to the first step that needs a value which is not known yet.
+ * The steps from the head of the queue that can be rendered now, up to the first step that needs an unknown value.
  * @param isAfterFailure only steps that react to a failure are sent
  * @throws errors of rendering a draft, except KcoreError, which fails the step
  */

@@ -7,8 +7,15 @@ import { consoleEnd } from "./console-log.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";
 import { SegmentWriter } from "./segment-writer.ts";
-import { toConnection, toQueue, toRunner } from "./session-events.ts";
-import type { QueueEvent, SessionEffect, SessionEvent, TransitionContext } from "./session-events.ts";
+import {
+  toConnection,
+  toQueue,
+  toRunner,
+  type QueueEvent,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+} from "./session-events.ts";
 import { initialState, transition } from "./session-state.ts";
 import { SessionTransport } from "./session-transport.ts";
 import { Timers } from "./timers.ts";
@@ -128,7 +135,7 @@ class Session implements NodeSession {
     return (this.#granted ??= verifyGrants(options).then((verified) => {
       this.#verified = verified;
       this.#writer.grant(verified);
-      // Wipes in the journal of an earlier process of this run belong to that process's saves.
+      // A wipe in the journal of an earlier process of this run belongs to a save of that process.
       this.#report.wiping.clear();
     }));
   }

@@ -1,11 +1,11 @@
 interface HeldEvent {
-  readonly tell: () => void;
+  readonly emit: () => void;
   readonly isForeseen: boolean;
 }
 
 /**
- * Reports steps in their order. A node's batch begins many steps before the first of them has ended, and the outcome of a step that is not
- * sent is foreseen at once. Only starts and ends wait; notes and output are reported at once.
+ * Emits events in the order of the steps. A node's batch begins many steps before the first of them has ended. The outcome of a step that is
+ * not sent is foreseen at once. Only starts and ends wait; notes and output skip the wait.
  */
 export class OrderedEvents {
   #order: readonly string[] = [];
@@ -17,7 +17,7 @@ export class OrderedEvents {
   readonly #over = new Set<string>();
   readonly #held = new Map<string, HeldEvent[]>();
 
-  /** These steps are reported from now on, one after the other. */
+  /** Begins with the first of these steps; earlier steps get no turn any more. */
   expect(keys: readonly string[]): void {
     this.release();
     this.#order = keys;
@@ -45,12 +45,12 @@ export class OrderedEvents {
     this.#isHalted = false;
   }
 
-  /** Calls `tell` when all earlier steps are over. `isForeseen`: the event is true only if the step has its turn. */
-  tell(key: string, tell: () => void, { isForeseen = false } = {}): void {
-    if (!this.isEarly(key)) return tell();
+  /** Calls `emit` when all earlier steps are over. `isForeseen`: the event is true only if the step has its turn. */
+  whenDue(key: string, emit: () => void, { isForeseen = false } = {}): void {
+    if (!this.isEarly(key)) return emit();
     const held = this.#held.get(key);
-    if (held) held.push({ tell, isForeseen });
-    else this.#held.set(key, [{ tell, isForeseen }]);
+    if (held) held.push({ emit, isForeseen });
+    else this.#held.set(key, [{ emit, isForeseen }]);
   }
 
   /** Whether earlier steps are not over. */
@@ -65,14 +65,14 @@ export class OrderedEvents {
     this.#advance();
   }
 
-  /** Gives this step its turn; earlier steps will not be reported any more. */
+  /** Gives this step its turn; earlier steps get none any more. */
   skipTo(key: string): void {
     const place = this.#places.get(key) ?? 0;
     for (; this.#turn < place; this.#turn += 1) this.#flush(this.#order[this.#turn] as string, !this.#isHalted);
     this.#advance();
   }
 
-  /** Reports all held events, except foreseen ones, whose steps had no turn. */
+  /** Emits all held events, except foreseen ones, whose steps had no turn. */
   release(): void {
     for (const key of this.#order.slice(this.#turn)) this.#flush(key, false);
     this.#order = [];
@@ -91,6 +91,6 @@ export class OrderedEvents {
   #flush(key: string, isItsTurn: boolean): void {
     const held = this.#held.get(key) ?? [];
     this.#held.delete(key);
-    for (const { tell, isForeseen } of held) if (isItsTurn || !isForeseen) tell();
+    for (const { emit, isForeseen } of held) if (isItsTurn || !isForeseen) emit();
   }
 }

@@ -1,6 +1,13 @@
 import type { Problem } from "#errors/problem.ts";
 import type { StepInputs } from "./next-batch.ts";
-import type { Batch, NodeFailure, QueuedStep, SessionEffect, SessionEvent, TransitionResult } from "./session-events.ts";
+import type {
+  Batch,
+  NodeFailure,
+  QueuedStep,
+  SessionEffect,
+  SessionEvent,
+  TransitionResult,
+} from "./session-events.ts";
 
 /** A call of `perform`, with its remaining steps. */
 export interface PerformCall {

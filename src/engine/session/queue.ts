@@ -95,8 +95,14 @@ function joined(state: Queue, call: PerformCall, context: TransitionContext): Tr
 /** Sends the next batch; without one, the call is over. */
 function sendNext(state: Queue, call: PerformCall, { results }: TransitionContext): TransitionResult<Queue> {
   const { failed } = call;
-  if (call.rest.length === 0 || state.isStopped) return go(state, { at: "idle" }, expectReboot(undefined), returned(call));
-  const { ends, registered, rest, unrenderable, steps, facts } = nextBatch(call.rest, state, results, failed !== undefined);
+  if (call.rest.length === 0 || state.isStopped)
+    return go(state, { at: "idle" }, expectReboot(undefined), returned(call));
+  const { ends, registered, rest, unrenderable, steps, facts } = nextBatch(
+    call.rest,
+    state,
+    results,
+    failed !== undefined,
+  );
   const updated = { ...state, registered };
   const isLast = call.isLast && rest.length === 0 && !unrenderable && !failed && !facts;
   const batch = { steps, facts, isLast: isLast && steps.at(-1)?.plan.step.ends === undefined };
@@ -141,7 +147,12 @@ function lost(state: Queue, sent: SentBatch, context: TransitionContext): Transi
   return after(notes, send(state, { ...sent, left }));
 }
 
-function locked(state: Queue, sent: SentBatch, problem: Problem, { node, waitForLock }: TransitionContext): TransitionResult<Queue> {
+function locked(
+  state: Queue,
+  sent: SentBatch,
+  problem: Problem,
+  { node, waitForLock }: TransitionContext,
+): TransitionResult<Queue> {
   if (!waitForLock || state.isStopped) return die(state, { problem, outcome: "failed" });
   const waiting = { do: "emit", event: { type: "node.waiting", node, reason: problem.message } } as const;
   return go(

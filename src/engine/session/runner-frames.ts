@@ -34,7 +34,12 @@ export function eventOfFrame(frame: Frame, offset: number): SessionEvent | undef
 }
 
 /** The runner's state after a frame about the runner. */
-export function runnerFrameTransition(state: Runner, { type, rest }: Frame, offset: number, context: TransitionContext): TransitionResult<Runner> {
+export function runnerFrameTransition(
+  state: Runner,
+  { type, rest }: Frame,
+  offset: number,
+  context: TransitionContext,
+): TransitionResult<Runner> {
   const { phase, connection } = state;
   const [first = "", second = "", third = ""] = rest.split(" ");
   const isPast = offset <= state.history;

@@ -18,7 +18,11 @@ const abortLimit = { do: "start-timer", timer: "abort", milliseconds: 60_000 } a
 /** How often a runner is asked to end. */
 const finTries = 3;
 
-export function runnerTransition(state: Runner, event: RunnerEvent, context: TransitionContext): TransitionResult<Runner> {
+export function runnerTransition(
+  state: Runner,
+  event: RunnerEvent,
+  context: TransitionContext,
+): TransitionResult<Runner> {
   const { phase, connection } = state;
   switch (event.type) {
     case "work":
@@ -81,7 +85,12 @@ export function runnerTransition(state: Runner, event: RunnerEvent, context: Tra
     case "blob-request-closed":
       return stay({ ...state, asked: [] });
     case "frame":
-      return runnerFrameTransition(closesBlobRequest(event.frame.type) ? { ...state, asked: [] } : state, event.frame, event.offset, context);
+      return runnerFrameTransition(
+        closesBlobRequest(event.frame.type) ? { ...state, asked: [] } : state,
+        event.frame,
+        event.offset,
+        context,
+      );
   }
 }
 
@@ -101,7 +110,8 @@ function send(state: Runner, batch: Batch): TransitionResult<Runner> {
   const sent = { ...state, segment: number, exchanges: exchange, isLast: batch.isLast };
   const write = { do: "write-segment", number, exchange, batch, launch } as const;
   const report = toQueue({ type: "sent", isFirst: connection === "none" });
-  if (connection === "none") return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect("flight", 1));
+  if (connection === "none")
+    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect("flight", 1));
   return go(sent, { at: "sent" }, write, { do: "report-segment" }, { do: "transmit", what: "flight" }, report);
 }
 

@@ -14,7 +14,14 @@ import { connectFollower, isHostGone } from "./connect.ts";
 import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
-import { runVariables, type NodeSession, type OpenSession, type SessionOptions, type StageWork, type WorkResult } from "./session.ts";
+import {
+  runVariables,
+  type NodeSession,
+  type OpenSession,
+  type SessionOptions,
+  type StageWork,
+  type WorkResult,
+} from "./session.ts";
 import { setFact } from "./step-facts.ts";
 import { exactly, newStream, outputOf } from "./step-output.ts";
 
@@ -117,7 +124,8 @@ class RunnerlessSession implements NodeSession {
     let began: number | undefined;
     /** Stderr that arrived before the frame for the start of the command. */
     const early: Uint8Array[] = [];
-    const takeStderr = (bytes: Uint8Array): void => void (began === undefined ? early.push(bytes) : print("err", bytes));
+    const takeStderr = (bytes: Uint8Array): void =>
+      void (began === undefined ? early.push(bytes) : print("err", bytes));
     const takeFrame = ({ type, rest, bytes }: Frame, channel: Promise<FollowerChannel>): void => {
       if (type !== "raw") return;
       if (bytes) return print("out", bytes);
@@ -191,7 +199,8 @@ class RunnerlessSession implements NodeSession {
     const said = await channel.closed;
     const exit = await channel.exit;
     if (problem) throw new KcoreError(problem, { exitCode: exitCodes.failed });
-    if (!hasAnswered || (what.kind !== "exec" && exit.code === undefined)) throw await this.#endedEarly(said, hasAnswered);
+    if (!hasAnswered || (what.kind !== "exec" && exit.code === undefined))
+      throw await this.#endedEarly(said, hasAnswered);
     return { exit, said };
   }
 

@@ -21,7 +21,11 @@ export interface BlobAnswer {
 }
 
 /** Answers a runner's request for blobs. A name that was never offered gets no answer. */
-export async function sendBlobs(follower: FollowerChannel, names: readonly string[], answer: BlobAnswer): Promise<void> {
+export async function sendBlobs(
+  follower: FollowerChannel,
+  names: readonly string[],
+  answer: BlobAnswer,
+): Promise<void> {
   const { fed, offered } = answer;
   const asked = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];

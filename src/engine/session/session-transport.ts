@@ -95,7 +95,14 @@ export class SessionTransport {
         const { run } = this.#options;
         const isOpen = (): boolean => follower === this.#follower;
         const askerFor = (label: string): Asker => this.#askerFor(label);
-        await sendBlobs(follower, names, { run, offered, progress: this.#watch(follower), isOpen, askerFor, ...this.#fed() });
+        await sendBlobs(follower, names, {
+          run,
+          offered,
+          progress: this.#watch(follower),
+          isOpen,
+          askerFor,
+          ...this.#fed(),
+        });
       } catch (error) {
         const { stopping } = this.#options;
         // The stop ended a fetch, and the runner was told of the stop.
@@ -111,7 +118,8 @@ export class SessionTransport {
     const { session, stopping } = this.#options;
     const { emit, node } = session;
     const tell: Asker["tell"] = ({ got, total }) => {
-      const progress = got === 0 ? "" : `: ${total === undefined ? formatBytes(got) : formatSending({ sent: got, total })}`;
+      const progress =
+        got === 0 ? "" : `: ${total === undefined ? formatBytes(got) : formatSending({ sent: got, total })}`;
       emit({ type: "node.waiting", node: node.name, reason: `for ${label}, which the bastion fetches${progress}` });
     };
     return { signal: stopping, tell };

@@ -44,23 +44,23 @@ export class StepEvents {
   }
 
   /** Emits an event at the step's turn, unless the record holds it. */
-  tell(key: string, step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.tellEnd(key, event);
+  report(key: string, step: string, event: RunEventBody): void {
+    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.reportNew(key, event);
   }
 
-  /** Emits an event of a step that is at work at once. */
-  tellNow(key: string, step: string, event: RunEventBody): void {
+  /** Emits an event of a working step, which thereby has its turn. */
+  reportNow(key: string, step: string, event: RunEventBody): void {
     if (this.order.isEarly(key)) this.order.skipTo(key);
-    this.tell(key, step, event);
+    this.report(key, step, event);
   }
 
-  /** Emits an event at the step's turn. `complete` makes the final event first. */
-  tellEnd(
+  /** Emits an event that the record does not hold, at the step's turn. `complete` makes the final event. */
+  reportNew(
     key: string,
     event: RunEventBody,
     { isForeseen = false, complete }: { isForeseen?: boolean; complete?: () => Promise<RunEventBody> } = {},
   ): void {
-    this.order.tell(key, () => this.#send(event, complete), { isForeseen });
+    this.order.whenDue(key, () => this.#send(event, complete), { isForeseen });
   }
 
   /** Resolves when every event was emitted. */

@@ -11,7 +11,15 @@ import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget } from "./node-budget.ts";
 import type { StepResults } from "./session-events.ts";
-import { endReason, finishedEvent, onTrialWith, revertedEvent, startReason, trialProblem, unknownReason } from "./step-end.ts";
+import {
+  endReason,
+  finishedEvent,
+  onTrialWith,
+  revertedEvent,
+  startReason,
+  trialProblem,
+  unknownReason,
+} from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
 import { setFact } from "./step-facts.ts";
 import { exactly, StepOutput, type NewOutput } from "./step-output.ts";
@@ -68,7 +76,7 @@ export class StepReport implements StepResults {
     return record;
   }
 
-  /** These steps are reported from now on, in this order. */
+  /** Reports the given steps from now on, in this order. */
   expect(keys: readonly string[]): void {
     this.#events.order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }
@@ -156,14 +164,14 @@ export class StepReport implements StepResults {
       case "note": {
         const note = cleanText(unescapeLine(truncate(text, limits.note)));
         this.budget.spend(note.length);
-        this.#events.tellNow(key, draft.id, { type: "step.note", ...names, text: note });
+        this.#events.reportNow(key, draft.id, { type: "step.note", ...names, text: note });
         break;
       }
       case "wiping":
         this.wiping.add(truncate(text, limits.word));
         break;
       case "retry":
-        this.#events.tellNow(key, draft.id, {
+        this.#events.reportNow(key, draft.id, {
           type: "step.note",
           ...names,
           text: `not yet; ${truncate(text, limits.word)} more attempts`,
@@ -190,7 +198,7 @@ export class StepReport implements StepResults {
       case "milestone": {
         this.budget.spend(cost.event);
         const milestone = cleanText(truncate(text, limits.word));
-        this.#events.tell(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
+        this.#events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
         break;
       }
       case "end": {
@@ -222,7 +230,13 @@ export class StepReport implements StepResults {
     this.#events.begin(key, draft.id, draft.answers.length > 0);
     if (why !== "") record.why = startReason(this.records, why);
     const names = { node: this.#node, step: draft.id };
-    this.#events.tell(key, draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+    this.#events.report(key, draft.id, {
+      type: "step.started",
+      ...names,
+      stage,
+      title: draft.title,
+      module: draft.module,
+    });
   }
 
   /** The plan of a step that an earlier process of this run sent, rendered with the results of the steps before it. */
@@ -269,7 +283,7 @@ export class StepReport implements StepResults {
     if (!record) return;
     for (const { stream, ...made } of this.#output.drain(key)) {
       const event = this.#outputOf(record, stream, made);
-      if (event) this.#events.tell(key, record.draft.id, event);
+      if (event) this.#events.report(key, record.draft.id, event);
     }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
@@ -284,7 +298,7 @@ export class StepReport implements StepResults {
     if (outcome === "failed")
       record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
     if (!this.#events.wasRecorded(record.draft.id, outcome)) {
-      for (const one of reverted) this.#events.tellEnd(key, revertedEvent(one, this.#node, record));
+      for (const one of reverted) this.#events.reportNew(key, revertedEvent(one, this.#node, record));
       this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });
     }
     this.#events.order.end(key, halts);
@@ -314,13 +328,13 @@ export class StepReport implements StepResults {
     );
     const target = plan?.step.shown;
     if (shown === undefined || target === undefined || hidden(plan))
-      return this.#events.tellEnd(key, event, { isForeseen });
+      return this.#events.reportNew(key, event, { isForeseen });
     this.budget.spend(cost.diff);
     const complete = async (): Promise<RunEventBody> => {
       const diff = await unifiedDiff(shown, target);
       return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
     };
-    this.#events.tellEnd(key, event, { complete });
+    this.#events.reportNew(key, event, { complete });
   }
 
   #reasonOf({ plan, why }: StepRecord, outcome: Outcome): string | undefined {
@@ -372,7 +386,7 @@ export class StepReport implements StepResults {
     if (!record || isFinal(record.outcome)) return;
     for (const made of this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes)) {
       const event = this.#outputOf(record, stream === "o" ? "out" : "err", made);
-      if (event) this.#events.tellNow(key, record.draft.id, event);
+      if (event) this.#events.reportNow(key, record.draft.id, event);
     }
   }
 

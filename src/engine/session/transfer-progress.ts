@@ -104,7 +104,11 @@ export class TransferProgress {
     if (this.#isHeld) return;
     this.#samples.push({ at, moved });
     if (this.#samples.length > ratedSamples + 1) this.#samples.shift();
-    for (let [transfer, next] = this.#transfers; transfer && next && moved > next.from; [transfer, next] = this.#transfers) {
+    for (
+      let [transfer, next] = this.#transfers;
+      transfer && next && moved > next.from;
+      [transfer, next] = this.#transfers
+    ) {
       next.since = at;
       this.#reportEnd(transfer);
       this.#before = this.#transfers.shift();
@@ -134,7 +138,8 @@ export class TransferProgress {
   /** A node that has a whole content hashes it before it takes more bytes, or before the runner continues. */
   #patience(): number {
     const { stall } = this.#options;
-    if (this.#isWhole && this.#moved >= this.#written - unacknowledged) return stall + (this.#written * 1_000) / hashing;
+    if (this.#isWhole && this.#moved >= this.#written - unacknowledged)
+      return stall + (this.#written * 1_000) / hashing;
     const [transfer, before] = [this.#transfers[0], this.#before];
     if (!transfer) return stall;
     const end = this.#moved >= transfer.from + transfer.size - unacknowledged ? transfer.size : 0;

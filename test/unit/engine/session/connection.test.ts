@@ -26,27 +26,27 @@ function after(events: readonly ConnectionEvent[]): { state: Connection; told: s
 }
 
 describe("a connection that is made again", () => {
-  const dialled: readonly ConnectionEvent[] = [
+  const connected: readonly ConnectionEvent[] = [
     { type: "connect", purpose: "attach", attempt: 2 },
     { type: "reached" },
     { type: "hello", boot: "b1", epoch: 0 },
   ];
 
   it("is up when the follower has told what happened meanwhile", () => {
-    expect(after([...dialled, { type: "opened" }]).told).to.deep.equal(["opened"]);
-    const { state, told } = after([...dialled, { type: "opened" }, { type: "caught-up" }]);
+    expect(after([...connected, { type: "opened" }]).told).to.deep.equal(["opened"]);
+    const { state, told } = after([...connected, { type: "opened" }, { type: "caught-up" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["up"]]);
   });
 
   it("is up also when all was told before its link was handed over, as with sudo", () => {
-    const { state, told } = after([...dialled, { type: "caught-up" }, { type: "opened" }]);
+    const { state, told } = after([...connected, { type: "caught-up" }, { type: "opened" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);
   });
 
   it("waits on when the machine is not back, and gives up when it waits for a key that nobody has", () => {
     const gone: readonly ConnectionEvent[] = [
       { type: "expect-reboot", within: 1000 },
-      ...dialled,
+      ...connected,
       { type: "opened" },
       { type: "caught-up" },
       { type: "lost", said: "" },
@@ -59,9 +59,17 @@ describe("a connection that is made again", () => {
 
   it("O8: warns of a clock that differs by more than the answer took, and of no slow line", () => {
     const warned = (reachedAt: number, heardAt: number, epoch: number): readonly string[] => {
-      const dialling = connectionTransition(noConnection, { type: "connect", purpose: "attach", attempt: 1 }, context).state;
-      const greeting = connectionTransition(dialling, { type: "reached" }, { ...context, now: reachedAt }).state;
-      const { effects } = connectionTransition(greeting, { type: "hello", boot: "b1", epoch }, { ...context, now: heardAt });
+      const connecting = connectionTransition(
+        noConnection,
+        { type: "connect", purpose: "attach", attempt: 1 },
+        context,
+      ).state;
+      const starting = connectionTransition(connecting, { type: "reached" }, { ...context, now: reachedAt }).state;
+      const { effects } = connectionTransition(
+        starting,
+        { type: "hello", boot: "b1", epoch },
+        { ...context, now: heardAt },
+      );
       return effects.flatMap((e) => ("do" in e && e.do === "emit" && e.event.type === "warning" ? [e.event.text] : []));
     };
     // The answer took twelve seconds, and the node may have read its clock at any time within these.

@@ -12,8 +12,8 @@ function connected(fields: Partial<Step> = {}): SessionWorld {
   const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
   const world = new SessionWorld({ node, drafts: [draft], waitForLock: false, retryDelays: [0] });
   world.perform([draft], true);
-  world.answerDial();
-  world.answerDial();
+  world.answerConnect();
+  world.answerConnect();
   return world;
 }
 const ends = (world: SessionWorld) =>
@@ -72,7 +72,7 @@ describe("a node that reboots", () => {
     world.reboot();
     for (let attempt = 0; attempt < 40 && world.ended.length === 0; attempt++) {
       world.wait();
-      world.refuseDial(0);
+      world.refuseConnect(0);
     }
     expect(problemOf(world)).to.deep.equal([tooLong, "last seen: n1 does not answer"]);
   });
@@ -81,8 +81,8 @@ describe("a node that reboots", () => {
     const world = goneDown();
     world.reboot();
     world.wait();
-    world.answerDial();
-    world.answerDial();
+    world.answerConnect();
+    world.answerConnect();
     while (world.deliverFrame());
     expect([problemOf(world), [...world.timers]]).to.deep.equal([[undefined, undefined], []]);
   });

@@ -14,7 +14,11 @@ const context: TransitionContext = {
 };
 
 /** A session that hears and meets these things, one after the other; what it has done in the world since the last of them. */
-function after(messages: readonly SessionEvent[]): { state: SessionState; done: string[]; effects: readonly SessionEffect[] } {
+function after(messages: readonly SessionEvent[]): {
+  state: SessionState;
+  done: string[];
+  effects: readonly SessionEffect[];
+} {
   let state = initialState;
   let effects: readonly SessionEffect[] = [];
   for (const message of messages) ({ state, effects } = transition(state, message, context));
@@ -24,7 +28,10 @@ function after(messages: readonly SessionEvent[]): { state: SessionState; done: 
   return { state, done: words, effects };
 }
 
-const connection = (event: Extract<SessionEvent, { to: "connection" }>["event"]): SessionEvent => ({ to: "connection", event });
+const connection = (event: Extract<SessionEvent, { to: "connection" }>["event"]): SessionEvent => ({
+  to: "connection",
+  event,
+});
 const frame = (type: string, rest: string, offset = 100): SessionEvent => ({
   to: "runner",
   event: { type: "frame", frame: { type, rest }, offset },
