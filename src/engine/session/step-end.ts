@@ -1,25 +1,19 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Change, Outcome, RunEventBody } from "#engine/events/event.ts";
-import type { PlannedStep } from "#engine/states/planned-step.ts";
+import type { Outcome, RunEventBody } from "#engine/events/event.ts";
+import { changesOf } from "./step-problem.ts";
 import type { StepRecord } from "./step-record.ts";
 
 type Records = ReadonlyMap<string, StepRecord>;
-export type StepFinished = Extract<RunEventBody, { type: "step.finished" }>;
+type StepFinished = Extract<RunEventBody, { type: "step.finished" }>;
 
-export interface StepEnd {
-  readonly node: string;
-  readonly outcome: Outcome;
-  /** The status that the step's `end` frame carried. */
-  readonly rc: string;
-  readonly changes: readonly Change[];
-  readonly reason: string | undefined;
-  readonly problem: Problem | undefined;
-  readonly now: number;
-}
-
-export function finishedEvent(record: StepRecord, end: StepEnd): StepFinished {
+/** The event of an ended step. `rc`: the status in the step's `end` frame. */
+export function finishedEvent(
+  record: StepRecord,
+  outcome: Outcome,
+  { node, rc, reason, now }: { node: string; rc: string; reason: string; now: number },
+): StepFinished {
   const { draft, plan, stage, startedAt } = record;
-  const { node, outcome, rc, changes, reason, problem, now } = end;
+  const changes = outcome === "ok" || outcome === "skipped" ? [] : changesOf(record);
   const always =
     plan?.step.always === true && plan.step.tells !== true && plan.creates === undefined && plan.unless === undefined;
   // The exit status of a step that the runner ended is that of the runner's signal.
@@ -34,8 +28,8 @@ export function finishedEvent(record: StepRecord, end: StepEnd): StepFinished {
     outcome,
     position: draft.at,
     ...(changes.length > 0 && { changes }),
-    ...(reason !== undefined && reason !== "" && { reason }),
-    ...(problem && { problem }),
+    ...(reason !== "" && { reason }),
+    ...(outcome === "failed" && record.cause && { problem: record.cause }),
     ...(startedAt !== undefined && { duration: now - startedAt }),
     ...(always && { always }),
     ...(outcome === "failed" && !wasEnded && record.rc !== 0 && { exitStatus: record.rc }),
@@ -75,8 +69,10 @@ export function endReason(records: Records, outcome: Outcome, [word, ...rest]: r
   return [word, ...rest].join(" ");
 }
 
-/** The reason for an unknown step of a dry run, if its `end` frame names none. */
-export function unknownReason(plan: PlannedStep | undefined, lastChange: string | undefined): string {
+/** The reason for an outcome if the `end` frame names none. `lastChange`: the last step that would change in a dry run. */
+export function defaultReason({ plan, why = "" }: StepRecord, outcome: Outcome, lastChange: string | undefined): string {
+  if (outcome === "changed" || outcome === "would-change") return why;
+  if (outcome !== "unknown") return "";
   if (plan?.step.tells && lastChange === undefined) return "only running it tells";
   return `after ${lastChange ?? "an earlier step"}`;
 }

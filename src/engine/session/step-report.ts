@@ -12,18 +12,18 @@ import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget } from "./node-budget.ts";
 import type { StepResults } from "./session-events.ts";
 import {
+  defaultReason,
   endReason,
   finishedEvent,
   onTrialWith,
   revertedEvent,
   startReason,
   trialProblem,
-  unknownReason,
 } from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
 import { setFact } from "./step-facts.ts";
 import { exactly, StepOutput, type NewOutput } from "./step-output.ts";
-import { changesOf, hidden, problemOf, truncate } from "./step-problem.ts";
+import { hidden, problemOf, truncate } from "./step-problem.ts";
 import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
 
 /** Starts of a step in a session, beyond those in the record. Reboots, dead runners and resumed runs start a step again. */
@@ -312,17 +312,9 @@ export class StepReport implements StepResults {
     { rc, reason, isForeseen }: { rc: string; reason: string; isForeseen: boolean },
   ): void {
     const { plan, shown } = record;
-    const problem = outcome === "failed" ? record.cause : undefined;
-    const changes = outcome === "ok" || outcome === "skipped" ? [] : changesOf(record);
-    const event = finishedEvent(record, {
-      node: this.#node,
-      outcome,
-      rc,
-      changes,
-      reason: reason || this.#reasonOf(record, outcome),
-      problem,
-      now: this.#now(),
-    });
+    const why = reason || defaultReason(record, outcome, this.#lastChange);
+    const event = finishedEvent(record, outcome, { node: this.#node, rc, reason: why, now: this.#now() });
+    const { problem, changes = [] } = event;
     this.budget.spend(
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
     );
@@ -335,11 +327,6 @@ export class StepReport implements StepResults {
       return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
     };
     this.#events.reportNew(key, event, { complete });
-  }
-
-  #reasonOf({ plan, why }: StepRecord, outcome: Outcome): string | undefined {
-    if (outcome === "unknown") return unknownReason(plan, this.#lastChange);
-    return outcome === "changed" || outcome === "would-change" ? why : undefined;
   }
 
   /** Drops the values of an ended step, except those that other steps may use. */
