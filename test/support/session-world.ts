@@ -159,7 +159,7 @@ export class SessionWorld {
     this.drops += 1;
     this.#hasFlightBroken ||= this.tries > 0;
     this.link = this.node.follower = undefined;
-    this.#tell({ to: "connection", event: { type: "lost", said: "" } });
+    this.#tell({ to: "connection", event: { type: "lost", output: "" } });
     this.#check();
   }
 

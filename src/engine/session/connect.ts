@@ -30,16 +30,16 @@ export async function connectFollower({
 }: ConnectOptions): Promise<FollowerChannel> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
-  const say = (reason: string): void => emit({ type: "node.waiting", node, reason });
+  const emitWaiting = (reason: string): void => emit({ type: "node.waiting", node, reason });
   emit({ type: "node.connecting", node, attempt });
   const release = await connectSlot();
   let host: Host | undefined;
   try {
-    const wait = setTimeout(() => say("it cannot be reached yet"), quiet);
+    const wait = setTimeout(() => emitWaiting("it cannot be reached yet"), quiet);
     host = await withRetries(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping)
       .catch(async (error: unknown) => {
         if (attempt > 1 && isAway(error) && (await unlocks(session, stopping)))
-          say("its disk is unlocked, and it goes on booting");
+          emitWaiting("its disk is unlocked, and it goes on booting");
         throw error;
       })
       .finally(() => clearTimeout(wait));
@@ -49,7 +49,7 @@ export async function connectFollower({
       ...follower,
       host,
       quiet,
-      onSilence: () => say("its login shell has not answered yet"),
+      onSilence: () => emitWaiting("its login shell has not answered yet"),
     });
   } catch (error) {
     await host?.close();

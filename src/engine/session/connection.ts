@@ -52,7 +52,7 @@ export function connectionTransition(
       return isPending ? refused(state, phase, event.problem, context) : stay(state);
     case "lost":
       if (phase.at === "closing") return go(state, { at: "none" }, { do: "stop-beat" }, toRunner({ type: "closed" }));
-      return isConnected ? lost(state, connectionLost(context.node, event.said), context) : stay(state);
+      return isConnected ? lost(state, connectionLost(context.node, event.output), context) : stay(state);
     case "host-checked":
       if (phase.at !== "checking-host") return stay(state);
       if (event.isHostGone) return reconnect(state, phase.problem, context);

@@ -88,25 +88,25 @@ export async function openFollowerChannel(options: FollowerOptions): Promise<Fol
   );
 }
 
-function passwordNeeded({ host, run }: FollowerOptions, said: string): KcoreError {
+function passwordNeeded({ host, run }: FollowerOptions, output: string): KcoreError {
   return failure(
     "SUDO_PASSWORD_NEEDED",
     `${host.name}: sudo wants a password for ${run.login}`,
-    /expired/i.test(said)
+    /expired/i.test(output)
       ? `log in as ${run.login} there once and set a new password, or lift its age: chage -M -1 ${run.login}`
       : "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
-    said,
+    output,
   );
 }
 
 async function begin(options: FollowerOptions, input: string): Promise<Begun> {
   const { onStderr } = options;
   let readVerdict = (): void => undefined;
-  const hear = (bytes: Buffer): void => {
+  const takeStderr = (bytes: Buffer): void => {
     onStderr?.(bytes);
     readVerdict();
   };
-  const channel = await options.host.exec(entryCommand, { input, onStderr: hear });
+  const channel = await options.host.exec(entryCommand, { input, onStderr: takeStderr });
   const begun = openFrames(channel, options);
   readVerdict = begun.readVerdict;
   return begun;
@@ -132,13 +132,13 @@ async function withPassword(follower: Begun, { host, run, text }: FollowerOption
       `${host.name}: sudo refused the password of ${run.login}`,
       "check what sudo: { password: … } in the roster refers to, or type it again",
     );
-  const said = (await follower.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
+  const output = (await follower.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
   throw new KcoreError(
     {
       code: "SUDO_FAILED",
       message: `${host.name}: sudo did not give ${run.login} a root shell`,
-      ...(said !== "" && { detail: said }),
-      hint: /tty/.test(said)
+      ...(output !== "" && { detail: output }),
+      hint: /tty/.test(output)
         ? "remove “Defaults requiretty” for this user in sudoers"
         : `check sudoers for ${run.login}`,
     },
@@ -173,7 +173,7 @@ function openFrames(
   const seen = new Set<string>();
   let isAnswered = false;
   void first.then(() => (isAnswered = true));
-  const hear = (frame: Frame): void => {
+  const takeFrame = (frame: Frame): void => {
     if (frame.type === "sudo") {
       tellFirst(frame.rest as First);
       if (frame.rest === "ended") channel.close();
@@ -207,7 +207,7 @@ function openFrames(
       for await (const chunk of channel.stdout) {
         for (let at = 0; at < chunk.length; at += portion) {
           for (const frame of reader.push(chunk.subarray(at, at + portion))) {
-            hear(frame);
+            takeFrame(frame);
             if (performance.now() - began >= turn) await yieldTurn();
           }
           await yieldTurn();
@@ -254,7 +254,7 @@ function failure(
   code: "SUDO_MISSING" | "SUDO_PASSWORD_NEEDED" | "SUDO_PASSWORD_WRONG",
   message: string,
   hint: string,
-  said = "",
+  output = "",
 ): KcoreError {
-  return new KcoreError({ code, message, hint, ...(said !== "" && { detail: said }) }, { exitCode: exitCodes.failed });
+  return new KcoreError({ code, message, hint, ...(output !== "" && { detail: output }) }, { exitCode: exitCodes.failed });
 }

@@ -13,7 +13,7 @@ const kept = 8 << 20;
 export class NodeBudget {
   readonly #node: string;
   readonly #countSteps: () => number;
-  #said = 0;
+  #spent = 0;
   #kept = 0;
 
   constructor(node: string, countSteps: () => number) {
@@ -23,8 +23,8 @@ export class NodeBudget {
 
   /** Counts characters that the node sent, or the cost of work that it caused. @throws KcoreError NODE_LIMIT_EXCEEDED */
   spend(characters: number): void {
-    this.#said += characters;
-    if (this.#said > base + ofStep * this.#countSteps()) throw this.exceeded("more about its steps than they can tell");
+    this.#spent += characters;
+    if (this.#spent > base + ofStep * this.#countSteps()) throw this.exceeded("more about its steps than they can tell");
   }
 
   /** Counts characters that are kept until {@link release}. @throws KcoreError NODE_LIMIT_EXCEEDED */

@@ -12,9 +12,9 @@ export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "HOST_LOST",
 ]);
 
-/** @param said output of the channel beside frames */
-export function connectionLost(node: string, said: string): Problem {
-  const detail = said.trim().slice(-1000);
+/** @param output printed by the channel beside its frames */
+export function connectionLost(node: string, output: string): Problem {
+  const detail = output.trim().slice(-1000);
   return { code: "HOST_LOST", message: `the connection to ${node} was lost`, ...(detail !== "" && { detail }) };
 }
 

@@ -126,7 +126,7 @@ function foundRunner(state: Runner, isAlive: boolean): TransitionResult<Runner> 
 
 function segmentEnded(state: Runner, how: string): TransitionResult<Runner> {
   const event = toQueue({ type: "ended" });
-  const isEnding = state.isLast && how === "" && !state.wish;
+  const isEnding = state.isLast && how === "" && !state.stopRequest;
   const after = { at: isEnding ? "ending" : "idle" } as const;
   switch (state.phase.at) {
     case "flying":

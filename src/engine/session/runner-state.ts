@@ -48,8 +48,8 @@ export interface Runner {
   readonly trial: string | undefined;
   /** Names of the blobs that the runner waits for. */
   readonly asked: readonly string[];
-  /** The operator's wish, kept for a runner that cannot be told yet. */
-  readonly wish: "stop" | "abort" | undefined;
+  /** The operator's request, kept for a runner that cannot be reached yet. */
+  readonly stopRequest: "stop" | "abort" | undefined;
   readonly exchanges: number;
 }
 
@@ -61,7 +61,7 @@ export const noRunner: Runner = {
   history: 0,
   trial: undefined,
   asked: [],
-  wish: undefined,
+  stopRequest: undefined,
   exchanges: 0,
 };
 

@@ -45,16 +45,16 @@ export function runnerTransition(
         ? awaitBye(state, event.outcome)
         : requestEnd(state, "finish", event.outcome);
     case "stop": {
-      const wish = event.how === "abort" ? "abort" : (state.wish ?? "stop");
-      const say = { do: "send-command", text: `${event.how}\n` } as const;
-      if (event.how === "abort" && isAtWork(phase)) return stay({ ...state, wish }, say, abortLimit);
-      if (phase.at !== "ending") return stay({ ...state, wish }, say);
+      const stopRequest = event.how === "abort" ? "abort" : (state.stopRequest ?? "stop");
+      const command = { do: "send-command", text: `${event.how}\n` } as const;
+      if (event.how === "abort" && isAtWork(phase)) return stay({ ...state, stopRequest }, command, abortLimit);
+      if (phase.at !== "ending") return stay({ ...state, stopRequest }, command);
       // A runner that hears of the stop in time does not end by itself: it waits for `fin`.
-      return go({ ...state, wish }, { at: "idle" }, say, ...(phase.due ? [toQueue({ type: "withheld" })] : []));
+      return go({ ...state, stopRequest }, { at: "idle" }, command, ...(phase.due ? [toQueue({ type: "withheld" })] : []));
     }
     case "opened":
       // The operator stopped the run while there was no connection.
-      return state.wish ? stay(state, { do: "send-command", text: `${state.wish}\n` }) : stay(state);
+      return state.stopRequest ? stay(state, { do: "send-command", text: `${state.stopRequest}\n` }) : stay(state);
     case "up": {
       const { trial } = state;
       const { state: after, effects } = cameUp({ ...state, connection: "up" });
@@ -142,7 +142,7 @@ function cameUp(state: Runner): TransitionResult<Runner> {
 
 /** Sends the waiting batch; after a stop, withholds the batch. */
 function sendDue(state: Runner, due: Batch): TransitionResult<Runner> {
-  if (!state.wish) return send(state, due);
+  if (!state.stopRequest) return send(state, due);
   return go(state, { at: state.phase.at === "absent" ? "absent" : "idle" }, toQueue({ type: "withheld" }));
 }
 

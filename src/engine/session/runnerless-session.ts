@@ -44,7 +44,7 @@ export function runnerlessSessions(how: RunnerlessOptions): OpenSession {
 interface ShellEnd {
   readonly exit: Exit;
   /** Output beside the frames. */
-  readonly said: string;
+  readonly output: string;
 }
 
 class RunnerlessSession implements NodeSession {
@@ -138,7 +138,7 @@ class RunnerlessSession implements NodeSession {
         void this.#feed(opened);
       });
     };
-    const { exit, said } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr);
+    const { exit, output } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr);
     this.#end = undefined;
     const code = exit.code ?? (exit.signal && 128 + (constants.signals[`SIG${exit.signal}` as NodeJS.Signals] ?? 0));
     const duration = Date.now() - (began ?? Date.now());
@@ -155,7 +155,7 @@ class RunnerlessSession implements NodeSession {
     }
     if (began !== undefined) emit({ ...finished, outcome: "interrupted" });
     if (this.#isStopped) return undefined;
-    throw await this.#endedEarly(said, began !== undefined);
+    throw await this.#endedEarly(output, began !== undefined);
   }
 
   /** Runs a shell on the node until its end. @throws KcoreError */
@@ -196,19 +196,19 @@ class RunnerlessSession implements NodeSession {
     const end = (): void => channel.end();
     // A command would continue without its channel, so it is ended on the node instead.
     if (what.kind !== "exec") this.#stopping.signal.addEventListener("abort", end);
-    const said = await channel.closed;
+    const output = await channel.closed;
     const exit = await channel.exit;
     if (problem) throw new KcoreError(problem, { exitCode: exitCodes.failed });
     if (!hasAnswered || (what.kind !== "exec" && exit.code === undefined))
-      throw await this.#endedEarly(said, hasAnswered);
-    return { exit, said };
+      throw await this.#endedEarly(output, hasAnswered);
+    return { exit, output };
   }
 
   /** The error for a shell that ended too early. */
-  async #endedEarly(said: string, hasAnswered: boolean): Promise<KcoreError> {
+  async #endedEarly(output: string, hasAnswered: boolean): Promise<KcoreError> {
     const { node } = this.#options;
     const isGone = await isHostGone(this.#host);
-    const lost = connectionLost(node.name, hasAnswered ? "" : said);
+    const lost = connectionLost(node.name, hasAnswered ? "" : output);
     if (!isGone && !hasAnswered)
       return new KcoreError(shellUnusable(node.name, lost.detail), { exitCode: exitCodes.failed });
     const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";

@@ -51,9 +51,9 @@ export async function saveTables(
     const end = (): void => channel.end();
     signal.addEventListener("abort", end);
     if (signal.aborted) end();
-    const said = (await channel.closed).trim();
+    const output = (await channel.closed).trim();
     signal.removeEventListener("abort", end);
-    if (said !== "") why += `: ${said.split("\n").at(-1)?.slice(0, 512)}`;
+    if (output !== "") why += `: ${output.split("\n").at(-1)?.slice(0, 512)}`;
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     why = error.message;

@@ -45,7 +45,7 @@ export type ConnectionEvent =
   | { readonly type: "reached" }
   | { readonly type: "opened" }
   | { readonly type: "refused"; readonly problem: Problem }
-  | { readonly type: "lost"; readonly said: string }
+  | { readonly type: "lost"; readonly output: string }
   /** Whether the SSH connection ended together with the follower's channel. */
   | { readonly type: "host-checked"; readonly isHostGone: boolean }
   /** The pause before the next attempt is over. */

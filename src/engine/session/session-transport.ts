@@ -190,7 +190,7 @@ export class SessionTransport {
       });
       this.#follower = follower;
       onEvent({ type: "opened" });
-      void follower.closed.then((said) => this.#lost(follower, said));
+      void follower.closed.then((output) => this.#lost(follower, output));
     } catch (error) {
       this.#host = undefined;
       if (!(error instanceof KcoreError)) onBug(error);
@@ -199,12 +199,12 @@ export class SessionTransport {
     }
   }
 
-  #lost(follower: FollowerChannel, said: string): void {
+  #lost(follower: FollowerChannel, output: string): void {
     if (this.#follower !== follower) return;
     this.#progress?.stop();
     this.#follower = undefined;
     const { feed, node } = this.#options.session;
     feed?.leave(node.name);
-    this.#options.onEvent({ type: "lost", said });
+    this.#options.onEvent({ type: "lost", output });
   }
 }

@@ -49,7 +49,7 @@ describe("a connection that is made again", () => {
       ...connected,
       { type: "opened" },
       { type: "caught-up" },
-      { type: "lost", said: "" },
+      { type: "lost", output: "" },
       { type: "retry-due" },
     ];
     const refusedWith = (code: "HOST_UNREACHABLE" | "UNLOCK_FAILED"): string =>

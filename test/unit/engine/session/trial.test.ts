@@ -63,10 +63,10 @@ describe("a change that a new connection has to confirm", () => {
   });
 
   it("is confirmed again over a later one, while the node has not said how it ended", () => {
-    const twice = [...connected, frame("trial", "abc 30"), ...again, connection({ type: "lost", said: "" }), ...again];
+    const twice = [...connected, frame("trial", "abc 30"), ...again, connection({ type: "lost", output: "" }), ...again];
     expect(after(twice).done).to.deep.equal(["confirm abc"]);
     const told = [...connected, frame("trial", "abc 30"), ...again, frame("trial-end", "abc confirmed")];
-    expect(after([...told, connection({ type: "lost", said: "" }), ...again]).done).to.deep.equal([]);
+    expect(after([...told, connection({ type: "lost", output: "" }), ...again]).done).to.deep.equal([]);
   });
 
   it("is confirmed by a bastion that hears of it when it comes: its connection is new", () => {
