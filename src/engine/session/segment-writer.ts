@@ -42,7 +42,7 @@ export class SegmentWriter {
     this.#run = { ...this.#run, grants, unsaved };
   }
 
-  write({ number, exchange, batch, launch }: Extract<SessionEffect, { do: "write" }>): void {
+  write({ number, exchange, batch, launch }: Extract<SessionEffect, { do: "write-segment" }>): void {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
     for (const [name, blob] of blobsOf(steps, this.#run)) this.blobs.set(name, blob);
     const program = segmentText({

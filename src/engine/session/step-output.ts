@@ -27,7 +27,7 @@ export interface NewOutput {
 export class StepOutput {
   readonly #now: () => number;
   /** By `KEY.STREAM`. */
-  readonly #streams = new Map<string, Stream>();
+  readonly #streams = new Map<string, OutputStream>();
 
   constructor(now: () => number) {
     this.#now = now;
