@@ -89,5 +89,6 @@ function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promi
 
 /** Whether the SSH connection has ended too, when a channel of it has just ended; the connection may follow some milliseconds later. */
 export async function isHostGone(host: Host | undefined): Promise<boolean> {
-  return host === undefined || Promise.race([host.closed.then(() => true), sleep(100, false)]);
+  if (host === undefined) return true;
+  return Promise.race([host.closed.then(() => true), sleep(100, false)]);
 }

@@ -27,7 +27,7 @@ interface VerifyOptions {
 }
 
 /** The disk that a grant names, before the last colon. */
-export function nameOfGrant(grant: string): string {
+function nameOfGrant(grant: string): string {
   const colon = grant.lastIndexOf(":");
   return colon < 0 ? grant : grant.slice(0, colon);
 }

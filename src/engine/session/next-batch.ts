@@ -12,7 +12,7 @@ export interface StepInputs {
 }
 
 /** The steps that can be sent to the node now, and the steps that must wait. */
-export interface NextBatch {
+interface NextBatch {
   readonly steps: readonly ReadyStep[];
   readonly rest: readonly QueuedStep[];
   readonly registered: ReadonlyMap<string, Registered | undefined>;

@@ -9,9 +9,9 @@ import {
 } from "./session-events.ts";
 
 /** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
-export type EndReason = "rest" | "join" | "finish";
+type EndReason = "rest" | "join" | "finish";
 
-export type RunnerPhase =
+type RunnerPhase =
   /** No runner is known to live, so the next segment brings one along. `due`: the batch to send once there is a connection. */
   | { readonly at: "absent"; readonly due?: Batch }
   /** The runner waits for a segment. */

@@ -6,7 +6,7 @@ const [piecesOfTurn, turn] = [20, 1_000_000];
 /** Large chunks whose sizes are kept: the 64 that a runner keeps (segment.ts), and a few more. */
 const keptChunks = 72;
 
-export interface OutputStream {
+interface OutputStream {
   /** Bytes received, by number of the chunk. */
   readonly chunks: Map<number, number>;
   readonly lines: WholeLines;
