@@ -43,7 +43,7 @@ export function connectionTransition(
     case "opened":
       if (phase.at === "cancelling") return cancelled(state, phase, { do: "disconnect" });
       if (!isPending) return stay(state);
-      // A flight needs no answer; `connect-only` waits until the node's shell has proved usable.
+      // A flight is sent at once. Other purposes first read the journal, which also proves the node's shell usable.
       return phase.purpose !== "flight" && !phase.isCaughtUp
         ? go(state, { at: "attaching" }, { do: "start-beat" }, toRunner({ type: "opened" }))
         : go(state, { at: "open" }, { do: "start-beat" }, toRunner({ type: "opened" }), toRunner({ type: "up" }));
@@ -109,7 +109,7 @@ function refused(
   problem: Problem,
   context: TransitionContext,
 ): TransitionResult<Connection> {
-  // The root disk is locked and unlocking failed: retrying cannot help.
+  // UNLOCK_FAILED: the root disk is locked, and retrying cannot help.
   if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
   const isGone = unreachable.has(problem.code);
   if (at !== "starting" || purpose !== "flight" || !isGone)

@@ -256,5 +256,8 @@ function failure(
   hint: string,
   output = "",
 ): KcoreError {
-  return new KcoreError({ code, message, hint, ...(output !== "" && { detail: output }) }, { exitCode: exitCodes.failed });
+  return new KcoreError(
+    { code, message, hint, ...(output !== "" && { detail: output }) },
+    { exitCode: exitCodes.failed },
+  );
 }

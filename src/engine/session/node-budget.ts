@@ -24,7 +24,8 @@ export class NodeBudget {
   /** Counts characters that the node sent, or the cost of work that it caused. @throws KcoreError NODE_LIMIT_EXCEEDED */
   spend(characters: number): void {
     this.#spent += characters;
-    if (this.#spent > base + ofStep * this.#countSteps()) throw this.exceeded("more about its steps than they can tell");
+    if (this.#spent > base + ofStep * this.#countSteps())
+      throw this.exceeded("more about its steps than they can tell");
   }
 
   /** Counts characters that are kept until {@link release}. @throws KcoreError NODE_LIMIT_EXCEEDED */

@@ -1,7 +1,7 @@
 /** A grant: a disk, the fingerprint of its contents (or `restore` for a saved table), and optionally its only node. */
 export const grantPattern = /^(.+:(?:[0-9a-f]{16}|restore))(?:@([A-Za-z0-9._-]+))?$/s;
 
-/** The grants that count on a node, without `@NODE`. */
+/** The grants for a node, without their `@NODE`. */
 export function grantsOf(node: string, grants: readonly string[]): readonly string[] {
   return grants.flatMap((grant) => {
     const [, own = grant, of = node] = grantPattern.exec(grant) ?? [];

@@ -50,7 +50,12 @@ export function runnerTransition(
       if (event.how === "abort" && isAtWork(phase)) return stay({ ...state, stopRequest }, command, abortLimit);
       if (phase.at !== "ending") return stay({ ...state, stopRequest }, command);
       // A runner that hears of the stop in time does not end by itself: it waits for `fin`.
-      return go({ ...state, stopRequest }, { at: "idle" }, command, ...(phase.due ? [toQueue({ type: "withheld" })] : []));
+      return go(
+        { ...state, stopRequest },
+        { at: "idle" },
+        command,
+        ...(phase.due ? [toQueue({ type: "withheld" })] : []),
+      );
     }
     case "opened":
       // The operator stopped the run while there was no connection.

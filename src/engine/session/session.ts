@@ -21,7 +21,7 @@ export interface WorkResult {
   readonly problem?: Problem;
   /** Ids of the stages whose steps have all ended without a failure. */
   readonly finishedStages: ReadonlySet<string>;
-  /** The things that each step, by id, leaves on the node when it leaves its state; `undefined` if they are not known. */
+  /** By step id, the things that stay on the node when the step is removed from its state; `undefined` if they are not known. */
   readonly leaves?: ReadonlyMap<string, readonly Leaving[] | undefined>;
 }
 

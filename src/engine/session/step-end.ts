@@ -70,7 +70,11 @@ export function endReason(records: Records, outcome: Outcome, [word, ...rest]: r
 }
 
 /** The reason for an outcome if the `end` frame names none. `lastChange`: the last step that would change in a dry run. */
-export function defaultReason({ plan, why = "" }: StepRecord, outcome: Outcome, lastChange: string | undefined): string {
+export function defaultReason(
+  { plan, why = "" }: StepRecord,
+  outcome: Outcome,
+  lastChange: string | undefined,
+): string {
   if (outcome === "changed" || outcome === "would-change") return why;
   if (outcome !== "unknown") return "";
   if (plan?.step.tells && lastChange === undefined) return "only running it tells";

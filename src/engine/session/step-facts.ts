@@ -1,7 +1,7 @@
 import { unescapeLine } from "#engine/program/frames.ts";
 import type { NodeBudget } from "./node-budget.ts";
 
-/** More names, longer names, and more levels than any module or kcore's own list of facts has. */
+/** Limits on facts, above those of every module and of kcore's own list. */
 const limits = { names: 1000, name: 256, levels: 16 };
 
 /**

@@ -356,8 +356,8 @@ export class StepReport implements StepResults {
   }
 
   /**
-   * The things that a step leaves on the node when it leaves its state. Undefined: not known, because the step did not end, or because the
-   * node's values leave it out in this run alone.
+   * The things that stay on the node when the step is removed from its state. Undefined: not known, because the step did not end, or because
+   * the node's values exclude the step in this run alone.
    */
   leavesOf(key: string): readonly Leaving[] | undefined {
     const record = this.records.get(key);

@@ -63,7 +63,13 @@ describe("a change that a new connection has to confirm", () => {
   });
 
   it("is confirmed again over a later one, while the node has not said how it ended", () => {
-    const twice = [...connected, frame("trial", "abc 30"), ...again, connection({ type: "lost", output: "" }), ...again];
+    const twice = [
+      ...connected,
+      frame("trial", "abc 30"),
+      ...again,
+      connection({ type: "lost", output: "" }),
+      ...again,
+    ];
     expect(after(twice).done).to.deep.equal(["confirm abc"]);
     const told = [...connected, frame("trial", "abc 30"), ...again, frame("trial-end", "abc confirmed")];
     expect(after([...told, connection({ type: "lost", output: "" }), ...again]).done).to.deep.equal([]);
