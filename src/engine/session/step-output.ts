@@ -3,7 +3,7 @@ import { WholeLines } from "#engine/events/whole-lines.ts";
 
 /** A node keeps twenty pieces of a stream, the first large chunk and the last ones (runner.sh, k_reader), by their numbers. */
 const [piecesOfTurn, turn] = [20, 1_000_000];
-/** Large chunks whose sizes are kept: the 64 that a runner keeps (segment.ts), and a few more. */
+/** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec` (segment.ts), and a few more. */
 const keptChunks = 72;
 
 interface OutputStream {
