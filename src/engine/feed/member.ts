@@ -117,7 +117,6 @@ export class FeedMember {
         text: feedText(run, { id: randomBytes(8).toString("hex") }),
         onFrame: (frame) => this.#hear(frame),
         onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
-        settled: () => Promise.resolve(),
       });
       this.#channel = channel;
       for (const text of this.#unsaid.splice(0)) void channel.send(text);

@@ -1,5 +1,5 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Purpose, SessionEffect, SessionEvent, TransitionResult } from "./session-events.ts";
+import type { SessionEffect, SessionEvent, TransitionResult } from "./session-events.ts";
 
 /** How a lost connection is made again. */
 export interface Reconnect {
@@ -10,7 +10,7 @@ export interface Reconnect {
 }
 
 export interface ConnectionRequest {
-  readonly purpose: Purpose;
+  readonly withFlight: boolean;
   readonly attempt: number;
   /** Set after a lost connection. */
   readonly retry?: Reconnect;

@@ -43,8 +43,8 @@ export function connectionTransition(
     case "opened":
       if (phase.at === "cancelling") return cancelled(state, phase, { do: "disconnect" });
       if (!isPending) return stay(state);
-      // A flight is sent at once. Other purposes first read the journal, which also proves the node's shell usable.
-      return phase.purpose !== "flight" && !phase.isCaughtUp
+      // Without a flight, the journal is read first, which also proves the node's shell usable.
+      return !phase.withFlight && !phase.isCaughtUp
         ? go(state, { at: "attaching" }, { do: "start-beat" }, toRunner({ type: "opened" }))
         : go(state, { at: "open" }, { do: "start-beat" }, toRunner({ type: "opened" }), toRunner({ type: "up" }));
     case "refused":
@@ -61,7 +61,7 @@ export function connectionTransition(
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
       if (retry.reboot && context.now > retry.reboot.until) return giveUp(state, notBack(state, phase, context));
-      return connect(state, { purpose: "attach", attempt, retry });
+      return connect(state, { withFlight: false, attempt, retry });
     }
     case "hello":
       return hello(state, event, context);
@@ -88,11 +88,11 @@ export function connectionTransition(
 
 function connect(
   state: Connection,
-  { purpose, attempt, retry }: ConnectionRequest,
+  { withFlight, attempt, retry }: ConnectionRequest,
   ...effects: readonly SessionEffect[]
 ): TransitionResult<Connection> {
-  const phase = { at: "connecting", purpose, attempt, ...(retry && { retry }) } as const;
-  return go(state, phase, ...effects, { do: "connect", attempt, withFlight: purpose === "flight" });
+  const phase = { at: "connecting", withFlight, attempt, ...(retry && { retry }) } as const;
+  return go(state, phase, ...effects, { do: "connect", attempt, withFlight });
 }
 
 function cancelled(
@@ -105,14 +105,14 @@ function cancelled(
 
 function refused(
   state: Connection,
-  { at, purpose, attempt, retry }: ConnectionRequest & { readonly at: "connecting" | "starting" },
+  { at, withFlight, attempt, retry }: ConnectionRequest & { readonly at: "connecting" | "starting" },
   problem: Problem,
   context: TransitionContext,
 ): TransitionResult<Connection> {
   // UNLOCK_FAILED: the root disk is locked, and retrying cannot help.
   if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
   const isGone = unreachable.has(problem.code);
-  if (at !== "starting" || purpose !== "flight" || !isGone)
+  if (at !== "starting" || !withFlight || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });
   // The connection broke under the flight. A runner that arrived works and holds the node's lock: connect again.
   return reconnect(state, connectionLost(context.node, ""), context, toRunner({ type: "down" }));

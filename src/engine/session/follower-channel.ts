@@ -27,8 +27,8 @@ export interface FollowerOptions {
   readonly onFrame: (frame: Frame, offset: number) => void;
   /** The node exceeded a limit; nothing more is read from this channel. */
   readonly onLimit: (error: KcoreError) => void;
-  /** Resolves when the effects of the frames so far are done; nothing more is read before. */
-  readonly settled: () => Promise<void>;
+  /** Resolves when the effects of the frames so far are done; nothing more is read before. Default: at once. */
+  readonly settled?: () => Promise<void>;
   /** Gets the shell's stderr. With this callback, the text may end the frames, and the rest of stdout is raw bytes. */
   readonly onStderr?: (bytes: Buffer) => void;
   /** Called if the node's shell has sent nothing for `quiet` milliseconds. */
@@ -190,7 +190,7 @@ function openFrames(
   };
   let began = performance.now();
   const yieldTurn = async (): Promise<void> => {
-    await settled();
+    await settled?.();
     if (performance.now() - began < turn) return;
     await setImmediate();
     began = performance.now();

@@ -5,7 +5,6 @@ import {
   toConnection,
   toQueue,
   type Batch,
-  type Purpose,
   type RunnerEvent,
   type SessionEffect,
   type SessionEvent,
@@ -28,10 +27,10 @@ export function runnerTransition(
     case "work":
       return send(state, event.batch);
     case "connect-only":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect("connect-only", 1));
+      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
       return connection === "up" ? stay(state, reportUp(state)) : stay(state);
     case "join":
-      if (connection === "none") return stay({ ...state, connection: "down" }, connect("attach", 1));
+      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
       return stay(state, toQueue({ type: "joined" }));
     case "take-over":
       if (phase.at === "working") return go(state, { at: "inherited" }, { do: "send-command", text: "stop\n" });
@@ -116,7 +115,7 @@ function send(state: Runner, batch: Batch): TransitionResult<Runner> {
   const write = { do: "write-segment", number, exchange, batch, launch } as const;
   const report = toQueue({ type: "sent", isFirst: connection === "none" });
   if (connection === "none")
-    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect("flight", 1));
+    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
   return go(sent, { at: "sent" }, write, { do: "report-segment" }, { do: "transmit", what: "flight" }, report);
 }
 
@@ -157,11 +156,11 @@ function closed(state: Runner, mayReconnect: boolean): TransitionResult<Runner> 
   // Without `fin`, the runner would keep the lock until its lease ends.
   if (phase.after !== "finish" || phase.tries >= finTries || !mayReconnect) return ended(state, phase.after);
   const tries = phase.tries + 1;
-  return go({ ...state, connection: "down" }, { ...phase, tries }, clearGoodbyeTimer, connect("attach", tries));
+  return go({ ...state, connection: "down" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
 }
 
-function connect(purpose: Purpose, attempt: number): SessionEvent {
-  return toConnection({ type: "connect", purpose, attempt });
+function connect(attempt: number, { withFlight = false } = {}): SessionEvent {
+  return toConnection({ type: "connect", withFlight, attempt });
 }
 
 function reportUp({ phase }: Runner): SessionEvent {

@@ -189,7 +189,6 @@ class RunnerlessSession implements NodeSession {
         onFrame(frame, opened);
       },
       onLimit: limit,
-      settled: () => Promise.resolve(),
       onStderr: (bytes) => onStderr?.(commandStderr(bytes)),
     });
     resolve(channel);
@@ -230,7 +229,7 @@ class RunnerlessSession implements NodeSession {
     try {
       const text = lookingText(run, { kind: "end", pid });
       const { sudoPassword } = this.#options;
-      const nothing = { onFrame: () => undefined, onLimit: () => undefined, settled: () => Promise.resolve() };
+      const nothing = { onFrame: () => undefined, onLimit: () => undefined };
       const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
       await channel.closed;
       await Promise.race([command.exit, sleep(100, undefined, { ref: false })]);

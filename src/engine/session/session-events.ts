@@ -33,14 +33,9 @@ export interface NodeFailure {
   readonly outcome: NodeOutcome;
 }
 
-/**
- * Why a connection is made. `flight`: to send a segment together with the follower's text, without waiting for an answer. `connect-only`: to
- * have a connection. `attach`: to read the journal up to the present first.
- */
-export type Purpose = "flight" | "connect-only" | "attach";
-
 export type ConnectionEvent =
-  | { readonly type: "connect"; readonly purpose: Purpose; readonly attempt: number }
+  /** `withFlight`: a segment is sent together with the follower's text. Otherwise the journal is read up to the present first. */
+  | { readonly type: "connect"; readonly withFlight: boolean; readonly attempt: number }
   /** The SSH connection is there; its shell is being started. */
   | { readonly type: "reached" }
   | { readonly type: "opened" }

@@ -68,12 +68,8 @@ export class StepReport implements StepResults {
     if (options.isClosed) this.#events.order.close();
   }
 
-  add(key: string, draft: StepDraft, stage: string): StepRecord {
-    const known = this.records.get(key);
-    if (known) return known;
-    const record = newRecord(draft, stage);
-    this.records.set(key, record);
-    return record;
+  add(key: string, draft: StepDraft, stage: string): void {
+    this.records.set(key, newRecord(draft, stage));
   }
 
   /** Reports the given steps from now on, in this order. */

@@ -82,7 +82,6 @@ describe("odd logins", () => {
         text: followerText(run, { offset: 0, seen: "" }),
         sudoPassword: () => Promise.resolve(undefined),
         onLimit: () => undefined,
-        settled: () => Promise.resolve(),
         onFrame: ({ type }) => {
           frames.push(type);
           if (type === "runner") link.end();

@@ -27,7 +27,7 @@ function after(events: readonly ConnectionEvent[]): { state: Connection; told: s
 
 describe("a connection that is made again", () => {
   const connected: readonly ConnectionEvent[] = [
-    { type: "connect", purpose: "attach", attempt: 2 },
+    { type: "connect", withFlight: false, attempt: 2 },
     { type: "reached" },
     { type: "hello", boot: "b1", epoch: 0 },
   ];
@@ -61,7 +61,7 @@ describe("a connection that is made again", () => {
     const warned = (reachedAt: number, heardAt: number, epoch: number): readonly string[] => {
       const connecting = connectionTransition(
         noConnection,
-        { type: "connect", purpose: "attach", attempt: 1 },
+        { type: "connect", withFlight: false, attempt: 1 },
         context,
       ).state;
       const starting = connectionTransition(connecting, { type: "reached" }, { ...context, now: reachedAt }).state;

@@ -37,7 +37,6 @@ describe("a link to a node", () => {
       patience: 20,
       sudoPassword: () => Promise.resolve(undefined),
       onLimit: () => undefined,
-      settled: () => Promise.resolve(),
       onFrame: () => undefined,
     });
     expect([await link.closed, told]).to.deep.equal(["", 1]);
