@@ -1,7 +1,7 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
-import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 
 /** What a taught step does on a node. */
@@ -107,7 +107,7 @@ class FakeSession implements NodeSession {
     return end("done");
   }
 
-  async #step(stage: string, draft: StepDraft, registered: Map<string, Registered | undefined>) {
+  async #step(stage: string, draft: UnresolvedStep, registered: Map<string, Registered | undefined>) {
     const { emit, dryRun } = this.#options;
     const { id, title, module, register } = draft;
     const named = { node: this.#name, stage, step: id, title, module };

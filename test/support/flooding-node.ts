@@ -4,7 +4,7 @@ import { cleanStrings } from "#engine/events/clean.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import type { WorkResult } from "#engine/session/session.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { openSession } from "#engine/session/open-session.ts";
 import { hangLimit } from "./limit.ts";
@@ -41,7 +41,7 @@ export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
  * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is that of this thread's
  * processor alone, so that a busy machine makes no case slow.
  */
-export async function flood(drafts: readonly StepDraft[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
+export async function flood(drafts: readonly UnresolvedStep[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
   // What making it costs is not the session's doing.
   const chunks = [...says()];
   const events = new Map<string, number>();

@@ -3,7 +3,7 @@ import type { Action } from "#engine/orchestrate/action.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { FakeNodes } from "./fake-session.ts";
 import { noTables } from "./tables.ts";
 
@@ -55,7 +55,7 @@ export function runRequest(fields: Partial<RunRequest> = {}): RunRequest {
   };
 }
 
-/** Dependencies whose world is the fake nodes; a question nobody taught an answer to fails the test. */
+/** Dependencies of a run over the fake nodes; a question without a prepared answer fails the test. */
 export function runDependencies(
   nodes: FakeNodes,
   events: RunEventBody[],
@@ -84,8 +84,8 @@ export function runDependencies(
   };
 }
 
-/** A draft of a step that the fake session knows by `id`. */
-export function draft(id: string, fields: Partial<StepDraft> = {}): StepDraft {
+/** A step that the fake session knows by `id`. */
+export function unresolvedStep(id: string, fields: Partial<UnresolvedStep> = {}): UnresolvedStep {
   const [state = "", title = id] = id.split("/");
   const at = { file: `states/${state}.yaml`, line: 1, column: 1 };
   return {
@@ -106,11 +106,11 @@ export function draft(id: string, fields: Partial<StepDraft> = {}): StepDraft {
 export function applyStage(
   id: string,
   nodes: readonly string[],
-  steps: readonly (string | StepDraft)[],
+  steps: readonly (string | UnresolvedStep)[],
   fields: Partial<PlannedStage> = {},
 ): PlannedStage {
-  const drafts = steps.map((step) => (typeof step === "string" ? draft(step) : step));
-  return stage(id, { nodes, task: { kind: "apply", draft: () => Promise.resolve(drafts) }, ...fields });
+  const unresolved = steps.map((step) => (typeof step === "string" ? unresolvedStep(step) : step));
+  return stage(id, { nodes, task: { kind: "apply", expand: () => Promise.resolve(unresolved) }, ...fields });
 }
 
 export function actionStage(id: string, action: Action, fields: Partial<PlannedStage> = {}): PlannedStage {
@@ -118,5 +118,5 @@ export function actionStage(id: string, action: Action, fields: Partial<PlannedS
 }
 
 function stage(id: string, fields: Partial<PlannedStage> & Pick<PlannedStage, "task">): PlannedStage {
-  return { id, register: id, title: id, pace: {}, rests: new Set(), onFailure: [], ...fields };
+  return { id, register: id, title: id, pace: {}, dependencies: new Set(), onFailure: [], ...fields };
 }

@@ -5,7 +5,7 @@ import type { SessionEffect, SessionEvent, QueueEvent, Timer } from "#engine/ses
 import { eventOfFrame } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
 import { timerEvents } from "#engine/session/timers.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 
 interface ModelLink {
@@ -17,7 +17,7 @@ interface ModelLink {
 
 interface WorldOptions {
   readonly node: ModelNode;
-  readonly drafts: readonly StepDraft[];
+  readonly drafts: readonly UnresolvedStep[];
   readonly retryDelays: readonly number[];
   readonly waitForLock: boolean;
   readonly recorded?: ReadonlyMap<string, readonly Outcome[]>;
@@ -50,7 +50,7 @@ export class SessionWorld {
   readonly #sent = new Map<string, number>();
   readonly #begunSegments = new Set<number>();
   readonly #writtenKeys = new Set<string>();
-  #performing: readonly StepDraft[] = [];
+  #performing: readonly UnresolvedStep[] = [];
   drops = 0;
   #lastNeed = 0;
   #isStopped = false;
@@ -86,7 +86,7 @@ export class SessionWorld {
     return recorded;
   }
 
-  perform(drafts: readonly StepDraft[], isLast: boolean): void {
+  perform(drafts: readonly UnresolvedStep[], isLast: boolean): void {
     this.#performing = drafts;
     this.ask({ type: "perform", steps: drafts.map((draft) => ({ draft, key: stepKey(draft.id) })), isLast });
   }
@@ -277,8 +277,8 @@ export class SessionWorld {
   #write({ number, batch, launch }: Extract<SessionEffect, { do: "write-segment" }>): void {
     const keys = batch.steps.map(({ key }) => key);
     holds(!this.#isStopped || keys.every((key) => this.#writtenKeys.has(key)), "after a stop nothing new is sent");
-    const hasFailed = ({ id }: StepDraft) => this.#report.outcomeOf(stepKey(id)) === "failed";
-    const isTried = ({ id }: StepDraft) => keys.includes(stepKey(id));
+    const hasFailed = ({ id }: UnresolvedStep) => this.#report.outcomeOf(stepKey(id)) === "failed";
+    const isTried = ({ id }: UnresolvedStep) => keys.includes(stepKey(id));
     const mayTryAgain = this.#options.recorded !== undefined;
     holds(
       mayTryAgain || keys.length === 0 || this.#performing.filter(hasFailed).every(isTried),

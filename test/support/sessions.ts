@@ -3,7 +3,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
 import { openSession } from "#engine/session/open-session.ts";
 import type { NodeSession, OpenSession, SessionOptions, WorkResult } from "#engine/session/session.ts";
-import type { LateScope, PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
+import type { LateScope, PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { hangLimit } from "./limit.ts";
@@ -14,8 +14,8 @@ import { noTables } from "./tables.ts";
 export function draftOf(
   id: string,
   step: Step | ((late: LateScope) => Step),
-  extra: Partial<PlannedStep> & { readonly needs?: StepDraft["needs"] } = {},
-): StepDraft {
+  extra: Partial<PlannedStep> & { readonly needs?: UnresolvedStep["needs"] } = {},
+): UnresolvedStep {
   const { needs = { facts: false, steps: [] }, ...more } = extra;
   const base = {
     id: `test/${id}`,
@@ -122,7 +122,7 @@ export function sessionOn(
 /** A session in one stage of these steps, from its beginning to its end. */
 export async function performOn(
   stateDir: string,
-  drafts: readonly StepDraft[],
+  drafts: readonly UnresolvedStep[],
   options: Parameters<typeof sessionOn>[1] = {},
 ): Promise<TestSession & WorkResult> {
   const run = sessionOn(stateDir, options);

@@ -1,7 +1,7 @@
 import { Command, Option } from "commander";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { checkProject, type Checked } from "#engine/orchestrate/check-project.ts";
+import { checkProject, type ProjectCheck } from "#engine/orchestrate/check-project.ts";
 import { parseShell } from "#engine/orchestrate/parse-shell.ts";
 import type { OwnModules } from "#engine/own-modules/open-modules.ts";
 import { foldersOf } from "#engine/project/folders.ts";
@@ -87,7 +87,7 @@ async function besidesStates(project: string, own: OwnModules): Promise<readonly
 }
 
 function print(
-  checked: Checked,
+  checked: ProjectCheck,
   { output, project }: { readonly output: Flags["output"]; readonly project: string },
 ): void {
   for (const source of checked.unasked)

@@ -2,7 +2,7 @@ import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { RunFold } from "#engine/events/reduce.ts";
-import { titleOf } from "#engine/orchestrate/title.ts";
+import { titleOf } from "#engine/orchestrate/execute.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
 import type { Launched } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";

@@ -25,22 +25,22 @@ export interface Fed {
   readonly sha256: string;
 }
 
-/** Undefined: done. Else why not, in the node's words or ours. */
-export type Refusal = string | undefined;
+/** The reason for which an order failed, in the node's words or kcore's; undefined after success. */
+type FeedFailure = string | undefined;
 
 interface Question {
   /** Bytes that come within our patience at least, or it gets no further. */
   readonly step: number;
   /** Bytes that it hashes at the end. */
   readonly size: number;
-  readonly resolve: (refusal: Refusal) => void;
+  readonly resolve: (failure: FeedFailure) => void;
   readonly progress: (bytes: number) => void;
   /** Bytes with which it got further last. */
   got: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One node's part in the feeding: a channel in which feed.sh listens. It never rejects: a failure is a refusal. */
+/** One node's part in the feeding: a channel in which feed.sh listens. Its methods never reject: they resolve with a failure. */
 export class FeedMember {
   readonly party: FedNode;
   /** Resolves when the node listens no more. */
@@ -69,12 +69,12 @@ export class FeedMember {
   }
 
   /** Keeps the content for other nodes while the bastion sends it to this one. */
-  keep(content: Fed): Promise<Refusal> {
+  keep(content: Fed): Promise<FeedFailure> {
     return this.#ask(`keep NUMBER ${wordsOf(content)}`, { size: content.size });
   }
 
   /** Lets a holder of the key begin to read the content, for two minutes, or until all are dismissed. */
-  admit({ name }: Fed, key: OneTimeKey): Promise<Refusal> {
+  admit({ name }: Fed, key: OneTimeKey): Promise<FeedFailure> {
     this.#admitted.add(key);
     return this.#ask(`admit NUMBER ${name} ${key.line}`);
   }
@@ -90,7 +90,7 @@ export class FeedMember {
   }
 
   /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
-  fetch(content: Fed, { party }: FeedMember, key: OneTimeKey, progress: (bytes: number) => void): Promise<Refusal> {
+  fetch(content: Fed, { party }: FeedMember, key: OneTimeKey, progress: (bytes: number) => void): Promise<FeedFailure> {
     const { address, port, user } = party.endpoint;
     const where = `${address} ${port} ${user} ${party.host.hostKey}`;
     const text = `fetch NUMBER ${wordsOf(content)} ${where}\n${key.secret.trimEnd()}\n`;
@@ -129,9 +129,9 @@ export class FeedMember {
     }
   }
 
-  #ask(text: string, { size = 0, step = 1, progress = () => undefined }: Partial<Question> = {}): Promise<Refusal> {
+  #ask(text: string, { size = 0, step = 1, progress = () => undefined }: Partial<Question> = {}): Promise<FeedFailure> {
     if (this.#isOver) return Promise.resolve(gone);
-    const { promise, resolve } = Promise.withResolvers<Refusal>();
+    const { promise, resolve } = Promise.withResolvers<FeedFailure>();
     const question: Question = { size, step, resolve, progress, got: 0, timer: undefined };
     const number = (this.#last += 1);
     this.#asked.set(number, question);

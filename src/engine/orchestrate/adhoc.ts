@@ -4,31 +4,30 @@ import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { quote } from "#base/quote.ts";
 import { sh } from "#engine/step/sh.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";
 import type { Catalogue } from "./bind-context.ts";
-import type { RunRequest } from "./execute.ts";
+import { titleOf, type RunRequest } from "./execute.ts";
 import { UsedNames } from "./used-names.ts";
 import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
-import { titleOf } from "./title.ts";
 
-type AdHoc = Exclude<RunRequest["what"], { kind: "orchestration" }>;
+type AdHocWork = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 
 /** Seconds that a command of `kcore exec` may take. */
 const EXEC_LIMIT = 3600;
-/** Where the steps of a command line stand. */
+/** The place of the steps of a command line. */
 const COMMAND_LINE: SourcePosition = { file: "command line", line: 1, column: 1 };
 
-interface Ground {
+interface AdHocInput {
   readonly request: RunRequest;
   readonly roster: Roster;
   readonly catalogue: Catalogue;
 }
 
 /** The plan of `state apply`, `exec`, `ping` and `facts`. @throws KcoreError */
-export async function planAdHoc(what: AdHoc, ground: Ground): Promise<RunPlan> {
-  const { request, roster } = ground;
+export async function planAdHoc(what: AdHocWork, input: AdHocInput): Promise<RunPlan> {
+  const { request, roster } = input;
   if (request.on === undefined)
     throw new KcoreError({
       code: "TARGET_MISSING",
@@ -37,20 +36,20 @@ export async function planAdHoc(what: AdHoc, ground: Ground): Promise<RunPlan> {
       detail: `the roster's nodes: ${[...roster.nodes.keys()].join(", ") || "none yet"}`,
     });
   const nodes = matchTargets(request.on, roster).map(({ name }) => name);
-  const stages = what.kind === "state" ? stagesOf(what.names, nodes, ground) : [stage(what.kind, nodes, taskOf(what))];
+  const stages = what.kind === "state" ? stagesOf(what.names, nodes, input) : [stage(what.kind, nodes, taskOf(what))];
   return Promise.resolve({ title: titleOf(what), roster, nodes, stages, warnings: [] });
 }
 
-function taskOf(what: Exclude<AdHoc, { kind: "state" }>): StageTask {
+function taskOf(what: Exclude<AdHocWork, { kind: "state" }>): StageTask {
   if (what.kind !== "exec") return { kind: "look" };
   const { argv, shell } = what;
-  return { kind: "apply", draft: () => Promise.resolve([execDraft(argv, shell)]) };
+  return { kind: "apply", expand: () => Promise.resolve([execStep(argv, shell)]) };
 }
 
-/** One step that runs what was typed, as it was typed: nothing in it is an expression. */
-function execDraft(argv: readonly string[], shell: boolean): StepDraft {
+/** One step that runs the operator's words unchanged: no expression in them is evaluated. */
+function execStep(argv: readonly string[], shell: boolean): UnresolvedStep {
   const text = argv.join(" ");
-  // As a shell would read the words again: what stood in quotes stays one word.
+  // The title is the command as a shell reads it: a quoted word stays one word.
   const title = shell ? text : argv.map(quote).join(" ");
   const named = { id: "exec", title, state: "", module: "command.run", at: COMMAND_LINE } as const;
   const apply = shell ? sh`exec sh -c ${text}` : sh`exec ${argv}`;
@@ -79,7 +78,7 @@ function execDraft(argv: readonly string[], shell: boolean): StepDraft {
 function stagesOf(
   names: readonly string[],
   nodes: readonly string[],
-  { catalogue, request }: Ground,
+  { catalogue, request }: AdHocInput,
 ): readonly PlannedStage[] {
   const context = { catalogue, usedNames: new UsedNames() };
   const given = givenByUser(request.params);
@@ -117,5 +116,5 @@ function refuseUnknown(
 }
 
 function stage(id: string, nodes: readonly string[], task: StageTask): PlannedStage {
-  return { id, register: id, title: id, nodes, pace: {}, rests: new Set(), task, onFailure: [] };
+  return { id, register: id, title: id, nodes, pace: {}, dependencies: new Set(), task, onFailure: [] };
 }

@@ -2,23 +2,23 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
-import { secretOf } from "#engine/params/bind-params.ts";
+import { type GivenParam, secretOf } from "#engine/params/bind-params.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
+import type { StateUse } from "#engine/states/expand-steps.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { z } from "zod";
-import type { BindContext, StatesUse } from "./bind-context.ts";
+import type { BindContext } from "./bind-context.ts";
 import type { StageScope, StageTask } from "./plan.ts";
 import type { AppliedState, ApplySource } from "./stage-source.ts";
 
-type Given = StatesUse["apply"][number]["given"];
-type Names = ReadonlySet<string>;
+type ParamNames = ReadonlySet<string>;
 
-/** What applies states: those that are written out, and those whose names are expressions, which each node has of its own. */
+/** The task that applies a stage's states. A name that is an expression may give another state for each node. */
 export function bindApply(
   { states, with: given }: ApplySource,
   id: string,
@@ -29,7 +29,7 @@ export function bindApply(
   const declared = new Map(
     states
       .filter(({ each }) => each === undefined)
-      .map(({ name, at }) => [name, problems.attempt((): Names => new Set(catalogue.stateParams(name, at)))]),
+      .map(({ name, at }) => [name, problems.attempt((): ParamNames => new Set(catalogue.stateParams(name, at)))]),
   );
   if ([...declared.values()].includes(undefined)) return undefined;
   const isOpen = states.some(({ each }) => each !== undefined);
@@ -44,15 +44,16 @@ export function bindApply(
     taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
   );
   if (!isOpen || task.kind !== "apply") return task;
-  return { ...task, rests: (late) => restsOf(given, taken(late)) };
+  return { ...task, dependencies: (late) => usedStages(given, taken(late)) };
 }
 
 function nameFor({ name, each }: AppliedState, scope: Scope): string {
   return each === undefined ? name : validateValue(evaluate(each, scope), each, z.string().min(1));
 }
 
-/** @throws KcoreError STATE_NOT_FOUND where the node stands in the roster: what it says made the name */
-function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { catalogue, roster }: BindContext): Names {
+/** @throws KcoreError STATE_NOT_FOUND at the node's place in the roster, whose values made the name */
+function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, context: BindContext): ParamNames {
+  const { catalogue, roster } = context;
   try {
     return new Set(catalogue.stateParams(name, at));
   } catch (error) {
@@ -66,16 +67,16 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, { ca
   }
 }
 
-/** What they take of `with` rests on these. */
-function restsOf(given: SourceNode | undefined, states: readonly { readonly takes: Names }[]): Names {
+/** The stages whose outputs are in the values that the states take from `with`. */
+function usedStages(given: SourceNode | undefined, states: readonly { readonly takes: ParamNames }[]): Set<string> {
   if (given?.kind !== "map") return new Set(given && referencesOf(given).stages);
   const taken = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
   return new Set(taken.flatMap(({ value }) => [...referencesOf(value).stages]));
 }
 
-/** What `with` gives of what a state takes; a value that no stage gave yet is given as the Unknown it is. */
-function givenIn(map: SourceNode | undefined, takes: Names, scope: Scope): Given {
-  const given: Given = new Map();
+/** The parameters of `with` that a state takes; a value that no stage has given yet is an Unknown. */
+function givenIn(map: SourceNode | undefined, takes: ParamNames, scope: Scope): Map<string, GivenParam> {
+  const given = new Map<string, GivenParam>();
   if (map && map.kind !== "map") return givenWhole(map, scope);
   for (const { key, value } of map?.entries.values() ?? []) {
     if (!takes.has(key)) continue;
@@ -90,33 +91,33 @@ function givenIn(map: SourceNode | undefined, takes: Names, scope: Scope): Given
   return given;
 }
 
-/** One expression for all of `with`: the state itself refuses a name that it does not declare. */
-function givenWhole(node: SourceNode, scope: Scope): Given {
+/** The parameters where `with` is one expression: binding refuses a name that the state does not declare. */
+function givenWhole(node: SourceNode, scope: Scope): Map<string, GivenParam> {
   const values = validateValue(evaluate(node, scope), node, z.record(z.string(), z.unknown()));
   return new Map(Object.entries(values).map(([key, value]) => [key, { value, at: node.at }]));
 }
 
-/** A task that applies states; which and with what is told for each node. */
+/** A task that applies states; `apply` gives the states of a node with their parameters. */
 export function applyTask(
   id: string,
   { catalogue, usedNames }: Pick<BindContext, "catalogue" | "usedNames">,
-  apply: (late: StageScope) => StatesUse["apply"],
+  apply: (late: StageScope) => readonly StateUse[],
 ): StageTask {
   const plain = new Map<string, string>();
   return {
     kind: "apply",
     plain,
-    draft: (late) =>
-      usedNames.draft(id, late.node as NodeEntry, async ({ taken, registered }) => {
+    expand: (late) =>
+      usedNames.expand(id, late.node as NodeEntry, async ({ taken, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
-        if (states.every(({ given }) => given.size === 0))
+        if (states.every(({ given }) => given === undefined || given.size === 0))
           plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));
-        return catalogue.draft({ apply: states, node: late.node as NodeEntry, taken, registered });
+        return catalogue.expand({ apply: states, node: late.node as NodeEntry, taken, registered });
       }),
   };
 }
 
-/** Each of the states takes from `with` what it declares; a name that none of them declares is a mistake. */
+/** Refuses a name in `with` that none of the stage's states declares. */
 function refuseStray(
   states: ApplySource["states"],
   given: SourceNode | undefined,

@@ -26,10 +26,10 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Action } from "./action.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";
-import { othersOf, restsOf } from "./check-references.ts";
+import { dependenciesOf, othersOf } from "./check-references.ts";
 import { bindApply } from "./bind-apply.ts";
 import type { BindContext } from "./bind-context.ts";
-import type { RunSource, StageSource } from "./stage-source.ts";
+import { RUN_KEYS, type RunSource, type StageSource } from "./stage-source.ts";
 
 /** The action that `--skip-health` leaves out. */
 const HEALTH = "cluster.health";
@@ -38,7 +38,7 @@ const Share = z.union([
   z.number().int().min(1),
   z.string().regex(/^\d{1,3}%$/, "must be a number of nodes, or a share such as 25%"),
 ]);
-/** How the nodes of a stage or wave go through it, once the values are known. */
+/** The schemas of the keys that set the pace of a stage or wave. */
 export const paceKeys = {
   batch: Share,
   concurrency: z.number().int().min(1),
@@ -49,7 +49,7 @@ export const paceKeys = {
   ]),
 };
 
-/** The pace that a stage or wave asks for; shares are of `total` nodes. @throws KcoreError */
+/** The pace of a stage or wave; shares are of `total` nodes. @throws KcoreError */
 export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
   const batch = readKey(node, "batch", paceKeys.batch, scope);
   const concurrency = readKey(node, "concurrency", paceKeys.concurrency, scope);
@@ -63,7 +63,7 @@ export function paceOf(node: SourceMap, scope: Scope, total: number): Pace {
   };
 }
 
-/** The value of a key that may be an expression over what is known before the run. */
+/** The value of a key that may be an expression over values known before the run. */
 export function readKey<Schema extends z.ZodType>(
   map: SourceMap,
   key: string,
@@ -82,13 +82,13 @@ export function nodesOf(on: SourceNode, { roster, scope }: Pick<BindContext, "ro
   return matchTargets(value, roster, textAt(on)).map(({ name }) => name);
 }
 
-/** Where the text of a scalar begins, behind its quote. */
+/** The place of a scalar's first character, behind its quote. */
 function textAt(node: SourceNode): SourcePosition {
   const isQuoted = node.kind === "scalar" && (node.style === "single" || node.style === "double");
   return isQuoted ? { ...node.at, column: node.at.column + 1 } : node.at;
 }
 
-/** What `forEach` makes of a stage: its id, its title and its scope for each item; without it there is one. */
+/** Id, title and scope of a stage for each item of its `forEach`; without `forEach` there is one. */
 export function itemsOf(source: StageSource, context: BindContext): readonly [string, string, BindContext][] {
   const { id, title, forEach } = source;
   const written = source.node.get("title");
@@ -100,7 +100,7 @@ export function itemsOf(source: StageSource, context: BindContext): readonly [st
   });
 }
 
-/** The items of a list; one that is not known either where a check leaves the list open. */
+/** The items of a list; one Unknown item where a check leaves the list open. */
 export function itemsIn(list: SourceNode, scope: Scope): readonly unknown[] {
   try {
     return validateValue(evaluate(list, scope), list, z.array(z.unknown()));
@@ -110,7 +110,7 @@ export function itemsIn(list: SourceNode, scope: Scope): readonly unknown[] {
   }
 }
 
-/** How a stage shows in this run: its id there, its title, its nodes. */
+/** One instance of a stage of the file in this run: the instance of a wave or of an item. */
 export interface StageInstance {
   readonly id: string;
   readonly title: string;
@@ -118,7 +118,7 @@ export interface StageInstance {
   readonly pace: Pace;
 }
 
-/** Makes a stage ready; problems are collected, undefined is given when it cannot be. */
+/** Binds a stage to its nodes and values; undefined, with its problems added, if the stage has no valid task. */
 export async function bindStage(
   source: StageSource,
   instance: StageInstance,
@@ -126,7 +126,7 @@ export async function bindStage(
 ): Promise<PlannedStage | undefined> {
   const { problems, scope } = context;
   const { work, when, at } = source;
-  const rests = problems.attempt(() => restsOf(source)) ?? new Set<string>();
+  const dependencies = problems.attempt(() => dependenciesOf(source)) ?? new Set<string>();
   const others =
     (instance.nodes && problems.attempt(() => othersOf(source, context.roster.nodes))) ?? new Map<string, never>();
   const see = (late: StageScope): StageScope => withOthers(late, others);
@@ -145,7 +145,7 @@ export async function bindStage(
     at,
     ...omitUndefined({ timeout, skip }),
     ...(source.reconnect && { reconnect: true }),
-    rests,
+    dependencies,
     ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
@@ -185,7 +185,7 @@ async function bindOnFailure(
   return bound;
 }
 
-/** Like `problems.attempt`; also undefined for what rests on a parameter that only a check leaves open. */
+/** Like `problems.attempt`; also undefined if a parameter is needed that a check leaves open. */
 export function attemptKnown<T>(problems: Problems, work: () => T): T | undefined {
   try {
     return problems.attempt(work);
@@ -195,7 +195,7 @@ export function attemptKnown<T>(problems: Problems, work: () => T): T | undefine
   }
 }
 
-/** The id of a stage that belongs to another: in a later wave it has that one's suffix. */
+/** The id of a stage in another stage's `onFailure`: with the suffix of that stage's wave. */
 function instanceId(id: string, owner: string): string {
   return `${id}${/@\d+$/.exec(owner)?.[0] ?? ""}`;
 }
@@ -219,7 +219,7 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
   return new Map([...known, ...[...names].map((name) => [name, null] as const)]);
 }
 
-/** The scope of a stage's late expressions: with its node, and what stages gave. */
+/** The scope of a stage's late expressions: with its node, and the outputs of earlier stages. */
 function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
   const seen = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
   return withTold(
@@ -260,14 +260,14 @@ async function bindRun(
   };
 }
 
-/** The script file that a shell among these words reads. */
+/** The script file that a shell in these words reads. */
 function scriptsOf(words: SourceNode): readonly SourceScalar[] {
   const at = words.kind === "list" ? scriptAmong(words.items.map(plainOf)) : undefined;
   const script = words.kind === "list" && at !== undefined ? words.items[at] : undefined;
   return script?.kind === "scalar" && typeof script.value === "string" ? [script] : [];
 }
 
-/** Refuses an answer that names a command of the bastion, or is one as a whole: an operator must write the command that reads it. */
+/** Refuses an answer of the run as a command's name or as a whole command of the bastion: the operator must write the command. */
 function refuseAnswer(text: SourceScalar, scope: Scope): void {
   const { facts, steps, stages } = restsOn(commandReferences(text), { ...scope, stages: new Unknown("stages") });
   if (!facts && steps.length + stages.length === 0) return;
@@ -279,12 +279,12 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
   });
 }
 
-/** Refuses a node's answer as the name of a file, program or host for the bastion (S2). @throws KcoreError STAGE_INVALID */
+/** Refuses a node's answer as the name of a file, program or host for the bastion. @throws KcoreError STAGE_INVALID */
 function refuseTold(args: SourceMap, names: readonly string[], { told }: StageScope): void {
   for (const name of names) {
     const value = nodeAt(args, name.split("."));
     if (value?.kind !== "scalar") continue;
-    // An expression over all of `stages` reads nodes' answers, too.
+    // A path that names no stage reads all of `stages`, nodes' answers included.
     const { paths } = referencesOf(value);
     const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || told?.has(stage)));
     if (found === undefined) continue;
@@ -297,20 +297,20 @@ function refuseTold(args: SourceMap, names: readonly string[], { told }: StageSc
   }
 }
 
-/** What is looked at of zod's definition of an object (zod 4, `schema.def`). */
+/** The part of zod's definition of an object that names its keys (zod 4, `schema.def`). */
 interface ObjectDefinition {
   readonly type: string;
   readonly shape?: Readonly<Record<string, unknown>>;
   readonly catchall?: z.ZodType;
 }
 
-/** Names are checked even where the values are not known before the run. */
+/** Refuses unknown arguments of an action before the run, even if their values are known only during it. */
 function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems): void {
   const known = action.args.def as ObjectDefinition;
   if (known.type !== "object" || known.shape === undefined || known.catchall?.def.type !== "never") return;
   for (const { key, keyAt } of args.entries.values()) {
     if (Object.hasOwn(known.shape, key)) continue;
-    const names = [...Object.keys(known.shape), ...STAGE_KEYS];
+    const names = [...Object.keys(known.shape), ...RUN_KEYS];
     problems.add({
       code: "YAML_KEY_UNKNOWN",
       message: `neither a stage nor the action “${action.name}” has a key “${key}”`,
@@ -324,25 +324,7 @@ function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems):
   }
 }
 
-const STAGE_KEYS = [
-  "title",
-  "when",
-  "forEach",
-  "each",
-  "with",
-  "register",
-  "timeout",
-  "batch",
-  "concurrency",
-  "maxFailures",
-  "maxUnavailable",
-  "order",
-  "onFailure",
-  "once",
-  "afterEach",
-];
-
-/** A target that matched nobody. */
+/** Whether a target matched no node. */
 export function isEmptyTarget(error: unknown): boolean {
   return error instanceof KcoreError && error.problems.every(({ code }) => code === "TARGET_EMPTY");
 }

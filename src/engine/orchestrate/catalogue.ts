@@ -5,14 +5,14 @@ import { secret } from "#engine/step/secret.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
-import { draftSteps } from "#engine/states/draft.ts";
+import { expandSteps } from "#engine/states/expand-steps.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Catalogue } from "./bind-context.ts";
 import type { RunDependencies } from "./execute.ts";
 
-/** What of a run's dependencies it rests on; a check reads no secret, so that each is Unknown. */
+/** The dependencies of a run that states and actions need. A check reads no secret: each is Unknown. */
 export type CatalogueDependencies = Pick<
   RunDependencies,
   "project" | "shipped" | "trust" | "fetch" | "actions" | "actionNames"
@@ -34,7 +34,7 @@ export function openCatalogue(
     if (module) known.set(name, module);
     return module;
   };
-  // A command that gives a secret runs once a run, not once for each draft of each node.
+  // A command that prints a secret runs once a run, not once for each expansion of each node's states.
   const secrets = new Map<string, ReturnType<SecretReader>>();
   const readOnce: SecretReader = (reference, at) => {
     const name = JSON.stringify(reference);
@@ -46,17 +46,17 @@ export function openCatalogue(
   return {
     stateParams: (name, at) => {
       const { state, problems } = states.partly(name, at);
-      // What else is wrong with it is told together with what is wrong with its steps.
+      // `expand` reports the file's other problems together with those of its steps.
       if (state === undefined) throw new KcoreError(problems);
       return state.params.keys();
     },
-    draft: async ({ apply, node, taken, registered }) => {
+    expand: async ({ apply, node, taken, registered }) => {
       const before = [...taken];
       return whileOpening(secretOf(readOnce), () => {
-        // Drafted again with one more value open, the steps have their ids once.
+        // Expanding again after a value was opened must not use up the steps' ids twice.
         taken.clear();
         for (const id of before) taken.add(id);
-        return draftSteps(states, {
+        return expandSteps(states, {
           apply,
           node,
           nodes: roster.nodes,

@@ -22,9 +22,9 @@ import { readNotices } from "./notices.ts";
 
 export interface CheckOptions extends Omit<CatalogueDependencies, "readSecret"> {
   readonly modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>;
-  /** See `OrchestrationGround.on`. */
+  /** See `OrchestrationCheckInput.on`. */
   readonly on?: string;
-  /** Which of them; all unless given. */
+  /** The checked files; absent: all. */
   readonly only?: Selection;
 }
 
@@ -35,7 +35,7 @@ export interface Selection {
   readonly templates: boolean;
 }
 
-export interface Checked {
+export interface ProjectCheck {
   readonly problems: readonly Problem[];
   readonly nodes: number;
   readonly states: readonly string[];
@@ -45,15 +45,15 @@ export interface Checked {
 }
 
 /** Checks a project without a connection: its roster, its states and templates, and its orchestrations on the nodes of the roster. */
-export async function checkProject(options: CheckOptions): Promise<Checked> {
+export async function checkProject(options: CheckOptions): Promise<ProjectCheck> {
   const { project, trust, modules, only } = options;
   const problems = new Problems();
-  // What is checked may not be trusted yet: no program of the roster runs, and none of its addresses is asked.
+  // The project may not be trusted yet: the check runs no program of the roster, and asks none of its addresses.
   const unasked = unaskedSources(project);
   const found = new Problems();
   const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
   const roster = unasked.length === 0 ? known : undefined;
-  // A group or a jump host that is missing may be one of theirs.
+  // A missing group or jump host may come from a source that has never answered.
   problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));
   problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
@@ -79,11 +79,15 @@ export async function checkProject(options: CheckOptions): Promise<Checked> {
   const orchestrations = [...listOrchestrations(folders)]
     .filter(([name, origin]) => origin === "project" && (only?.orchestrations.has(name) ?? true))
     .map(([name]) => name);
-  const catalogue = openCatalogue({ ...options, readSecret: leaveUnknown }, { roster: roster ?? NOBODY, run }, modules);
+  const catalogue = openCatalogue(
+    { ...options, readSecret: leaveUnknown },
+    { roster: roster ?? EMPTY_ROSTER, run },
+    modules,
+  );
   for (const name of orchestrations) {
     const { on } = options;
-    const ground = { folders, catalogue, run, ...(roster && { roster }), ...(on !== undefined && { on }) };
-    problems.add(...(await checkOrchestration(name, ground)));
+    const input = { folders, catalogue, run, ...(roster && { roster }), ...(on !== undefined && { on }) };
+    problems.add(...(await checkOrchestration(name, input)));
     for (const stage of stagesIn(name, folders)) texts.push(...(await textsOfStage(stage, options)));
   }
   problems.add(...(await parseShell(texts)));
@@ -130,7 +134,7 @@ function stagesIn(name: string, folders: readonly Folder[]): readonly StageSourc
 
 const ofOtherFiles: ReadonlySet<string> = new Set(["ROSTER_GROUP_UNKNOWN", "ROSTER_JUMP"]);
 
-const NOBODY: Roster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+const EMPTY_ROSTER: Roster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
 
 function ownFiles(kind: string, places: CheckOptions, ending: string): readonly string[] {
   return [...listIn(foldersOf(kind, places), [ending])]

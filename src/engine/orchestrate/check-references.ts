@@ -6,19 +6,19 @@ import { referencesOf } from "#engine/expressions/references.ts";
 import type { Inclusion } from "./inclusion.ts";
 import type { StageSource } from "./stage-source.ts";
 
-/** What may rest on the outputs of earlier stages. */
+/** The values of a stage that may use outputs of earlier stages. */
 function lateNodes({ when, work }: StageSource): readonly SourceNode[] {
   const args = work.kind === "apply" ? work.with : work.args;
   return defined(when, args);
 }
 
 /** Registered names of other stages that the stage's `when` and arguments use. */
-export function restsOf(stage: StageSource): ReadonlySet<string> {
+export function dependenciesOf(stage: StageSource): ReadonlySet<string> {
   const around = stage.within.flatMap(({ when }) => when ?? []);
   return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }
 
-/** By stage name, the nodes whose values the stage uses (`stages.NAME.NODE`; "" is its own node). Only names with another node's value. */
+/** By stage name, the nodes whose values the stage uses (`stages.NAME.NODE`; "" is its own node), if it uses another node's. */
 export function othersOf(
   stage: StageSource,
   nodes: ReadonlyMap<string, unknown>,
@@ -33,7 +33,7 @@ export function othersOf(
   return new Map([...others].filter(([, whose]) => whose.size > 1 || !whose.has("")));
 }
 
-/** Every `stages.NAME` must be an earlier stage's; which nodes a stage concerns must not rest on any. */
+/** Every `stages.NAME` must be an earlier stage; a stage's nodes, pace and state names must not depend on any. */
 export function checkReferences(
   { stages, onFailure }: { readonly stages: readonly StageSource[]; readonly onFailure: readonly StageSource[] },
   problems: Problems,
@@ -56,13 +56,13 @@ function check(stages: readonly StageSource[], before: readonly string[], proble
   };
   let last: Inclusion | undefined;
   for (const stage of stages) {
-    // What an included file says was checked when it was read.
+    // Reading an included file checked its own references.
     const [include] = stage.within;
     if (include === undefined) refuse(`stage “${stage.id}”`, lateNodes(stage), fixedNodes(stage));
     else if (include !== last)
       refuse(`the include of “${include.include}”`, defined(include.when), defined(include.with));
     last = include;
-    // What cleans up after a stage runs when that stage failed: its own outputs are not there.
+    // The `onFailure` stages of a failed stage cannot use its outputs: there are none.
     if (include === undefined) check(stage.onFailure, known, problems);
     known.push(stage.register);
   }

@@ -1,42 +1,55 @@
 import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import { hostPort } from "#engine/step/host-port.ts";
-import type { NodeOutcome, RunEventBody, StageOutline } from "#engine/events/event.ts";
+import type { RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
-import { conditionAgainst } from "./condition.ts";
-import { widthOf } from "./connection-limit.ts";
+import { reasonNotToRun } from "./condition.ts";
+import { mostAtOnce } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
-import { walkLane, type LaneEnd } from "./lane.ts";
+import { runNodeStages, type PipelineEnd } from "./node-pipeline.ts";
 import { LiveRun } from "./live-run.ts";
 import { compareManaged } from "./managed.ts";
-import { arrange, lastParts, type Pace, type Part, type PlannedStage, type RunPlan } from "./plan.ts";
+import {
+  lastSections,
+  runSections,
+  type Pace,
+  type PlannedStage,
+  type RunPlan,
+  type RunSection,
+  type StageBlock,
+} from "./plan.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import type { RunNode } from "./run-node.ts";
-import { forEachLimited } from "./slots.ts";
+import { forEachLimited } from "./semaphore.ts";
 
 type RunOutcome = Extract<RunEventBody, { type: "run.finished" }>["outcome"];
 
-/** Carries out one plan: the order of its parts, and what becomes of those that fail. */
+/** Carries out one plan: its sections in order, and the stages that follow failures. */
 export class Conductor {
   readonly #run: LiveRun;
+  /** Set when no further stage may start, with the problem that is the cause. */
   #halt: { readonly problem?: Problem } | undefined;
-  /** A stop or abort left something undone. */
-  #wasCut = false;
+  /** Whether a stop or abort left stages undone. */
+  #isIncomplete = false;
 
   constructor(plan: RunPlan, request: RunRequest, deps: RunDependencies) {
     this.#run = new LiveRun(plan, request, deps);
   }
 
-  /** Runs all parts; every node and stage gets its last event, whatever happens. */
+  get #nodes(): readonly RunNode[] {
+    return [...this.#run.nodes.values()];
+  }
+
+  /** Runs all sections; every node and stage gets its last event, even if the run fails. */
   async conduct(): Promise<RunResult> {
     const { deps, plan } = this.#run;
     for (const { id, nodes } of plan.stages) this.#run.tracker.expect(id, nodes);
     deps.emit(this.#started());
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
-    const parts = arrange(plan.stages);
-    if (widthOf(parts, this.#run.concurrency) > this.#run.mostConnected)
+    const sections = runSections(plan.stages);
+    if (mostAtOnce(sections, this.#run.concurrency) > this.#run.mostConnected)
       this.#run.warnOfFiles(`no more than ${this.#run.mostConnected} nodes are connected at a time`);
     const onStop = (): void => this.#run.nodes.forEach((node) => node.stop());
     const onAbort = (): void => this.#run.nodes.forEach((node) => node.abort());
@@ -44,9 +57,9 @@ export class Conductor {
     deps.abort.addEventListener("abort", onAbort);
     try {
       const later = new Set(plan.onFailure?.flatMap(({ nodes = [] }) => nodes));
-      if (this.#wasFollowed()) this.#refuseForward();
-      else await this.#runParts(parts, later);
-      await this.#followFailure(later);
+      if (this.#hasBegunOnFailure()) this.#refuseForward();
+      else await this.#runSections(sections, later);
+      await this.#runOnFailure(later);
     } finally {
       deps.stop.removeEventListener("abort", onStop);
       deps.abort.removeEventListener("abort", onAbort);
@@ -57,30 +70,30 @@ export class Conductor {
     return this.#finish();
   }
 
-  /** `later`: nodes that may have a turn after these parts. `areClosing`: the parts follow the run's own stages, which are over. */
-  async #runParts(
-    parts: readonly Part[],
+  /** `later`: nodes that may be needed after these sections. `areClosing`: the sections follow the run's own stages. */
+  async #runSections(
+    sections: readonly RunSection[],
     later: ReadonlySet<string> = new Set(),
     { areClosing = false }: { readonly areClosing?: boolean } = {},
   ): Promise<void> {
-    const last = lastParts(parts);
-    const lastBlock = areClosing ? -1 : parts.findLastIndex(({ kind }) => kind === "block");
-    for (const [index, part] of parts.entries()) {
-      this.#wasCut ||= this.#run.isStopping;
+    const last = lastSections(sections);
+    const lastBlock = areClosing ? -1 : sections.findLastIndex(({ kind }) => kind === "block");
+    for (const [index, section] of sections.entries()) {
+      this.#isIncomplete ||= this.#run.isStopping;
       if (!this.#mayGoOn()) return;
-      if (part.kind === "barrier") await this.#runBarrier(part.stage, { isClosing: index > lastBlock });
-      else await this.#runBlock(part, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
+      if (section.kind === "barrier") await this.#runBarrier(section.stage, { isClosing: index > lastBlock });
+      else await this.#runBlock(section, (node) => last.get(node) === index && (later.has(node) ? "rests" : "ends"));
     }
   }
 
-  /** Whether an earlier part of this run had begun with what follows a failure: then nothing but that is gone on with. */
-  #wasFollowed(): boolean {
+  /** Whether this run, before its resumption, had begun with `onFailure`: then only those stages continue. */
+  #hasBegunOnFailure(): boolean {
     const { deps, plan } = this.#run;
     const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
     return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
   }
 
-  /** What was taken back counts as done in the nodes' journals. */
+  /** Going forward again would skip steps that `onFailure` took back: in the nodes' journals they are done. */
   #refuseForward(): void {
     const { deps, request } = this.#run;
     const message = "this run failed, and what follows a failure was begun: only that is brought to its end";
@@ -88,18 +101,18 @@ export class Conductor {
     this.#halt = { problem: { code: "RUN_FAILED_BEFORE", message, hint: `begin anew: ${request.command}` } };
   }
 
-  /** What the plan has for the case that the run failed, on the nodes that are left. */
-  async #followFailure(nodes: ReadonlySet<string>): Promise<void> {
+  /** If the run failed, runs the plan's `onFailure` stages on the nodes that are left. */
+  async #runOnFailure(nodes: ReadonlySet<string>): Promise<void> {
     const { plan, request } = this.#run;
     const hasFailed =
       this.#halt !== undefined ||
       !this.#hasNodeLeft() ||
-      [...this.#run.nodes.values()].some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
+      this.#nodes.some(({ outcome, problem }) => outcome === "failed" || isDenied(problem));
     if (!plan.onFailure || !hasFailed || this.#run.isStopping || request.dryRun) return;
     const halt = this.#halt;
     this.#halt = undefined;
     for (const { id, nodes: concerned } of plan.onFailure) this.#run.tracker.expect(id, concerned);
-    await this.#runParts(arrange(plan.onFailure), nodes, { areClosing: true });
+    await this.#runSections(runSections(plan.onFailure), nodes, { areClosing: true });
     this.#halt = halt ?? this.#halt;
   }
 
@@ -107,33 +120,33 @@ export class Conductor {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  /** `behind`: what becomes of a node when this block is its last one; it ends, or rests since it may be needed again. */
+  /** `behind`: whether a node ends after this block, or rests since the run may need it again; false: more blocks follow. */
   async #runBlock(
-    part: Extract<Part, { kind: "block" }>,
+    { stages, batches, pace }: StageBlock,
     behind: (node: string) => "ends" | "rests" | false,
   ): Promise<void> {
     let failures = 0;
     const visit = async (name: string): Promise<void> => {
       const node = this.#run.nodes.get(name) as RunNode;
       if (!node.isAlive || !this.#mayGoOn()) return;
-      const end = await walkLane(this.#run, node, part.stages, {
+      const end = await runNodeStages(this.#run, node, stages, {
         mayGoOn: () => this.#mayGoOn(),
         isLast: behind(name) === "ends",
       });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
-        this.#countFailure(++failures, part.pace, node);
+        this.#countFailure(++failures, pace, node);
       } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, { outcome: "done" });
       else if (behind(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
     };
-    const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = part.pace;
+    const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;
     const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countDown()));
-    for (const batch of part.batches) await forEachLimited(batch, limit, visit);
+    for (const batch of batches) await forEachLimited(batch, limit, visit);
   }
 
-  /** Nodes that are down, or may be, for all that the run knows. */
+  /** The number of nodes that may be down: failed and unreachable ones. */
   #countDown(): number {
-    const ends = [...this.#run.nodes.values()].map(({ outcome }) => outcome);
+    const ends = this.#nodes.map(({ outcome }) => outcome);
     return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
   }
 
@@ -153,7 +166,7 @@ export class Conductor {
     this.#halt = node.problem ? { problem: node.problem } : {};
   }
 
-  async #failNode(node: RunNode, { outcome, problem, stage }: LaneEnd): Promise<void> {
+  async #failNode(node: RunNode, { outcome, problem, stage }: PipelineEnd): Promise<void> {
     for (const one of this.#run.plan.stages) {
       if (one.nodes?.includes(node.name) && one.id !== stage?.id)
         this.#run.tracker.leave(
@@ -171,7 +184,7 @@ export class Conductor {
     await this.#endNode(node, end);
   }
 
-  /** The failed stage's `onFailure` stages on the node; of an unreachable one only what the bastion does. */
+  /** Runs the failed stage's `onFailure` stages for the node; for an unreachable node the actions alone. */
   async #cleanUpNode(node: RunNode, stage: PlannedStage | undefined, isGone: boolean): Promise<void> {
     const stages = (stage?.onFailure ?? [])
       .filter(({ task }) => !isGone || task.kind === "action")
@@ -179,7 +192,7 @@ export class Conductor {
     if (stages.length === 0 || this.#run.deps.abort.aborted) return;
     for (const { id } of stages) this.#run.tracker.expect(id, [node.name]);
     const mayGoOn = () => !this.#run.deps.abort.aborted;
-    const end = await walkLane(this.#run, node, stages, { mayGoOn, isLast: false });
+    const end = await runNodeStages(this.#run, node, stages, { mayGoOn, isLast: false });
     if (end.outcome !== "ok") this.#warnOfCleanUp(end.problem, node.name);
   }
 
@@ -188,58 +201,58 @@ export class Conductor {
     this.#run.deps.emit({ type: "warning", ...omitUndefined({ node }), text });
   }
 
-  /** `isClosing`: no stage with nodes follows. A closing stage may report how all nodes ended, so it runs even with no node left. */
+  /** `isClosing`: no stage with nodes follows. A closing stage may report the nodes' ends, so it runs even with no node left. */
   async #runBarrier(stage: PlannedStage, { isClosing }: { readonly isClosing: boolean }): Promise<void> {
     const isLost = !this.#hasNodeLeft();
     const { outputs } = this.#run;
-    // Values that lost nodes should have given will not come.
-    const isVain = isLost && (!isClosing || [...stage.rests].some((name) => outputs.scope()[name] instanceof Unknown));
-    const against = stage.skip ?? (isVain ? "no node is left" : conditionAgainst(this.#run, stage));
-    if (typeof against === "string") {
+    // A closing stage cannot run if it needs values of lost nodes.
+    const isPointless =
+      isLost && (!isClosing || [...stage.dependencies].some((name) => outputs.scope()[name] instanceof Unknown));
+    const reason = stage.skip ?? (isPointless ? "no node is left" : reasonNotToRun(this.#run, stage));
+    if (typeof reason === "string") {
       const leftOut = stage.skip !== undefined && stage.task.kind === "action" ? stage.task.action.leftOut : undefined;
       outputs.set(stage.register, undefined, leftOut ?? new Unknown(`stage ${stage.id} (skipped)`));
-      return this.#run.tracker.leave(stage.id, "", "skipped", against);
+      return this.#run.tracker.leave(stage.id, "", "skipped", reason);
     }
     this.#run.tracker.enter(stage.id);
-    const { outcome, problem } = against
-      ? ({ outcome: "failed", problem: against } as const)
+    const { outcome, problem } = reason
+      ? ({ outcome: "failed", problem: reason } as const)
       : await runAction(this.#run, stage);
     if (outcome === "failed") {
       this.#run.tracker.leave(stage.id, "", isDenied(problem) ? "interrupted" : "failed", problem?.message);
       await this.#cleanUp(stage);
-      // The first failure stays the run's cause, and the other closing stages still run.
+      // The first failure stays the run's problem, and the other closing stages still run.
       if (isLost) return this.#warnOfCleanUp(problem);
       this.#halt = problem ? { problem } : {};
       return;
     }
-    this.#wasCut ||= outcome === "interrupted";
+    this.#isIncomplete ||= outcome === "interrupted";
     this.#run.tracker.leave(stage.id, "", outcome === "interrupted" ? "interrupted" : "ok");
   }
 
   #hasNodeLeft(): boolean {
-    const nodes = [...this.#run.nodes.values()];
-    return nodes.length === 0 || nodes.some(({ isAlive, outcome }) => isAlive || outcome === "done");
+    return this.#nodes.length === 0 || this.#nodes.some(({ isAlive, outcome }) => isAlive || outcome === "done");
   }
 
   async #cleanUp(stage: PlannedStage): Promise<void> {
     if (stage.onFailure.length === 0 || this.#run.isStopping) return;
     for (const { id, nodes } of stage.onFailure) this.#run.tracker.expect(id, nodes);
-    await this.#runParts(arrange(stage.onFailure));
+    await this.#runSections(runSections(stage.onFailure));
   }
 
   async #endNodes(): Promise<void> {
-    const wasCut = !this.#mayGoOn();
+    const isDone = this.#mayGoOn();
     await Promise.all(
-      [...this.#run.nodes.values()].map((node) => {
-        if (!wasCut) return this.#endNode(node, { outcome: "done" });
-        // A gate keeps out whom it has not let in yet: to look at a node is not to begin with it.
+      this.#nodes.map((node) => {
+        if (isDone) return this.#endNode(node, { outcome: "done" });
+        // A node that a halted run has only probed counts as not started: a gate may have kept it out.
         const wasBegun = node.wasTouched || (this.#run.isStopping && node.wasStarted);
         return this.#endNode(node, { outcome: wasBegun ? "interrupted" : "not-started" });
       }),
     );
   }
 
-  /** Says what earlier runs kept there and this one does not, and remembers what this one keeps. */
+  /** Warns of things that earlier runs managed on the node and this run does not, and records those of this run. */
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
     const { deps, request } = this.#run;
     if (!deps.managed || applied.length === 0) return;
@@ -266,8 +279,8 @@ export class Conductor {
       title: plan.title,
       command: request.command,
       nodes: plan.nodes,
-      places: plan.nodes.map((name) => wayTo(plan.roster.nodes.get(name))),
-      ...kindsOf(plan),
+      places: plan.nodes.map((name) => addressOf(plan.roster.nodes.get(name))),
+      ...placesByKind(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
       ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
@@ -278,46 +291,42 @@ export class Conductor {
 
   #finish(): RunResult {
     const { outcome, exitCode } = this.#verdict();
-    const failed = [...this.#run.nodes.values()].find((node) => node.problem !== undefined);
+    const failed = this.#nodes.find((node) => node.problem !== undefined);
     const problem = failed?.problem ?? this.#halt?.problem;
     this.#run.deps.emit({ type: "run.finished", outcome, exitCode, ...(problem && outcome !== "done" && { problem }) });
     return { exitCode };
   }
 
   #verdict(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
-    const ends = new Set([...this.#run.nodes.values()].map((node) => node.outcome));
-    const wasCut = this.#wasCut || ends.has("interrupted") || ends.has("not-started");
+    const ends = new Set(this.#nodes.map((node) => node.outcome));
+    const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };
-    const wasDenied =
-      isDenied(this.#halt?.problem) || [...this.#run.nodes.values()].some((node) => isDenied(node.problem));
+    const wasDenied = isDenied(this.#halt?.problem) || this.#nodes.some((node) => isDenied(node.problem));
     if (wasDenied && !ends.has("failed")) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (this.#run.isStopping && wasCut) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
-    if (ends.has("failed") || this.#haltIsFailure(ends)) return { outcome: "failed", exitCode: exitCodes.failed };
+    if (this.#run.isStopping && isIncomplete) return { outcome: "interrupted", exitCode: exitCodes.interrupted };
+    if (ends.has("failed") || this.#isHaltFailure()) return { outcome: "failed", exitCode: exitCodes.failed };
     if (ends.has("unreachable")) return { outcome: "unreachable", exitCode: exitCodes.unreachable };
     if (ends.has("interrupted")) return { outcome: "failed", exitCode: exitCodes.failed };
     return { outcome: "done", exitCode: exitCodes.done };
   }
 
   /** A run that halted only because too many nodes were unreachable is “unreachable”, not “failed”. */
-  #haltIsFailure(ends: ReadonlySet<NodeOutcome | undefined>): boolean {
-    return this.#halt !== undefined && !(ends.has("unreachable") && this.#isUnreachableHalt());
-  }
-
-  #isUnreachableHalt(): boolean {
-    const problem = this.#halt?.problem;
-    return [...this.#run.nodes.values()].some((node) => node.outcome === "unreachable" && node.problem === problem);
+  #isHaltFailure(): boolean {
+    const halt = this.#halt;
+    const isCause = ({ outcome, problem }: RunNode) => outcome === "unreachable" && problem === halt?.problem;
+    return halt !== undefined && !this.#nodes.some(isCause);
   }
 }
 
-/** `root@192.0.2.1:22`, with the jump hosts before it. */
-function wayTo(node: NodeEntry | undefined): string {
+/** A node's address in views: `root@192.0.2.1:22`, behind its jump hosts. */
+function addressOf(node: NodeEntry | undefined): string {
   if (node === undefined) return "";
   if (node.transport === "local") return "this machine";
   return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
 }
 
-/** By role and by datacenter the places of the nodes that are of it: names would be told over and over. */
-function kindsOf({ nodes, roster }: RunPlan): Pick<Extract<RunEventBody, { type: "run.started" }>, "roles" | "dcs"> {
+/** By role and by datacenter, the places in `nodes` of its nodes: names would repeat in the record. */
+function placesByKind({ nodes, roster }: RunPlan) {
   const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
   const add = (places: Map<string, number[]>, kind: string, place: number) => {
     const known = places.get(kind);

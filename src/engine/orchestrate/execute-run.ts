@@ -2,17 +2,17 @@ import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
+import { challengeOf } from "./action.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
 import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
 import { preparePlan } from "./prepare.ts";
-import { challengeOf } from "./challenge.ts";
 
 /**
  * Executes a request from its input to its last event: reads roster, orchestration and states, checks all of them,
- * renders every step of every node, and only then connects. Resolves when every node, stage and the run itself have
- * had their last event.
- * @throws KcoreError with every problem of the input, before anything was emitted or touched
+ * renders every step of every node, and only then connects. Resolves after the last event of every node, every stage and
+ * the run.
+ * @throws KcoreError with every problem of the input, before the first event and the first connection
  */
 export async function executeRun(request: RunRequest, deps: RunDependencies): Promise<RunResult> {
   const { trust, project, sources, facts } = deps;
@@ -23,7 +23,7 @@ export async function executeRun(request: RunRequest, deps: RunDependencies): Pr
   return new Conductor(plan, request, deps).conduct();
 }
 
-/** `run` in expressions; a resumed run keeps its challenge and the time at which it began, so that it renders the same texts. */
+/** `run` in expressions. A resumed run keeps its challenge and its start time, so that it renders the same texts. */
 function runScope({ runId, nonce, now, revision, earlier }: RunDependencies): Readonly<Record<string, unknown>> {
   const began = earlier.find(({ type }) => type === "run.started")?.at ?? now();
   return {

@@ -11,10 +11,10 @@ import type { ExitCode, SourcePosition } from "#errors/problem.ts";
 import type { Action } from "./action.ts";
 import type { ManagedThings } from "./managed.ts";
 
-/** What a run is asked to do; plain JSON, kept in the run's record, so that `runs resume` can do it again. */
+/** A run as the operator asked for it; plain JSON, kept in the run's record, so that `runs resume` can repeat it. */
 export interface RunRequest {
   readonly what:
-    /** `title`: what the run is called; the name unless given. */
+    /** `title`: the run's title in views; the name unless given. */
     | { readonly kind: "orchestration"; readonly name: string; readonly title?: string }
     | { readonly kind: "state"; readonly names: readonly string[] }
     /** Argument vector run through `sh -c` when `shell`, else as it is. */
@@ -34,18 +34,34 @@ export interface RunRequest {
   /** Answers yes to every `confirm`. */
   readonly yes: boolean;
   readonly concurrency?: number;
-  /** Who sends large contents to the nodes; absent: the bastion. */
+  /** `nodes`: nodes send large contents to each other; absent: the bastion sends them. */
   readonly feed?: "nodes";
   readonly context?: string;
-  /** Of targets that ask for facts: those that were gathered before, in milliseconds since the epoch, are not believed. */
+  /** Targets use no facts gathered before this time, in milliseconds since the epoch. */
   readonly factsSince?: number;
-  /** Nodes whose facts are not known are left out of such targets; absent: that is an error. */
+  /** Targets that ask for facts leave out nodes whose facts are not known; absent: such a node is an error. */
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
 }
 
-/** What the run's process gives to the executor. Everything that touches the world comes in here. */
+/** A run's title in views: `deploy_node`, `state apply web`, `exec uname -a`, `ping`. */
+export function titleOf(what: RunRequest["what"]): string {
+  switch (what.kind) {
+    case "orchestration":
+      return what.title ?? what.name;
+    case "state":
+      return `state apply ${what.names.join(" ")}`;
+    case "exec":
+      return `exec ${what.argv.join(" ")}`;
+    case "ping":
+    case "facts":
+    case "unlock":
+      return what.kind;
+  }
+}
+
+/** All access of a run to disk, network, time and operators: the run's process gives it to `executeRun`. */
 export interface RunDependencies {
   readonly runId: string;
   readonly nonce: string;
@@ -63,50 +79,50 @@ export interface RunDependencies {
   /** Aborted with reason "stop" | "abort": stop starts no new step, abort ends the running ones too. */
   readonly stop: AbortSignal;
   readonly abort: AbortSignal;
-  /** Asks whoever watches; rejects when stopped. */
+  /** Asks the operators who watch the run; rejects when the run is stopped. */
   readonly ask: (question: {
     kind: "confirm" | "password" | "passphrase" | "grant";
     text: string;
     node?: string;
     secret: boolean;
   }) => Promise<string>;
-  /** The action of that name; undefined: there is none. Loads it when first asked. */
+  /** Loads the action of that name; undefined if there is none. */
   readonly actions: (name: string) => Promise<Action | undefined>;
-  /** All there are, for suggestions. */
+  /** The names of all actions, for suggestions. */
   readonly actionNames: readonly string[];
-  /** Whose files of the project are believed (S-20); absent: everybody's. */
+  /** The users whose files of the project are trusted (S-20); absent: all users. */
   readonly trust?: Trust;
-  /** How the bastion fetches contents by their URLs, when a node asks for one; absent: it does not. */
+  /** Fetches a content by its URL when a node asks for it; absent: the bastion fetches nothing. */
   readonly fetch?: Fetch;
-  /** How programs and addresses in `roster/` are asked. */
+  /** The way to ask programs and addresses in `roster/`. */
   readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
-  /** The CA passphrase given at start (file or environment), if any; else it is asked once. */
+  /** The CA passphrase given at start (file or environment); absent: the operator is asked once. */
   readonly passphrase?: string;
   /** Whether a passphrase opens the CA of the run's context; true if the context has no CA yet. */
   readonly opensCa?: (passphrase: string) => Promise<boolean>;
-  /** What is known of the nodes' facts, for targets that ask for them; absent: nothing. */
+  /** The nodes' facts, for targets that ask for them; absent: no fact is known. */
   readonly facts?: TargetFacts;
-  /** The things that earlier runs keep in order on the nodes; absent: they are not remembered. */
+  /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;
   /** Events of the run's record so far, when it is resumed. */
   readonly earlier: readonly RunEvent[];
-  /** How many files the run's process may have open; absent: enough. */
+  /** The number of files that the run's process may have open; absent: no limit. */
   readonly openFiles?: number;
-  /** Opens the root of a node that waits for it at boot; absent: nobody can. See `SessionOptions.unlock`. */
+  /** Unlocks the root disk of a node that waits for that at boot; absent: no node is unlocked. See `SessionOptions.unlock`. */
   readonly unlock?: (asked: Unlocking) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** A node that may wait to be unlocked, and what a run has for that. */
+/** A node that may wait to be unlocked at boot, with the means to unlock it. */
 export interface Unlocking {
   readonly node: NodeEntry;
-  /** How it is reached once it runs. */
+  /** The endpoint of the booted node. */
   readonly endpoint: Endpoint;
   readonly connect: Connect;
-  /** Of the cluster CA's keys; asked once a run. */
+  /** The passphrase of the cluster CA's keys; asked for once a run. */
   readonly passphrase: () => Promise<string>;
   readonly context?: string;
   readonly signal: AbortSignal;

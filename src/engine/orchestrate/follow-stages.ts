@@ -1,27 +1,27 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 import { isFinal } from "#engine/session/step-record.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
-import type { RunNode, Watch } from "./run-node.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { RunNode, SessionWatch } from "./run-node.ts";
 import type { StageTracker } from "./stage-tracker.ts";
 
 interface Followed {
   readonly id: string;
-  /** Steps that are not over. */
+  /** Ids of steps that have not ended. */
   readonly open: Set<string>;
 }
 
 /**
- * Tells from a node's events which of the stages that went to it together has begun there, and which is over: when its last
- * step is. Steps that the record of a resumed run holds are not told again, and are not waited for.
+ * Follows the stages that went to a node together: each begins with its first step and ends with its last one. A resumed run
+ * does not wait for steps in its record, since the node does not report them again.
  */
 export function followStages(
   tracker: StageTracker,
   node: RunNode,
-  group: readonly { readonly stage: { readonly id: string }; readonly drafts: readonly StepDraft[] }[],
-): Watch {
-  const isOpen = ({ id }: StepDraft): boolean => !isFinal(node.recorded.get(id)?.at(-1));
-  const stages = group.map(({ stage, drafts }): Followed => {
-    const open = new Set(drafts.filter(isOpen).map(({ id }) => id));
+  group: readonly { readonly stage: { readonly id: string }; readonly steps: readonly UnresolvedStep[] }[],
+): SessionWatch {
+  const isOpen = ({ id }: UnresolvedStep): boolean => !isFinal(node.recorded.get(id)?.at(-1));
+  const stages = group.map(({ stage, steps }): Followed => {
+    const open = new Set(steps.filter(isOpen).map(({ id }) => id));
     return { id: stage.id, open };
   });
   const stepsOf = (stage: string) => stages.find(({ id }) => id === stage)?.open;

@@ -6,7 +6,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import type { RunRequest } from "./execute.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 
-/** What the user gave: texts as typed after `--set`, anything else from `--params`. */
+/** The operator's parameters: texts as typed after `--set`, all other values from `--params`. */
 export function givenByUser(params: RunRequest["params"]): Map<string, GivenParam> {
   const given = new Map<string, GivenParam>();
   for (const [name, value] of Object.entries(params)) {
@@ -17,7 +17,7 @@ export function givenByUser(params: RunRequest["params"]): Map<string, GivenPara
 }
 
 /**
- * The given parameters of an orchestration, with the target of `--on` or of the command line in its place.
+ * The given parameters of an orchestration; `--on` or the command line gives its target parameter.
  * @throws KcoreError TARGET_MISSING, USAGE
  */
 export function givenToOrchestration(
@@ -41,7 +41,7 @@ export function givenToOrchestration(
   return given;
 }
 
-/** Every parameter of type target as the names that it matches; S-25: what matches nothing is an error, at the place where it was given. */
+/** Every parameter of type target as the names of its nodes. A target that matches no node is an error at its place (S-25). */
 export function resolveTargets(
   declared: ParamDeclarations,
   bound: Readonly<Record<string, unknown>>,

@@ -4,21 +4,21 @@ import { plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { ParamDeclarations } from "#engine/params/declare-params.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 
-/** An `include` among stages, as its file says it. */
-export interface IncludeSource {
+/** An `include` among stages, as its file has it. */
+export interface StageInclude {
   readonly include: string;
-  /** Of the name. */
+  /** The place of the name. */
   readonly at: SourcePosition;
   readonly with?: SourceNode;
   readonly when?: SourceNode;
 }
 
-/** The include in which a stage stands: what it sees are these parameters, and nothing of what is around. */
-export interface Inclusion extends IncludeSource {
+/** The include that brought a stage: the stage sees these parameters alone, and none of the including file. */
+export interface Inclusion extends StageInclude {
   readonly params: ParamDeclarations;
 }
 
-/** An `include` among stages. */
+/** The schema of an `include` among stages. */
 export const IncludeShape = z.strictObject({
   include: z
     .string()
@@ -29,7 +29,7 @@ export const IncludeShape = z.strictObject({
 });
 
 /** Reads one `include`. @throws KcoreError with every problem of it. */
-export function readInclude(node: SourceMap): IncludeSource {
+export function readInclude(node: SourceMap): StageInclude {
   const { include } = validateValue(plainOf(node), node, IncludeShape);
   const [given, when] = [node.get("with"), node.get("when")];
   return { include, at: (node.get("include") as SourceNode).at, ...(given && { with: given }), ...(when && { when }) };

@@ -1,12 +1,12 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** The last step or action on a node or on the bastion, and its last output, for the problem of an expired time limit. */
+/** Knows the last step or action and its last output, for the problem of an expired time limit. */
 export class LastOutput {
   #asked: string;
   #answer = "";
 
-  /** @param asked the work before the first event of a step */
+  /** `asked`: the work in progress before the first step. */
   constructor(asked = "") {
     this.#asked = asked;
   }
@@ -33,7 +33,7 @@ export class LastOutput {
     }
   }
 
-  /** @param where the step or action was at work */
+  /** `where`: the place of the work, such as `on n1`. */
   tell(where: string): Pick<Problem, "detail"> {
     if (this.#asked === "") return {};
     const answer = this.#answer === "" ? "it gave no answer" : `its last answer: ${this.#answer}`;

@@ -1,4 +1,4 @@
-import type { Outcome } from "#engine/events/event.ts";
+import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { Feed } from "#engine/feed/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
@@ -9,19 +9,19 @@ import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
-import { recordedSteps } from "./recorded-steps.ts";
 import { RunNode } from "./run-node.ts";
 import { RunSecrets } from "./secrets.ts";
-import { Slots } from "./slots.ts";
+import { Semaphore } from "./semaphore.ts";
 import { StageTracker } from "./stage-tracker.ts";
 
-/** Nodes at once, and connections being opened at once, when nobody says otherwise. */
+/** The default number of nodes at a time. */
 export const CONCURRENCY = 50;
+/** The most connections that are being opened at a time. */
 const CONNECTING = 32;
 /** Milliseconds (F-14). */
 const CONNECT_TIMEOUT = 10_000;
 
-/** What all parts of a run share while it is carried out: its plan, its nodes, what its stages gave. */
+/** A run in progress: its plan, its nodes, the outputs of its stages. */
 export class LiveRun {
   readonly plan: RunPlan;
   readonly request: RunRequest;
@@ -30,12 +30,12 @@ export class LiveRun {
   readonly outputs: StageOutputs;
   readonly tracker: StageTracker;
   readonly secrets: RunSecrets;
-  /** How many nodes may be connected at a time. */
+  /** The most nodes that may be connected at a time. */
   readonly mostConnected: number;
   readonly concurrency: number;
-  /** Present when the nodes feed one another. */
+  /** Present if nodes send contents to each other. */
   readonly feed: Feed | undefined;
-  readonly #connecting: Slots;
+  readonly #connecting: Semaphore;
   #wasShort = false;
   #hasBug = false;
 
@@ -47,7 +47,7 @@ export class LiveRun {
     this.tracker = new StageTracker(deps.emit);
     this.mostConnected = connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
-    this.#connecting = new Slots(Math.min(CONNECTING, this.concurrency, this.mostConnected));
+    this.#connecting = new Semaphore(Math.min(CONNECTING, this.concurrency, this.mostConnected));
     this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
       ...plan.roster.nodes.keys(),
     ]);
@@ -56,7 +56,7 @@ export class LiveRun {
     this.nodes = new Map(plan.nodes.map((name) => [name, this.#nodeOf(name, recorded.get(name) ?? new Map())]));
   }
 
-  /** Whether somebody asked the run to stop or abort. */
+  /** Whether an operator has stopped or aborted the run. */
   get isStopping(): boolean {
     return this.deps.stop.aborted || this.deps.abort.aborted;
   }
@@ -73,7 +73,7 @@ export class LiveRun {
     return this.outputs.seenBy(node?.entry);
   }
 
-  /** Says once that this machine has no file left to open. */
+  /** Warns once that the bastion may open no further file. */
   warnOfFiles(consequence: string): void {
     if (this.#wasShort) return;
     this.#wasShort = true;
@@ -122,8 +122,20 @@ export class LiveRun {
         resumed: deps.earlier.length > 0,
         waitForLock: request.waitForLock,
         connectTimeout: CONNECT_TIMEOUT,
-        connectSlot: () => this.#connecting.take(),
+        connectSlot: () => this.#connecting.acquire(),
       });
     });
   }
+}
+
+/** By node and step id, the outcomes in the earlier parts of a resumed run, in order. */
+function recordedSteps(earlier: readonly RunEvent[]): ReadonlyMap<string, ReadonlyMap<string, readonly Outcome[]>> {
+  const recorded = new Map<string, Map<string, Outcome[]>>();
+  for (const event of earlier) {
+    if (event.type !== "step.finished") continue;
+    const steps = recorded.get(event.node) ?? new Map<string, Outcome[]>();
+    steps.set(event.step, [...(steps.get(event.step) ?? []), event.outcome]);
+    recorded.set(event.node, steps);
+  }
+  return recorded;
 }

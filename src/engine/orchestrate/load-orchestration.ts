@@ -13,10 +13,10 @@ import { checkReferences } from "./check-references.ts";
 import { type Inclusion, readInclude } from "./inclusion.ts";
 import { readRunFailure, readStages, refuseDuplicates, refuseNumbered, type StageSource } from "./stage-source.ts";
 
-/** An orchestration as its file says it; expressions are not evaluated yet. */
+/** An orchestration as its file has it; its expressions are not evaluated yet. */
 export interface Orchestration {
   readonly name: string;
-  /** As shown: `orchestrate/deploy_node.yaml`. */
+  /** The file's name in messages: `orchestrate/deploy_node.yaml`. */
   readonly file: string;
   readonly description?: string;
   readonly params: ParamDeclarations;
@@ -24,22 +24,22 @@ export interface Orchestration {
   readonly target?: ParamDeclaration;
   readonly waves: readonly WaveSource[];
   readonly stages: readonly StageSource[];
-  /** What follows, once, when the run failed. */
+  /** The stages that follow, once, a failure of the run. */
   readonly onFailure: readonly StageSource[];
 }
 
-/** In which groups the target's nodes go through the stages. */
+/** One of `waves`: some of the target's nodes, which go through the stages together. */
 export interface WaveSource {
   readonly node: SourceMap;
   readonly on: SourceNode;
-  /** The list whose items each make one wave. */
+  /** A list: there is one wave for each item. */
   readonly forEach?: SourceNode;
   readonly at: SourcePosition;
-  /** The includes that brought it, the outermost first. */
+  /** The includes that brought the wave, the outermost first. */
   readonly within: readonly Inclusion[];
 }
 
-/** The top of a file. */
+/** The schema of a file's top. */
 export const OrchestrationShape = z.strictObject({
   description: z.string().optional().describe("What it does, in one sentence."),
   params: z.unknown().optional().describe("The parameters that it declares, by name."),
@@ -52,7 +52,7 @@ export const OrchestrationShape = z.strictObject({
   onFailure: z.array(z.unknown()).min(1).optional().describe("Stages that follow, once, when the run failed."),
 });
 
-/** One of `waves`. */
+/** The schema of one of `waves`. */
 export const WaveShape = z.strictObject({
   on: z
     .union([z.string(), z.array(z.string()).min(1)])
@@ -67,20 +67,20 @@ export const WaveShape = z.strictObject({
     .describe("At most so many at a time, less those that failed, for stages that say nothing of it."),
 });
 
-/** Where an orchestration is named by an `include`, and which files have led there. */
-interface Place {
+/** The place of an `include`, and the names of the files that led to it. */
+interface IncludePlace {
   readonly at?: SourcePosition;
   readonly path: readonly string[];
 }
 
 /**
- * Reads `NAME.yaml` from the first folder that has it, and what it includes.
+ * Reads `NAME.yaml` from the first folder that has it, and its includes.
  * @throws KcoreError with every problem of the files; ORCHESTRATION_NOT_FOUND, STAGE_INCLUDE_CYCLE.
  */
 export function loadOrchestration(
   name: string,
   folders: readonly Folder[],
-  { at, path: before }: Place = { path: [] },
+  { at, path: before }: IncludePlace = { path: [] },
 ): Orchestration {
   if (before.includes(name)) throw new KcoreError(circle([...before.slice(before.indexOf(name)), name], at));
   const found = findIn(folders, `${name}.yaml`);
@@ -92,7 +92,7 @@ export function loadOrchestration(
   );
 }
 
-/** Names of all orchestrations, with whose they are. */
+/** The names of all orchestrations, each with its origin: the project or the shipped ones. */
 export function listOrchestrations(folders: readonly Folder[]): ReadonlyMap<string, Folder["origin"]> {
   return new Map(
     [...listIn(folders, [".yaml"])].map(([file, { folder }]) => [file.slice(0, -".yaml".length), folder.origin]),
@@ -150,7 +150,7 @@ function child(root: SourceNode, key: string): SourceNode | undefined {
   return root.kind === "map" ? root.get(key) : undefined;
 }
 
-/** The top of the file with what lies deeper left out: that is checked on its own, with places of its own. */
+/** The top of the file without deeper levels, whose own readers check them with exact places. */
 function shapeOf(root: SourceNode): unknown {
   if (root.kind !== "map") return root.kind === "scalar" ? root.value : [];
   return Object.fromEntries(
@@ -180,7 +180,7 @@ function insideOf(inclusion: Inclusion, stage: StageSource): StageSource {
   return { ...stage, onFailure, within: [inclusion, ...stage.within] };
 }
 
-/** A file that says nothing of waves goes in those of what it includes: else an include would lose them unseen. */
+/** The waves for a file without its own: those of the one include that has waves, which would be lost otherwise. */
 function wavesOfOne(
   included: readonly { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[],
 ): readonly WaveSource[] {

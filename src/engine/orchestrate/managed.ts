@@ -2,36 +2,36 @@ import { keepOfNode, readOfNode } from "#engine/facts/cache.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 
-/** States that were applied to a node. */
+/** One application of states to a node. */
 interface Application {
   readonly stage: string;
-  /** A hash of those of the command line: with others, it is another application. */
+  /** A hash of the command line's parameters: with other parameters it is another application. */
   readonly params: string;
-  /** The states, if they got no parameters: then they are the same in any stage. */
+  /** The states' names, if they got no parameters: then the application is the same in any stage. */
   readonly plain?: string;
 }
 
-type Kept = Leaving & { readonly step: string };
+type ManagedThing = Leaving & { readonly step: string };
 
-/** States that a run has applied to a node, with the things that their steps leave there. */
+/** An application in this run, with the things that its steps manage on the node. */
 export interface Applied extends Application {
-  readonly leaves: readonly Kept[];
-  /** Ids of steps whose things are not known in this run. */
+  readonly leaves: readonly ManagedThing[];
+  /** Ids of steps whose things this run does not know. */
   readonly doubts: readonly string[];
 }
 
-/** The same between runs: each thing with the run that first kept it in order. */
+/** An application as recorded between runs: each thing with the run that made it. */
 export interface Managed extends Application {
-  readonly things: readonly (Kept & { readonly run: string })[];
+  readonly things: readonly (ManagedThing & { readonly run: string })[];
 }
 
-/** Remembers between runs what is managed on nodes. */
+/** The record, kept between runs, of the things that are managed on nodes. */
 export interface ManagedThings {
   read(node: NodeEntry): readonly Managed[];
   keep(node: NodeEntry, managed: readonly Managed[]): void;
 }
 
-/** In `.kcore/managed` of the project, a file a node. A node that goes by the name of a former one has nothing yet. */
+/** The record in the project's `.kcore/managed`, one file for each node. A new node with a former node's name has no record yet. */
 export function managedThings(project: string): ManagedThings {
   return {
     read: ({ name, id }) => {
@@ -43,8 +43,8 @@ export function managedThings(project: string): ManagedThings {
 }
 
 /**
- * Compares the things that a run keeps on a node with those of the last run of the same states. `lost` names things that no step keeps any
- * more; `after` is managed from now on. A run that did not end well (`isWhole` is false) only adds the things that it made.
+ * Compares the things that a run manages on a node with those of the last run of the same states. `lost` names things that no
+ * step manages any more; `after` is the new record. A run that did not end well (`isWhole` is false) only adds things.
  */
 export function compareManaged(
   before: readonly Managed[],
@@ -57,13 +57,14 @@ export function compareManaged(
   const runs = new Map(
     again.flatMap(({ things }) => things.flatMap((one) => one.places.map((at) => [at, one.run] as const))),
   );
-  // The same stage would not make it either, whatever its parameters were.
+  // Other applications of this run's stages keep nothing: the stage as it is now does not make the thing.
   const elsewhere = others.filter(({ stage }) => !applied.some((one) => one.stage === stage));
   const now = applied.flatMap(({ leaves }) => leaves);
   const isKept = keptBy([...now, ...elsewhere.flatMap(({ things }) => things)]);
   const gone = now.flatMap(({ isGone, places }) => (isGone ? places : []));
-  const isTaken = ({ places: [place], within = place }: Kept) => gone.some((at) => `${within}/`.startsWith(`${at}/`));
-  const isDoubtful = ({ doubts }: Applied, { step }: Kept) =>
+  const isTaken = ({ places: [place], within = place }: ManagedThing) =>
+    gone.some((at) => `${within}/`.startsWith(`${at}/`));
+  const isDoubtful = ({ doubts }: Applied, { step }: ManagedThing) =>
     !isWhole || doubts.some((id) => step === id || step.startsWith(`${id}[`));
   const left = again.flatMap(({ things }) => things.filter((thing) => !isKept(thing) && !isTaken(thing)));
   const lost = left.filter((thing) => !applied.some((one) => isDoubtful(one, thing)));
@@ -86,7 +87,7 @@ export function compareManaged(
   };
 }
 
-/** Whether one of them is the same thing, or keeps the whole file that it lies in, or a part of the file that it is. */
+/** Whether a keeper is the same thing, manages the whole file of the thing, or manages a part of the thing's file. */
 function keptBy(keepers: readonly Leaving[]): (thing: Leaving) => boolean {
   const places = new Set(keepers.flatMap((one) => one.places));
   const files = new Set(keepers.map(({ within }) => within));

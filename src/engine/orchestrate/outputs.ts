@@ -3,10 +3,10 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Outputs } from "./action.ts";
 import type { RegisteredNames, StageScope } from "./plan.ts";
 
-/** Stands for an action or stage that concerns no single node. */
+/** The node's name in maps for an action or stage without nodes. */
 const EVERYWHERE = "";
 
-/** What finished stages gave, for expressions: `stages.NAME`. */
+/** The outputs of finished stages, for expressions: `stages.NAME`. */
 export class StageOutputs {
   readonly #names: RegisteredNames;
   readonly #order: readonly string[];
@@ -14,7 +14,7 @@ export class StageOutputs {
   readonly #expected = new Map<string, Map<string, Members | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
-  /** `names`: every name that a stage registers. `order`: the roster's nodes; values come in this order, however the nodes end (O16). */
+  /** `names`: every name that a stage registers. `order`: the roster's nodes; values come in this order, not in that of the nodes' ends. */
   constructor(names: RegisteredNames, order: readonly string[]) {
     this.#names = names;
     this.#order = order;
@@ -27,14 +27,14 @@ export class StageOutputs {
     return { ...(node && { node }), stages: this.scope(node?.name), told: this.#told, on };
   }
 
-  /** Declares the names that a stage will give on a node, if known: then a path to any other name fails before the run. */
+  /** Declares the names of a stage's outputs on a node, if known, so that a path to any other name fails before the run. */
   expect(name: string, node: string | undefined, names: readonly string[] | undefined): void {
     const values = this.#expected.get(name) ?? new Map<string, Members | null>();
     values.set(node ?? EVERYWHERE, names ? Object.fromEntries(names.map((one) => [one, null])) : null);
     this.#expected.set(name, values);
   }
 
-  /** Keeps what a stage gave; an Unknown is kept too: its stage is over, and its value stays unknown. */
+  /** Keeps a finished stage's outputs; an Unknown stays unknown for the rest of the run. */
   set(name: string, node: string | undefined, value: Outputs | Unknown): void {
     const values = this.#given.get(name) ?? new Map<string, Outputs | Unknown>();
     values.set(node ?? EVERYWHERE, value);
@@ -51,8 +51,8 @@ export class StageOutputs {
   }
 
   /**
-   * The root `stages` as a node's stage sees it: the node's own values; where there is no node, values that belong to
-   * nodes come by the node's name.
+   * The root `stages` for a stage on a node: the node's own values. Without a node, values of nodes come by the
+   * node's name.
    */
   scope(node?: string): Readonly<Record<string, unknown>> {
     const scope = Object.create(null) as Record<string, unknown>;

@@ -2,13 +2,14 @@ import { run } from "#base/process.ts";
 import type { Problem } from "#errors/problem.ts";
 import { type ShellSource, skeletonsOf } from "#engine/expressions/shell-values.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
+import { forEachLimited } from "./semaphore.ts";
 
-/** How many shells parse at a time. */
+/** The most shells that parse at a time. */
 const AT_ONCE = 4;
 
 /**
- * Problems of texts that this machine's shells cannot parse, in any choice of their blocks; `sh -n` runs nothing. A shell that is
- * not installed here checks nothing.
+ * The problems of texts that the bastion's shells cannot parse with any choice of their blocks; `sh -n` runs nothing. A shell
+ * that is not installed checks nothing.
  */
 export async function parseShell(sources: Iterable<ShellSource>): Promise<readonly Problem[]> {
   const known = new Map<string, Promise<string | undefined>>();
@@ -19,30 +20,26 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
     return said;
   };
   const problems = new Map<SourceScalar, Problem>();
-  const waiting = [...sources].values();
-  const work = async (): Promise<void> => {
-    for (const { shell, scalar } of waiting) {
-      let first: string | undefined;
-      for (const text of skeletonsOf(scalar)) {
-        const said = await ask(shell, text);
-        first = said === undefined ? said : (first ?? said);
-        if (said === undefined) break;
-      }
-      if (first !== undefined) problems.set(scalar, problemOf(shell, first, scalar));
+  await forEachLimited([...sources], AT_ONCE, async ({ shell, scalar }) => {
+    let first: string | undefined;
+    for (const text of skeletonsOf(scalar)) {
+      const said = await ask(shell, text);
+      if (said === undefined) return;
+      first ??= said;
     }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+    if (first !== undefined) problems.set(scalar, problemOf(shell, first, scalar));
+  });
   return [...problems.values()];
 }
 
-/** The shell's error for a text that it cannot parse. Text for sh may also be bash's: a node's sh may be another shell. */
+/** The shell's error for a text that it cannot parse. Text for sh may be bash's: a node's sh may be another shell than the bastion's. */
 async function saidOf(shell: string, text: string): Promise<string | undefined> {
   const said = await parsedBy(shell, text);
   const isTaken = said === undefined || (shell === "sh" && (await parsedBy("bash", text, said)) === undefined);
   return isTaken ? undefined : said;
 }
 
-/** @returns `absent` if the shell is not installed */
+/** The shell's error, if it cannot parse the text; `absent` if the shell is not installed. */
 async function parsedBy(shell: string, text: string, absent?: string): Promise<string | undefined> {
   // The shell would run a file that these variables name.
   const { BASH_ENV: _, ENV: __, ...env } = process.env;

@@ -1,107 +1,108 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StageOutline } from "#engine/events/event.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
-import type { KeptDrafts } from "./kept-drafts.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { KeptSteps } from "./kept-steps.ts";
 import type { Action } from "./action.ts";
 
-/** How the nodes of a stage go through it. Absent values: all at once, as many as the run allows, no limit. */
+/** The limits for the nodes of a stage. Absent values: no batches, as many nodes at a time as the run allows, no limit. */
 export interface Pace {
-  /** So many nodes, then a barrier, then the next ones. */
+  /** The number of nodes that go through the stages before the next ones start. */
   readonly batch?: number;
-  /** At most so many nodes at a time. */
+  /** The most nodes at a time. */
   readonly concurrency?: number;
-  /** One failed or unreachable node more than this, and no further node or stage starts. */
+  /** With more failed or unreachable nodes than this, no further node or stage starts. */
   readonly maxFailures?: number;
-  /** At most so many nodes at a time, less those of the run that failed or are unreachable; one at least. */
+  /** The most nodes at a time, less the run's failed or unreachable nodes; one at least. */
   readonly maxUnavailable?: number;
 }
 
-/** What the expressions of a stage see beyond what is fixed for the whole run. */
+/** The values for a stage's expressions that are not the same for the whole run. */
 export interface StageScope {
   readonly node?: NodeEntry;
-  /** The root `stages`; what no stage gave yet is an `Unknown` of source/unknown. */
+  /** The root `stages`; the value of a stage that has not ended is an `Unknown`. */
   readonly stages: Readonly<Record<string, unknown>>;
-  /** The stages whose values nodes tell. */
+  /** The stages whose values are answers of nodes. */
   readonly told?: ReadonlySet<string>;
   /** The value that a stage gave on another node. */
   readonly on?: (name: string, node: string) => unknown;
 }
 
 export type StageTask =
-  /** The steps of the scope's node. @throws KcoreError with every problem of the states for this node. */
+  /** `expand` gives the steps of the scope's node. @throws KcoreError with every problem of the states for this node. */
   | {
       readonly kind: "apply";
-      readonly draft: (scope: StageScope) => Promise<readonly StepDraft[]>;
-      /** Of what the stage rests on, what the states of the scope's node take; absent: all of it. */
-      readonly rests?: (scope: StageScope) => ReadonlySet<string>;
-      /** By node, once it is drafted, the names of its states if they get no parameters. Absent: it has no states. */
+      readonly expand: (scope: StageScope) => Promise<readonly UnresolvedStep[]>;
+      /** The part of the stage's `dependencies` that the states of the scope's node use; absent: all of it. */
+      readonly dependencies?: (scope: StageScope) => ReadonlySet<string>;
+      /** By expanded node, the names of its states if they get no parameters. Absent: the task is a command. */
       readonly plain?: ReadonlyMap<string, string>;
     }
-  /** @throws KcoreError when the arguments do not fit; UnknownValue when they rest on what is not known yet. */
+  /** @throws KcoreError if the arguments are invalid; UnknownValue if they depend on a value that is not known yet. */
   | { readonly kind: "action"; readonly action: Action; readonly args: (scope: StageScope) => unknown }
-  /** Only the session's own look at the node: `kcore ping`, `kcore facts`. */
+  /** No steps, only the connection and the node's facts: `kcore ping`, `kcore facts`. */
   | { readonly kind: "look" };
 
-/** One stage of a run, ready to be carried out; an orchestration with waves has one for each wave. */
+/** One stage of a run, bound to its nodes and values; with waves there is one for each wave. */
 export interface PlannedStage {
   /** Unique in the run: the stage's id, from the second wave on with `@2`, `@3` … */
   readonly id: string;
-  /** `stages.NAME` gives what it registered. */
+  /** The name NAME of `stages.NAME`, the stage's outputs. */
   readonly register: string;
   readonly title: string;
   readonly at?: SourcePosition;
-  /** In the order in which they start; absent: an action that concerns no single node, a barrier for all. */
+  /** In the order in which they start; absent: an action for the whole run, a barrier for all nodes. */
   readonly nodes?: readonly string[];
   readonly pace: Pace;
-  /** Its nodes are connected to anew before it. */
+  /** The stage begins with a new connection to each node. */
   readonly reconnect?: true;
   /** Seconds. */
   readonly timeout?: number;
-  /** Left out for this reason. */
+  /** The reason for which the stage is left out. */
   readonly skip?: string;
-  /** Registered names of earlier stages that `when` and `with` rest on. */
-  readonly rests: ReadonlySet<string>;
-  /** By name of `rests`, the nodes whose values the stage takes (`stages.NAME.NODE`); "" is the stage's own node. */
+  /** Registered names of earlier stages that `when` and `with` use. */
+  readonly dependencies: ReadonlySet<string>;
+  /** By name of `dependencies`, the nodes whose values the stage uses (`stages.NAME.NODE`); "" is the stage's own node. */
   readonly others?: ReadonlyMap<string, ReadonlySet<string>>;
-  /** @throws UnknownValue when it rests on what is not known yet; KcoreError when it is no boolean. */
+  /** @throws UnknownValue if it depends on a value that is not known yet; KcoreError if it is no boolean. */
   readonly when?: (scope: StageScope) => boolean;
   /** `when` as the operator wrote it. */
   readonly condition?: string;
   readonly task: StageTask;
-  /** What follows when this stage failed: for the failed node, or once if this stage concerns no single node. */
+  /** The stages that follow a failure of this one: for the failed node, or once if this stage has no nodes. */
   readonly onFailure: readonly PlannedStage[];
 }
 
-/** A run with everything checked, before anything was touched. */
+/** A run with all its input checked, before the first connection. */
 export interface RunPlan {
   readonly title: string;
   readonly roster: Roster;
-  /** Names of all nodes that it concerns, in the roster's order. */
+  /** Names of all nodes of the stages, in the roster's order. */
   readonly nodes: readonly string[];
   readonly stages: readonly PlannedStage[];
-  /** What follows, once, when the run failed. */
+  /** The stages that follow, once, a failure of the run. */
   readonly onFailure?: readonly PlannedStage[];
-  /** Said in the record before the first stage. */
+  /** Recorded before the first stage. */
   readonly warnings: readonly string[];
-  /** How many steps each stage has on each of its nodes, as far as that is known before the run. */
+  /** The number of steps of each stage on each of its nodes, as far as known before the run. */
   readonly planned?: ReadonlyMap<PlannedStage, Pick<StageOutline, "planned" | "open">>;
-  /** What was drafted already when the plan was checked. */
-  readonly drafts?: KeptDrafts;
+  /** The steps that the check of the plan expanded. */
+  readonly keptSteps?: KeptSteps;
 }
 
-/** A part of a run: an action that all wait for, or adjacent stages that each node walks through on its own. */
-export type Part =
-  | { readonly kind: "barrier"; readonly stage: PlannedStage }
-  | {
-      readonly kind: "block";
-      readonly batches: readonly (readonly string[])[];
-      readonly pace: Pace;
-      readonly stages: readonly PlannedStage[];
-    };
+/** Adjacent stages that each node goes through at its own pace, batch after batch. */
+export interface StageBlock {
+  readonly kind: "block";
+  readonly batches: readonly (readonly string[])[];
+  readonly pace: Pace;
+  readonly stages: readonly PlannedStage[];
+}
 
-/** Joins adjacent stages over the same nodes with the same pace into blocks; keeps the order. */
-export function arrange(stages: readonly PlannedStage[]): readonly Part[] {
+/** A section of a run: an action that all nodes wait for, or a block of stages. */
+export type RunSection = { readonly kind: "barrier"; readonly stage: PlannedStage } | StageBlock;
+
+/** Joins adjacent stages over the same nodes with the same pace into blocks, in the stages' order. */
+export function runSections(stages: readonly PlannedStage[]): readonly RunSection[] {
   const groups: PlannedStage[][] = [];
   for (const stage of stages) {
     const group = groups.at(-1);
@@ -110,10 +111,10 @@ export function arrange(stages: readonly PlannedStage[]): readonly Part[] {
     if (group?.[0] !== undefined && !takes && belongTogether(group[0], stage)) group.push(stage);
     else groups.push([stage]);
   }
-  return groups.map((group) => partOf(group as [PlannedStage, ...PlannedStage[]]));
+  return groups.map((group) => sectionOf(group as [PlannedStage, ...PlannedStage[]]));
 }
 
-function partOf(group: readonly [PlannedStage, ...PlannedStage[]]): Part {
+function sectionOf(group: readonly [PlannedStage, ...PlannedStage[]]): RunSection {
   const [{ nodes, pace }] = group;
   if (nodes === undefined) return { kind: "barrier", stage: group[0] };
   return { kind: "block", batches: batchesOf(nodes, pace.batch), pace, stages: group };
@@ -132,7 +133,7 @@ function belongTogether(first: PlannedStage, next: PlannedStage): boolean {
   );
 }
 
-/** The nodes in groups of `size`, in order; one group when no size is given. */
+/** The nodes in groups of `size`, in order; without a size, one group. */
 export function batchesOf(nodes: readonly string[], size = nodes.length): readonly (readonly string[])[] {
   const step = Math.max(1, size);
   return Array.from({ length: Math.ceil(nodes.length / step) }, (_, index) =>
@@ -140,11 +141,11 @@ export function batchesOf(nodes: readonly string[], size = nodes.length): readon
   );
 }
 
-/** For each node the index of the last part that concerns it: after that part its session may end. */
-export function lastParts(parts: readonly Part[]): ReadonlyMap<string, number> {
+/** For each node the index of its last section, after which its session may end. */
+export function lastSections(sections: readonly RunSection[]): ReadonlyMap<string, number> {
   return new Map(
-    parts.flatMap((part, index) =>
-      part.kind === "block" ? part.batches.flat().map((node) => [node, index] as const) : [],
+    sections.flatMap((section, index) =>
+      section.kind === "block" ? section.batches.flat().map((node) => [node, index] as const) : [],
     ),
   );
 }
@@ -154,19 +155,13 @@ export function shareOf(limit: number | string, total: number): number {
   return typeof limit === "number" ? limit : Math.floor((Number.parseFloat(limit) / 100) * total);
 }
 
-/** Which nodes a wave takes. */
-export interface Wave {
-  readonly nodes: readonly string[];
-  readonly batch?: number | string;
-}
-
 /**
- * Splits nodes into waves: each wave takes what it matched and no earlier one took, in groups of its `batch`.
- * Gives the nodes that no wave took as `left`.
+ * Splits nodes into waves: each wave takes the nodes that it matched and no earlier wave took, in groups of its `batch`.
+ * `left`: the nodes that no wave took.
  */
 export function wavesOf(
   nodes: readonly string[],
-  waves: readonly Wave[],
+  waves: readonly { readonly nodes: readonly string[]; readonly batch?: number | string }[],
 ): { readonly waves: readonly (readonly string[])[]; readonly left: readonly string[] } {
   let left = nodes;
   const taken = waves.flatMap(({ nodes: matched, batch }) => {
@@ -177,7 +172,7 @@ export function wavesOf(
   return { waves: taken, left };
 }
 
-/** The names that stages register; whether each has one value per node, and whether nodes tell the value. */
+/** The names that stages register; whether each has one value per node, and whether the value is a node's answer. */
 export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly told: boolean }>;
 
 export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {

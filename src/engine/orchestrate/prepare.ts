@@ -3,81 +3,62 @@ import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { placeOfNode } from "#engine/session/node-endpoint.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
-import { bindParams, secretOf, type SecretReader } from "#engine/params/bind-params.ts";
+import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
-import type { BindContext, Catalogue } from "./bind-context.ts";
-import type { RunDependencies, RunRequest } from "./execute.ts";
-import { KeptDrafts } from "./kept-drafts.ts";
-import { UsedNames } from "./used-names.ts";
+import type { Catalogue } from "./bind-context.ts";
+import { titleOf, type RunDependencies, type RunRequest } from "./execute.ts";
+import { KeptSteps } from "./kept-steps.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
-import { givenToOrchestration, resolveTargets } from "./given-params.ts";
+import { givenToOrchestration } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
-import { registeredNames, type PlannedStage, type RunPlan } from "./plan.ts";
-import { titleOf } from "./title.ts";
-import { StageMaker } from "./waves.ts";
+import { registeredNames, type PlannedStage, type RunPlan, type StageScope } from "./plan.ts";
+import { makeStages } from "./waves.ts";
 
-export interface Prepared {
+export interface PlanInput {
   readonly request: RunRequest;
   readonly deps: RunDependencies;
   readonly roster: Roster;
   readonly catalogue: Catalogue;
-  /** `id`, `time` and `revision` of expressions; the same when the run is resumed. */
+  /** `run` in expressions; the same when the run is resumed. */
   readonly run: Readonly<Record<string, unknown>>;
 }
 
 /**
- * Turns a request into a plan, and renders every step of every node once: whatever can be wrong with the input is
- * found here, before anything is touched.
+ * Turns a request into a plan, and renders every step of every node once: finds all problems of the input before the
+ * first connection.
  * @throws KcoreError with every problem.
  */
-export async function preparePlan(prepared: Prepared): Promise<RunPlan> {
-  const { what } = prepared.request;
+export async function preparePlan(input: PlanInput): Promise<RunPlan> {
+  const { what } = input.request;
   const problems = new Problems();
-  // Stages that cannot be bound are left out; what is wrong with the others' steps is told all the same.
+  // Problems of steps are reported together with stages that could not be bound.
   const plan =
-    what.kind === "orchestration" ? await planOrchestration(what, prepared, problems) : await planAdHoc(what, prepared);
+    what.kind === "orchestration" ? await planOrchestration(what, input, problems) : await planAdHoc(what, input);
   refuseAliases(plan, problems);
-  const drafts = new KeptDrafts(prepared.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, drafts, problems, prepared.catalogue.readSecret);
+  const keptSteps = new KeptSteps(input.request.concurrency ?? CONCURRENCY);
+  const planned = await renderAll(plan, keptSteps, problems, input.catalogue.readSecret);
   problems.throwIfAny();
-  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(prepared.deps);
+  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(input.deps);
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
-  return { ...plan, drafts, planned, warnings: [...plan.warnings, ...warnings] };
+  return { ...plan, keptSteps, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 async function planOrchestration(
   what: Extract<RunRequest["what"], { kind: "orchestration" }>,
-  prepared: Prepared,
+  input: PlanInput,
   problems: Problems,
 ): Promise<RunPlan> {
-  const { request, deps, roster, catalogue, run } = prepared;
-  const { name } = what;
-  const orchestration = loadOrchestration(name, foldersOf("orchestrate", deps));
-  const fixed: Scope = { nodes: roster.nodes, run };
-  const bound = await bindParams(orchestration.params, givenToOrchestration(orchestration, request, roster), {
-    owner: `the orchestration “${name}”`,
-    scope: fixed,
-    readSecret: catalogue.readSecret,
-  });
-  const params = resolveTargets(orchestration.params, bound, roster);
-  const target = orchestration.target && params[orchestration.target.name];
-  const targets = typeof target === "string" ? target.split(",") : [];
-  const context: BindContext = {
-    roster,
-    scope: { ...fixed, params },
-    conditions: [],
-    catalogue,
-    skipHealth: request.skipHealth,
-    problems,
-    usedNames: new UsedNames(),
-  };
-  const { stages, onFailure } = await new StageMaker(orchestration, context, targets).make();
+  const { request, deps, roster, catalogue, run } = input;
+  const { skipHealth } = request;
+  const orchestration = loadOrchestration(what.name, foldersOf("orchestrate", deps));
+  const given = givenToOrchestration(orchestration, request, roster);
+  const stageInput = { given, roster, catalogue, run, skipHealth, problems };
+  const { stages, onFailure } = await makeStages(orchestration, stageInput);
   const nodes = new Set([...stages, ...onFailure].flatMap((stage) => stage.nodes ?? []));
   return {
     title: titleOf(what),
@@ -85,11 +66,11 @@ async function planOrchestration(
     nodes: [...roster.nodes.keys()].filter((node) => nodes.has(node)),
     stages,
     ...(onFailure.length > 0 && { onFailure }),
-    warnings: request.skipHealth ? ["health checks are left out (--skip-health)"] : [],
+    warnings: skipHealth ? ["health checks are left out (--skip-health)"] : [],
   };
 }
 
-/** F-16: the same machine under two names must not be worked on twice at once. */
+/** Refuses one machine under two names, on which two sessions would work at once (F-16). */
 function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   const names = new Map<string, string>();
   for (const name of nodes) {
@@ -109,12 +90,12 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
 }
 
 /**
- * Drafts every stage for each of its nodes with the outputs of stages still unknown; problems are kept, and some drafts. Gives
- * how many steps there are.
+ * Expands every stage for each of its nodes, with the outputs of stages still unknown; keeps problems and some steps.
+ * @returns the number of steps of each stage
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
-  drafts: KeptDrafts,
+  keptSteps: KeptSteps,
   problems: Problems,
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
@@ -128,30 +109,24 @@ async function renderAll(
       continue;
     }
     for (const name of stage.nodes ?? [undefined]) {
-      const node = name === undefined ? undefined : (roster.nodes.get(name) as NodeEntry);
-      const scope = outputs.seenBy(node);
-      const made = await renderStage(stage, scope, problems, read);
-      outputs.expect(stage.register, name, namesGiven(stage, made));
-      if (made !== "left-out" && made.drafts && name !== undefined) drafts.keep(stage, name, made.drafts);
+      const made = await renderFor(name, stage, { roster, outputs, problems, read });
+      if (made !== "left-out" && made.steps && name !== undefined) keptSteps.keep(stage, name, made.steps);
       counts.add(made);
-      for (const inner of stage.onFailure)
-        if (inner.nodes === undefined || (node && inner.nodes.includes(node.name)))
-          await renderStage(inner, scope, problems, read);
     }
     planned.set(stage, counts.of());
   }
   return planned;
 }
 
-/** How a stage looks on one node before the run. `isOpen`: whether it has its turn there is not known yet. */
+/** A stage on one node, as far as known before the run. `isOpen`: its condition is not known yet. */
 interface Rendered {
   /** Absent: not known yet. */
-  readonly drafts?: readonly StepDraft[];
+  readonly steps?: readonly UnresolvedStep[];
   readonly isAction: boolean;
   readonly isOpen: boolean;
 }
 
-/** How many steps a stage has on its nodes, one after the other. */
+/** Counts a stage's steps on its nodes, in the nodes' order. */
 class PlannedCounts {
   readonly #counts: number[] = [];
   #isOpen = false;
@@ -161,13 +136,13 @@ class PlannedCounts {
       this.#counts.push(0);
       return;
     }
-    const { drafts, isAction, isOpen } = made;
-    const sure = drafts?.filter(({ maybe }) => maybe !== true) ?? [];
-    this.#isOpen ||= isOpen || (!isAction && (drafts === undefined || sure.length < drafts.length));
+    const { steps, isAction, isOpen } = made;
+    const sure = steps?.filter(({ maybe }) => maybe !== true) ?? [];
+    this.#isOpen ||= isOpen || (!isAction && (steps === undefined || sure.length < steps.length));
     this.#counts.push(isOpen ? 0 : isAction ? 1 : sure.length);
   }
 
-  /** One number where all are alike: a record of a thousand nodes is long enough. */
+  /** One number if all counts are the same, so that the record of a thousand nodes stays short. */
   of(): Pick<StageOutline, "planned" | "open"> {
     const [first = 0] = this.#counts;
     const areAlike = this.#counts.every((count) => count === first);
@@ -175,18 +150,40 @@ class PlannedCounts {
   }
 }
 
-/** The names that a stage will give if it runs; undefined while unknown. */
-export function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
+/** The names of a stage's outputs if it runs; undefined while unknown. */
+function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
-  return task.kind === "action" ? task.action.outputs : made.drafts?.flatMap(({ register }) => register ?? []);
+  return task.kind === "action" ? task.action.outputs : made.steps?.flatMap(({ register }) => register ?? []);
 }
 
-/** How a stage looks on the node of the scope; problems are kept. */
-export async function renderStage(
+interface RenderInput {
+  readonly roster: Roster;
+  readonly outputs: StageOutputs;
+  readonly problems: Problems;
+  readonly read: SecretReader;
+}
+
+/** Renders a stage and its `onFailure` stages for a node, or for none; keeps their problems, and declares the stage's outputs. */
+export async function renderFor(
+  name: string | undefined,
+  stage: PlannedStage,
+  input: RenderInput,
+): Promise<Rendered | "left-out"> {
+  const { roster, outputs } = input;
+  const scopeFor = (node?: string): StageScope =>
+    outputs.seenBy(node === undefined ? undefined : roster.nodes.get(node));
+  const made = await renderStage(stage, scopeFor(name), input);
+  outputs.expect(stage.register, name, namesGiven(stage, made));
+  for (const inner of stage.onFailure)
+    for (const node of name === undefined ? (inner.nodes ?? [undefined]) : [name])
+      await renderStage(inner, scopeFor(node), input);
+  return made;
+}
+
+async function renderStage(
   { task, when }: PlannedStage,
-  scope: Parameters<NonNullable<PlannedStage["when"]>>[0],
-  problems: Problems,
-  read: SecretReader,
+  scope: StageScope,
+  { problems, read }: RenderInput,
 ): Promise<Rendered | "left-out"> {
   const isAction = task.kind === "action";
   let isOpen = false;
@@ -197,9 +194,9 @@ export async function renderStage(
     keep(error, problems);
   }
   try {
-    if (task.kind === "apply") return { drafts: await task.draft(scope), isAction, isOpen };
+    if (task.kind === "apply") return { steps: await task.expand(scope), isAction, isOpen };
     if (task.kind === "action") await whileOpening(secretOf(read), () => task.args(scope));
-    else return { drafts: [], isAction, isOpen };
+    else return { steps: [], isAction, isOpen };
   } catch (error) {
     keep(error, problems);
   }

@@ -1,7 +1,7 @@
 import { SealedValue } from "#engine/step/sealed.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
-/** What was thrown, as the one problem that an event can hold; further problems become its detail. */
+/** A thrown error as the one problem that an event can hold; further problems become its detail. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof SealedValue) return error.asProblem();
   if (!(error instanceof KcoreError))
@@ -18,7 +18,7 @@ export function problemOf(error: unknown): Problem {
   return { ...first, detail: [...(first.detail === undefined ? [] : [first.detail]), ...lines].join("\n") };
 }
 
-/** Whether what was thrown is a bug rather than something a user can act on. */
+/** Whether a thrown error is a bug of kcore, not a problem that an operator can act on. */
 export function isBug(error: unknown): boolean {
   return !(error instanceof KcoreError || error instanceof SealedValue);
 }

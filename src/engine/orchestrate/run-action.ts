@@ -1,21 +1,19 @@
-import type { Problem } from "#errors/problem.ts";
-import { challengeOf } from "./challenge.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
-import type { Action, ActionContext, ActionResult } from "./action.ts";
-import { neverKnown } from "./condition.ts";
+import { challengeOf, type Action, type ActionContext, type ActionResult } from "./action.ts";
+import { outputMissing } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-/** Seconds that an action may take when its stage says nothing. */
+/** Seconds: the time limit of an action whose stage has no timeout. */
 const LIMIT = 3600;
 
 export interface ActionEnd {
@@ -23,19 +21,19 @@ export interface ActionEnd {
   readonly problem?: Problem;
 }
 
-/** Carries out a stage's action, for one node or for none, with its events; keeps its outputs. Never rejects. */
+/** Carries out a stage's action, for one node or for the whole run, with its events; keeps its outputs. Never rejects. */
 export async function runAction(run: LiveRun, stage: PlannedStage, node?: RunNode): Promise<ActionEnd> {
   if (stage.task.kind !== "action") throw new Error(`stage ${stage.id} has no action`);
   const { action } = stage.task;
   const named = { stage: stage.id, action: action.name, ...omitUndefined({ item: node?.name }) };
   const started = run.deps.now();
   run.deps.emit({ type: "action.started", ...named });
-  const { outcome, reason, problem } = await attempt(run, stage, action, node);
+  const { outcome, reason, problem } = await performAction(run, stage, action, node);
   node?.touch(outcome);
   run.deps.emit({
     type: "action.finished",
     ...named,
-    // The operator's answer ended the action: nothing is broken.
+    // An operator's no ends the action without a failure.
     outcome: isDenied(problem) ? "interrupted" : outcome,
     ...omitUndefined({ reason, problem, position: stage.at }),
     duration: run.deps.now() - started,
@@ -48,7 +46,7 @@ export function isDenied(problem: Problem | undefined): boolean {
   return problem?.code === "CONFIRM_DENIED";
 }
 
-async function attempt(
+async function performAction(
   run: LiveRun,
   stage: PlannedStage,
   action: Action,
@@ -66,10 +64,10 @@ async function attempt(
     );
     const context = contextOf(run, stage, { signal, last }, node);
     const result = await orAborted(run.request.dryRun ? action.plan(args, context) : action.run(args, context), signal);
-    return settle(run, stage, result, node);
+    return keepResult(run, stage, result, node);
   } catch (error) {
-    if (error instanceof UnknownValue) return unknown(run, stage, error.unknown, node);
-    if (limit.signal.aborted) return { outcome: "failed", problem: tooLong(stage, seconds, last, node) };
+    if (error instanceof UnknownValue) return unknownResult(run, stage, error.unknown, node);
+    if (limit.signal.aborted) return { outcome: "failed", problem: actionTimeout(stage, seconds, last, node) };
     if (run.isStopping) return { outcome: "interrupted" };
     if (isBug(error)) run.noteBug();
     return { outcome: "failed", problem: problemOf(error) };
@@ -83,7 +81,7 @@ function argsOf(run: LiveRun, stage: PlannedStage, node?: RunNode): unknown {
   return stage.task.args(run.scopeOf(node));
 }
 
-function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
+function keepResult(run: LiveRun, stage: PlannedStage, result: ActionResult | "unknown", node?: RunNode): ActionEnd {
   if (result === "unknown") {
     run.outputs.set(stage.register, node?.name, new Unknown(`stage ${stage.id}`));
     return { outcome: "unknown" };
@@ -93,14 +91,14 @@ function settle(run: LiveRun, stage: PlannedStage, result: ActionResult | "unkno
   return { outcome: run.request.dryRun ? "would-change" : "changed" };
 }
 
-/** In a dry run what rests on an unknown value is unknown itself; otherwise the stage that gives it did not run. */
-function unknown(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
+/** An action with an unknown argument: unknown in a dry run; otherwise failed, since the stage that gives the value did not run. */
+function unknownResult(run: LiveRun, stage: PlannedStage, { after }: Unknown, node?: RunNode) {
   run.outputs.set(stage.register, node?.name, new Unknown(after));
   if (run.request.dryRun) return { outcome: "unknown", reason: `after ${after}` } as const;
-  return { outcome: "failed", problem: neverKnown(stage, after) } as const;
+  return { outcome: "failed", problem: outputMissing(stage, after) } as const;
 }
 
-function tooLong(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {
+function actionTimeout(stage: PlannedStage, seconds: number, last: LastOutput, node?: RunNode): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s${node ? ` for “${node.name}”` : ""}`,
@@ -145,7 +143,7 @@ function contextOf(
   };
 }
 
-/** An action that does not heed its signal must not hold up the run. */
+/** Rejects at the signal even if the action ignores it, so that such an action cannot hold up the run. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   const onAbort = (): void =>

@@ -8,14 +8,14 @@ import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
 
 /** Called with each event of a node's session, before and after it is passed on. */
-export interface Watch {
+export interface SessionWatch {
   readonly before: (event: RunEventBody) => void;
   readonly after: (event: RunEventBody) => void;
 }
 
-const nothing: Watch = { before: () => undefined, after: () => undefined };
+const nothing: SessionWatch = { before: () => undefined, after: () => undefined };
 
-/** One node in a run: its session, opened when first needed, and how it ended. */
+/** One node in a run: its session, opened when first needed, and its end. */
 export class RunNode {
   readonly entry: NodeEntry;
   readonly #open: (emit: Emit) => NodeSession;
@@ -23,9 +23,9 @@ export class RunNode {
   #session: NodeSession | undefined;
   #wasTouched = false;
   #end: NodeEnd | undefined;
-  /** How its steps ended in the earlier parts of this run. */
+  /** By step id, the outcomes in the earlier parts of a resumed run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
-  watch: Watch = nothing;
+  watch: SessionWatch = nothing;
   /** The states that stages applied to the node. */
   readonly applied: Applied[] = [];
 
@@ -49,7 +49,7 @@ export class RunNode {
     return this.#end === undefined;
   }
 
-  /** How its part in the run ended; undefined: it did not. */
+  /** The end of its part in the run; undefined until then. */
   get ended(): NodeEnd | undefined {
     return this.#end;
   }
@@ -62,7 +62,7 @@ export class RunNode {
     return this.#end?.problem;
   }
 
-  /** Whether anything was begun on it. */
+  /** Whether its session was opened. */
   get wasStarted(): boolean {
     return this.#session !== undefined;
   }
@@ -76,12 +76,12 @@ export class RunNode {
     }));
   }
 
-  /** Whether more was done there than a look. */
+  /** Whether a step or action may have changed the node. */
   get wasTouched(): boolean {
     return this.#wasTouched;
   }
 
-  /** Notes how a step of it ended, or an action for it. */
+  /** Takes note of the outcome of a step on the node, or of an action for it. */
   touch(outcome: Outcome): void {
     this.#wasTouched ||= outcome !== "ok" && outcome !== "skipped" && outcome !== "unknown";
   }
@@ -90,7 +90,7 @@ export class RunNode {
     return this.#session?.host();
   }
 
-  /** Holds no connection, and no lock, until its next turn. */
+  /** Gives up connection and lock until the node's next stage. */
   async rest(): Promise<void> {
     if (this.isAlive) await this.#session?.rest();
   }

@@ -4,7 +4,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { RunDependencies } from "./execute.ts";
 
-/** The secrets that a run needs on the bastion: each is read or asked for when first needed, once, and kept in memory only. */
+/** The secrets of a run on the bastion: each is read or asked for once, when first needed, and kept in memory only. */
 export class RunSecrets {
   readonly #deps: Pick<RunDependencies, "ask" | "passphrase" | "readSecret" | "opensCa">;
   readonly #known = new Map<string, Promise<string | undefined>>();
@@ -13,7 +13,7 @@ export class RunSecrets {
     this.#deps = deps;
   }
 
-  /** The passphrase of the cluster CA's keys; a typed one is tried at once, three times in all. @throws KcoreError INTERRUPTED without an answer */
+  /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError INTERRUPTED without an answer */
   async clusterPassphrase(): Promise<string> {
     const given = await this.#once("cluster", () => {
       if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
@@ -27,7 +27,7 @@ export class RunSecrets {
     });
   }
 
-  /** From the roster, else asked for; undefined when nobody answers. @throws KcoreError when the reference is bad. */
+  /** The node's sudo password, from the roster or an operator; undefined without an answer. @throws KcoreError if the reference is bad */
   sudoPassword({ name, user, sudo }: NodeEntry, again = false): Promise<string | undefined> {
     const text = askedAgain(`sudo password of ${user} on ${name}`, again);
     // The roster's password stays wrong, and sudo counts the tries.
@@ -42,7 +42,7 @@ export class RunSecrets {
     );
   }
 
-  /** Of an encrypted key file: from the roster, else asked for once for each file; undefined when nobody answers. */
+  /** The passphrase of an encrypted key file, from the roster or an operator; undefined without an answer. */
   keyPassphrase(file: string, reference?: SecretReference, again = false): Promise<string | undefined> {
     const text = askedAgain(`Passphrase of the key ${file}`, again);
     return this.#once(
@@ -63,7 +63,7 @@ export class RunSecrets {
   }
 
   #asked(question: Parameters<RunDependencies["ask"]>[0]): Promise<string | undefined> {
-    // A question that the run's end took away has no answer; what needed it says so with its own error.
+    // The end of the run withdraws its questions; a caller without an answer has an error of its own.
     return this.#deps.ask(question).catch(() => undefined);
   }
 

@@ -8,26 +8,26 @@ import { validateValue } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import type { Inclusion } from "./inclusion.ts";
 
-/** One stage as its file says it. */
+/** One stage as its file has it. */
 export interface StageSource {
   readonly id: string;
   readonly title: string;
-  /** `stages.NAME` gives its outputs. */
+  /** The name NAME of `stages.NAME`, the stage's outputs. */
   readonly register: string;
   readonly at: SourcePosition;
   readonly node: SourceMap;
   readonly work: ApplySource | RunSource;
-  /** The nodes of `on` or `each`; absent: an action that concerns no single node, or the node that failed. */
+  /** `on` or `each`; absent: an action for the whole run, or a stage of `onFailure` for the failed node. */
   readonly on?: SourceNode;
   readonly when?: SourceNode;
-  /** The list whose items each make one stage of it. */
+  /** A list: there is one stage for each item. */
   readonly forEach?: SourceNode;
   readonly afterEach: boolean;
   readonly once: boolean;
   readonly reconnect: boolean;
   readonly order: "file" | "reverse" | "name";
   readonly onFailure: readonly StageSource[];
-  /** The includes that brought it, the outermost first. */
+  /** The includes that brought the stage, the outermost first. */
   readonly within: readonly Inclusion[];
 }
 
@@ -40,10 +40,10 @@ export interface ApplySource {
 
 /** A state that a stage applies. */
 export interface AppliedState {
-  /** As it is written. */
+  /** The text in the file, also of an expression. */
   readonly name: string;
   readonly at: SourcePosition;
-  /** The name is an expression, which has another value for each node. */
+  /** The name's expression, evaluated for each node; absent: the name is a plain text. */
   readonly each?: SourceNode;
 }
 
@@ -51,7 +51,7 @@ export interface RunSource {
   readonly kind: "run";
   readonly action: string;
   readonly at: SourcePosition;
-  /** `with`, or the keys that are not a stage's own. */
+  /** The map under `with`, else the keys beside the stage's own. */
   readonly args: SourceMap;
 }
 
@@ -110,12 +110,12 @@ export const RunShape = z.strictObject({
   afterEach: z.boolean().optional().describe("With waves: at its place, and again after each wave."),
 });
 
-/** Every key of a stage; docs/orchestrations.md describes each, a test keeps it so. */
+/** Every key of a stage. A test compares docs/orchestrations.md with them. */
 export const STAGE_KEYS: readonly string[] = Object.keys({ ...ApplyShape.shape, ...RunShape.shape });
 
 /** Keys of a stage that runs an action; every other key is an argument of the action. */
-const runKeys = Object.keys(RunShape.shape);
-/** What belongs to the other kind of stage only, and is no argument. */
+export const RUN_KEYS: readonly string[] = Object.keys(RunShape.shape);
+/** Keys of stages that apply states: a mistake in a stage that runs an action, not its arguments. */
 const strayKeys = ["on", "apply", "reconnect"];
 
 /** Reads the stages that follow when the run failed. */
@@ -123,29 +123,29 @@ export function readRunFailure(list: SourceNode | undefined, problems: Problems)
   return readList(list, problems, "after-action");
 }
 
-/** Reads a list of stages, nested ones and those that `include` brings too; keeps going after a bad one. */
+/** Reads a list of stages, included and nested ones too; goes on after a bad stage. */
 export function readStages(
   list: SourceNode | undefined,
   problems: Problems,
   include: (node: SourceMap) => readonly StageSource[],
 ): readonly StageSource[] {
   if (list?.kind !== "list") return [];
-  const stages = list.items.flatMap((item) =>
+  return list.items.flatMap((item) =>
     item.kind === "map" && item.entries.has("include")
       ? (problems.attempt(() => include(item)) ?? [])
       : (readStage(item, problems, "top") ?? []),
   );
-  return stages;
 }
 
-type Level = "top" | "after-node" | "after-action";
+/** The level of a stage: in `stages`, or in `onFailure` of a stage with nodes, or of another stage or the run. */
+type StageLevel = "top" | "after-node" | "after-action";
 
-function readList(list: SourceNode | undefined, problems: Problems, level: Level): readonly StageSource[] {
+function readList(list: SourceNode | undefined, problems: Problems, level: StageLevel): readonly StageSource[] {
   if (list?.kind !== "list") return [];
   return list.items.flatMap((item) => readStage(item, problems, level) ?? []);
 }
 
-function readStage(node: SourceNode, problems: Problems, level: Level): StageSource | undefined {
+function readStage(node: SourceNode, problems: Problems, level: StageLevel): StageSource | undefined {
   if (node.kind !== "map") {
     problems.add({ code: "YAML_TYPE", message: "a stage must be a map", at: node.at, hint: EXAMPLE });
     return undefined;
@@ -162,7 +162,7 @@ function readStage(node: SourceNode, problems: Problems, level: Level): StageSou
   return problems.attempt(() => (hasApply ? applyStage(node, problems, level) : runStage(node, problems, level)));
 }
 
-function applyStage(node: SourceMap, problems: Problems, level: Level): StageSource {
+function applyStage(node: SourceMap, problems: Problems, level: StageLevel): StageSource {
   const shape = validateValue(plainOf(node), node, ApplyShape);
   const on = node.get("on");
   const states = node.get("apply") as SourceNode;
@@ -188,8 +188,8 @@ function applyStage(node: SourceMap, problems: Problems, level: Level): StageSou
   };
 }
 
-function runStage(node: SourceMap, problems: Problems, level: Level): StageSource {
-  const own = new Map([...node.entries].filter(([key]) => runKeys.includes(key)));
+function runStage(node: SourceMap, problems: Problems, level: StageLevel): StageSource {
+  const own = new Map([...node.entries].filter(([key]) => RUN_KEYS.includes(key)));
   const shape = validateValue(plainOf(part(node, own)), node, RunShape);
   const each = node.get("each");
   for (const key of strayKeys)
@@ -212,7 +212,7 @@ function fieldsOf(
   node: SourceMap,
   shape: Pick<z.output<typeof ApplyShape>, "id" | "title" | "register" | "order" | "once">,
   problems: Problems,
-  after: Level,
+  after: StageLevel,
 ): Omit<StageSource, "work" | "afterEach" | "reconnect"> {
   const [when, forEach] = [node.get("when"), node.get("forEach")];
   return {
@@ -229,7 +229,7 @@ function fieldsOf(
   };
 }
 
-/** Arguments stand under `with`, or beside the stage's own keys; not both. */
+/** The arguments of an action: under `with`, or beside the stage's own keys, not both. */
 function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems): SourceMap {
   const inline = new Map([...node.entries].filter(([key]) => !own.has(key) && !strayKeys.includes(key)));
   const given = node.get("with");
@@ -239,7 +239,7 @@ function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems):
       code: "YAML_KEY_UNKNOWN",
       message: `no key “${key}” is known here`,
       at: keyAt,
-      hint: suggestHint(key, runKeys, "arguments stand under “with” in this stage") as string,
+      hint: suggestHint(key, RUN_KEYS, "arguments stand under “with” in this stage") as string,
     });
   return given;
 }
@@ -248,7 +248,7 @@ function part(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 
-/** Ids and registered names are unique in a file with all that it includes; an alias repeats a stage under its id. */
+/** Refuses an id or a registered name of two stages in a file and its includes; a YAML alias may repeat one stage. */
 export function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
   const ids = new Map<string, StageSource>();
   const registers = new Map<string, StageSource>();
@@ -272,7 +272,7 @@ export function refuseDuplicates(stages: readonly StageSource[], problems: Probl
   }
 }
 
-/** A run gives the stages of its waves ids such as `web@2` itself. */
+/** Refuses ids such as `web@2` in a file with waves, whose stages get such ids in a run. */
 export function refuseNumbered(stages: readonly StageSource[], problems: Problems): void {
   for (const { id, at } of flatten(stages))
     if (id.includes("@"))

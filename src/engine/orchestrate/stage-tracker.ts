@@ -2,7 +2,7 @@ import type { Emit, RunEventBody } from "#engine/events/event.ts";
 
 export type StageOutcome = Extract<RunEventBody, { type: "stage.finished" }>["outcome"];
 
-interface Tracked {
+interface TrackedStage {
   readonly waiting: Set<string>;
   started: boolean;
   finished: boolean;
@@ -11,16 +11,16 @@ interface Tracked {
 
 const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
 
-/** Emits the begin of a stage on its first node and its end on its last node, each exactly once. */
+/** Emits the start of a stage on its first node and its end on its last node, each exactly once. */
 export class StageTracker {
   readonly #emit: Emit;
-  readonly #stages = new Map<string, Tracked>();
+  readonly #stages = new Map<string, TrackedStage>();
 
   constructor(emit: Emit) {
     this.#emit = emit;
   }
 
-  /** Makes a stage known with the nodes that have to leave it; no nodes: it has one part of its own. */
+  /** Adds a stage with the nodes that have to leave it; a stage without nodes is left once, as node "". */
   expect(stage: string, nodes: readonly string[] = [""]): void {
     this.#stages.set(stage, { waiting: new Set(nodes), started: false, finished: false, outcomes: [] });
   }
@@ -32,17 +32,17 @@ export class StageTracker {
     this.#emit({ type: "stage.started", stage });
   }
 
-  /** A node has left a stage; only the first call for a node counts. */
+  /** Takes note that a node has left a stage; only the first call for a node counts. */
   leave(stage: string, node: string, outcome: StageOutcome, reason?: string): void {
     const tracked = this.#stages.get(stage);
     if (!tracked?.waiting.delete(node)) return;
-    // A node that skips the stage does not begin it; another node may.
+    // A stage that all nodes skip never starts.
     if (outcome !== "skipped") this.enter(stage);
     tracked.outcomes.push({ node, outcome, ...(reason !== undefined && { reason }) });
     if (tracked.waiting.size === 0) this.#finish(stage, tracked);
   }
 
-  /** Ends all stages that have not ended: each stage of the outline gets its end. */
+  /** Ends all stages that have not ended, so that each stage of the outline has an end. */
   close(reason: string): void {
     for (const [stage, tracked] of this.#stages) {
       if (tracked.finished) continue;
@@ -54,7 +54,7 @@ export class StageTracker {
     }
   }
 
-  #finish(stage: string, tracked: Tracked, otherwise?: string): void {
+  #finish(stage: string, tracked: TrackedStage, otherwise?: string): void {
     tracked.finished = true;
     const outcome = RANK.find((rank) => tracked.outcomes.some((one) => one.outcome === rank)) ?? "interrupted";
     const reason = reasonOf(tracked, outcome) ?? otherwise;
@@ -62,7 +62,7 @@ export class StageTracker {
   }
 }
 
-function reasonOf({ outcomes }: Tracked, outcome: StageOutcome): string | undefined {
+function reasonOf({ outcomes }: TrackedStage, outcome: StageOutcome): string | undefined {
   const those = outcomes.filter((one) => one.outcome === outcome);
   if (outcome === "failed" && those[0] !== undefined && those[0].node !== "")
     return `${those.length} of ${outcomes.length} ${outcomes.length === 1 ? "node" : "nodes"}: ${those.map(({ node }) => node).join(", ")}`;

@@ -1,6 +1,8 @@
-import { KcoreError } from "#errors/problem.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import type { Scope } from "#engine/expressions/scope.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
-import type { BindContext } from "./bind-context.ts";
+import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
+import { contextWithin, type BindContext } from "./bind-context.ts";
 import {
   attemptKnown,
   bindStage,
@@ -11,12 +13,13 @@ import {
   paceOf,
   type StageInstance,
 } from "./bind-stage.ts";
-import { contextWithin } from "./include-scope.ts";
+import { resolveTargets } from "./given-params.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
 import type { StageSource } from "./stage-source.ts";
+import { UsedNames } from "./used-names.ts";
 
-/** Some of the target's nodes on their way through the stages. */
+/** A group of the target's nodes that goes through all stages before the next group. */
 interface Wave {
   readonly nodes: readonly string[];
   readonly pace: Pace;
@@ -24,13 +27,38 @@ interface Wave {
   readonly label?: string;
 }
 
-interface Placed {
+/** A stage's context in a wave, and its nodes there. */
+interface StagePlace {
   readonly context: BindContext;
   readonly nodes?: readonly string[];
 }
 
-/** Makes the stages of a run from those of the file: once for each wave, with the parameters narrowed to its nodes. */
-export class StageMaker {
+/** The inputs from which the stages of a run are made. */
+interface StageInput extends Pick<BindContext, "roster" | "catalogue" | "skipHealth" | "problems"> {
+  readonly given: ReadonlyMap<string, GivenParam>;
+  readonly run: Readonly<Record<string, unknown>>;
+  /** The place of a target parameter's value, for problems. */
+  readonly placeOf?: (param: string) => SourcePosition | undefined;
+}
+
+/** Binds an orchestration's parameters and makes the stages of a run. @throws KcoreError with every problem of the parameters */
+export async function makeStages(
+  orchestration: Orchestration,
+  { given, run, placeOf, ...shared }: StageInput,
+): Promise<Required<Pick<RunPlan, "stages" | "onFailure">>> {
+  const { name, params: declared, target } = orchestration;
+  const { roster, catalogue } = shared;
+  const scope: Scope = { nodes: roster.nodes, run };
+  const owner = `the orchestration “${name}”`;
+  const bound = await bindParams(declared, given, { owner, scope, readSecret: catalogue.readSecret });
+  const params = resolveTargets(declared, bound, roster, placeOf);
+  const nodes = target && params[target.name];
+  const context = { ...shared, scope: { ...scope, params }, conditions: [], usedNames: new UsedNames() };
+  return new StageMaker(orchestration, context, typeof nodes === "string" ? nodes.split(",") : []).make();
+}
+
+/** Makes the stages of a run from those of the file: once for each wave, whose nodes alone the target parameter names. */
+class StageMaker {
   readonly #orchestration: Orchestration;
   readonly #context: BindContext;
   readonly #targets: readonly string[];
@@ -52,16 +80,16 @@ export class StageMaker {
     const [before, body, after] =
       first === -1 ? [stages, [], []] : [stages.slice(0, first), stages.slice(first, last + 1), stages.slice(last + 1)];
     this.#refuseMisplaced(body, after);
-    const everybody: Wave = { nodes: this.#targets, pace: {} };
-    for (const stage of before) await this.#add(stage, everybody);
+    const allNodes: Wave = { nodes: this.#targets, pace: {} };
+    for (const stage of before) await this.#add(stage, allNodes);
     const waves = await this.#waves();
     for (const wave of waves) {
       for (const stage of body) await this.#add(stage, wave);
       for (const stage of before) if (stage.afterEach) await this.#add(stage, wave, true);
     }
-    for (const stage of after) await this.#add(stage, everybody);
+    for (const stage of after) await this.#add(stage, allNodes);
     const made = this.#made.splice(0);
-    for (const stage of onFailure) if (stage.once) await this.#add(stage, everybody);
+    for (const stage of onFailure) if (stage.once) await this.#add(stage, allNodes);
     for (const wave of waves.toReversed()) for (const stage of onFailure) if (!stage.once) await this.#add(stage, wave);
     return { stages: made, onFailure: this.#made };
   }
@@ -86,7 +114,7 @@ export class StageMaker {
     if (waves.length === 0) return [{ nodes: this.#targets, pace: {} }];
     const found: { readonly nodes: readonly string[]; readonly pace: Pace }[] = [];
     for (const { on, node, forEach, within } of waves) {
-      const outer = await this.#keeping(() => contextWithin(within, this.#context));
+      const outer = await problems.attemptAsync(() => contextWithin(within, this.#context));
       if (outer === undefined) return [];
       const items = forEach ? (problems.attempt(() => itemsIn(forEach, outer.scope)) ?? []) : [undefined];
       for (const item of items) {
@@ -115,7 +143,7 @@ export class StageMaker {
     });
   }
 
-  /** A wave that matches nobody in the roster is no mistake: a cluster may have no node of that role yet. */
+  /** The nodes of a wave; none is no mistake, since a cluster may have no node of a role yet. */
   #matched(match: () => readonly string[]): readonly string[] {
     try {
       return match();
@@ -142,28 +170,21 @@ export class StageMaker {
     }
   }
 
-  /** What a stage sees in a wave, and its nodes there; undefined: the wave has none for it, or there is a problem. */
-  async #place(source: StageSource, narrowed: BindContext): Promise<Placed | undefined> {
+  /** A stage's context and nodes in a wave; undefined if the wave has no node for it, or there is a problem. */
+  async #place(source: StageSource, narrowed: BindContext): Promise<StagePlace | undefined> {
+    const { problems } = this.#context;
     try {
       return await placeIn(source, narrowed);
     } catch (error) {
       if (error instanceof UnknownValue) return undefined;
       if (!(error instanceof KcoreError)) throw error;
-      // Empty in this wave, but not for the whole target: another wave has its nodes.
+      // Another wave has the stage's nodes if its target is empty in this wave alone.
       const isNarrow = narrowed !== this.#context;
       const isElsewhere =
-        isEmptyTarget(error) && isNarrow && (await this.#keeping(() => placeIn(source, this.#context))) !== undefined;
-      if (!isElsewhere) this.#context.problems.add(...error.problems);
-      return undefined;
-    }
-  }
-
-  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      this.#context.problems.add(...error.problems);
+        isEmptyTarget(error) &&
+        isNarrow &&
+        (await problems.attemptAsync(() => placeIn(source, this.#context))) !== undefined;
+      if (!isElsewhere) problems.add(...error.problems);
       return undefined;
     }
   }
@@ -194,7 +215,7 @@ export class StageMaker {
 }
 
 /** @throws KcoreError with every problem; TARGET_EMPTY */
-async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<Placed> {
+async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<StagePlace> {
   const context = await contextWithin(within, outer);
   return { context, ...(on && { nodes: inOrder(nodesOf(on, context), order) }) };
 }

@@ -63,12 +63,8 @@ export async function bindParams(
     if (!declared.has(name)) problems.add(unknownParam(name, declared, { ...options, at: placeOf(value) }));
   const values = Object.create(null) as Record<string, unknown>;
   for (const declaration of declared.values()) {
-    try {
-      values[declaration.name] = await bindOne(declaration, given.get(declaration.name), options);
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      problems.add(...error.problems);
-    }
+    const { name } = declaration;
+    values[name] = await problems.attemptAsync(() => bindOne(declaration, given.get(name), options));
   }
   problems.throwIfAny();
   return values;

@@ -18,10 +18,10 @@ export function matchTargets(
 ): readonly NodeEntry[] {
   const text = textOf(expression);
   const nodes = [...roster.nodes.values()];
-  const verdictOf = verdicts(text, roster, at);
-  const undecided = roster.facts?.skipUnknown ? [] : nodes.filter((node) => verdictOf(node) === undefined);
+  const matches = matcherFor(text, roster, at);
+  const undecided = roster.facts?.skipUnknown ? [] : nodes.filter((node) => matches(node) === undefined);
   if (undecided.length > 0) throw factsUnknown(undecided, text, at);
-  const matched = nodes.filter((node) => verdictOf(node) === true);
+  const matched = nodes.filter((node) => matches(node) === true);
   if (matched.length > 0) return matched;
   throw new KcoreError({
     code: "TARGET_EMPTY",
@@ -35,16 +35,16 @@ export function matchTargets(
 
 /** The nodes of which facts decide whether the expression means them, all others being the same. @throws as {@link matchTargets} */
 export function nodesOnFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
-  const verdictOf = verdicts(textOf(expression), { nodes: roster.nodes });
-  return [...roster.nodes.values()].filter((node) => verdictOf(node) === undefined);
+  const matches = matcherFor(textOf(expression), { nodes: roster.nodes });
+  return [...roster.nodes.values()].filter((node) => matches(node) === undefined);
 }
 
 function textOf(expression: string | readonly string[]): string {
   return typeof expression === "string" ? expression : expression.join(",");
 }
 
-/** Whether a node is meant; undefined: a fact that is not known decides. */
-type Verdict = (node: NodeEntry) => boolean | undefined;
+/** Whether a target selects a node; undefined if that depends on an unknown fact. */
+type NodeMatcher = (node: NodeEntry) => boolean | undefined;
 
 interface Given {
   readonly text: string;
@@ -53,31 +53,31 @@ interface Given {
   readonly facts: TargetFacts | undefined;
 }
 
-function verdicts(
+function matcherFor(
   text: string,
   { nodes, facts }: Pick<Roster, "nodes"> & { readonly facts?: TargetFacts | undefined },
   at?: SourcePosition,
-): Verdict {
+): NodeMatcher {
   const target = parseTargets(text, at);
   checkNames(target, { text, nodes: [...nodes.values()], at });
-  return verdictOf(target, { text, at, names: [...nodes.keys()], facts });
+  return matcherOf(target, { text, at, names: [...nodes.keys()], facts });
 }
 
 /** Regular expressions are matched against all names at once, since that is bounded as one; facts are read at once, too. */
-function verdictOf(target: Target, given: Given): Verdict {
+function matcherOf(target: Target, given: Given): NodeMatcher {
   const { names, facts } = given;
   switch (target.kind) {
     case "or":
     case "and": {
-      const parts = target.parts.map((part) => verdictOf(part, given));
+      const parts = target.parts.map((part) => matcherOf(part, given));
       const settles = target.kind === "or";
       return (node) => joined(parts, node, settles);
     }
     case "not": {
-      const inner = verdictOf(target.part, given);
+      const inner = matcherOf(target.part, given);
       return (node) => {
-        const verdict = inner(node);
-        return verdict === undefined ? undefined : !verdict;
+        const isMatch = inner(node);
+        return isMatch === undefined ? undefined : !isMatch;
       };
     }
     case "fact": {
@@ -94,12 +94,12 @@ function verdictOf(target: Target, given: Given): Verdict {
 }
 
 /** One part that `settles` settles all; else an unknown part leaves it open. */
-function joined(parts: readonly Verdict[], node: NodeEntry, settles: boolean): boolean | undefined {
+function joined(parts: readonly NodeMatcher[], node: NodeEntry, settles: boolean): boolean | undefined {
   let isOpen = false;
   for (const part of parts) {
-    const verdict = part(node);
-    if (verdict === settles) return settles;
-    isOpen ||= verdict === undefined;
+    const isMatch = part(node);
+    if (isMatch === settles) return settles;
+    isOpen ||= isMatch === undefined;
   }
   return isOpen ? undefined : !settles;
 }

@@ -1,11 +1,11 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { LateScope, Registered, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
+import type { LateScope, Registered, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { QueuedStep, ReadyStep, SessionEffect, StepResults } from "./session-events.ts";
 
 /** The values from which a node's steps are rendered. */
 export interface StepInputs {
   /** Every step of the node's work so far, by key. */
-  readonly drafts: ReadonlyMap<string, StepDraft>;
+  readonly drafts: ReadonlyMap<string, UnresolvedStep>;
   /** By register name. */
   readonly registered: ReadonlyMap<string, Registered | undefined>;
   readonly facts: Readonly<Record<string, unknown>> | undefined;
@@ -83,7 +83,7 @@ export function nextBatch(
 
 /** The rendered step, or the problem of rendering, which fails the step. */
 function render(
-  draft: StepDraft,
+  draft: UnresolvedStep,
   { registered, facts }: StepInputs,
 ): RenderedStep | { readonly kind: "problem"; readonly problem: Problem } {
   const value = (name: string): Registered | undefined => (registered.has(name) ? registered.get(name) : nothing);
@@ -100,6 +100,6 @@ function render(
 }
 
 /** Keys of all steps, of this segment or a later one, that watch this step. */
-function watchersOf({ id }: StepDraft, { drafts }: StepInputs): string[] {
+function watchersOf({ id }: UnresolvedStep, { drafts }: StepInputs): string[] {
   return [...drafts].filter(([, { watches }]) => watches.includes(id)).map(([key]) => key);
 }

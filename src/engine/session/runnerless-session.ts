@@ -7,7 +7,7 @@ import type { NodeOutcome } from "#engine/events/event.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { lookingText, type Looking } from "#engine/program/without-runner.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect.ts";
@@ -110,7 +110,7 @@ class RunnerlessSession implements NodeSession {
   }
 
   /** Runs the command of the only step; returns the problem of a failed command. */
-  async #command(stage: string, draft: StepDraft): Promise<Problem | undefined> {
+  async #command(stage: string, draft: UnresolvedStep): Promise<Problem | undefined> {
     const { emit, node } = this.#options;
     const rendered = draft.render({ steps: new Map() });
     if (rendered.kind !== "step") throw new Error(`“${draft.title}” is no command`);

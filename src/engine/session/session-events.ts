@@ -1,13 +1,13 @@
 import type { Problem } from "#errors/problem.ts";
 import type { NodeOutcome, Outcome, RunEventBody } from "#engine/events/event.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 
 /** A step that waits for its turn. */
 export interface QueuedStep {
   /** The step's name on the node. */
   readonly key: string;
-  readonly draft: StepDraft;
+  readonly draft: UnresolvedStep;
 }
 
 /** A rendered step, ready to be sent to the node. */

@@ -3,7 +3,7 @@ import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
-import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/tables/table-store.ts";
 import type { BlobFeed } from "./blob-feed.ts";
@@ -11,7 +11,7 @@ import type { BlobFeed } from "./blob-feed.ts";
 /** Steps of one stage; adjacent stages of a node are sent together. */
 export interface StageWork {
   readonly stage: string;
-  readonly drafts: readonly StepDraft[];
+  readonly drafts: readonly UnresolvedStep[];
 }
 
 export interface WorkResult {

@@ -1,10 +1,10 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
-import type { PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 
 /** One step of the node, as its frames describe it so far. */
 export interface StepRecord {
-  readonly draft: StepDraft;
+  readonly draft: UnresolvedStep;
   readonly stage: string;
   plan?: PlannedStep | undefined;
   outcome?: Outcome;
@@ -41,7 +41,7 @@ export const outcomes: ReadonlyMap<string, Outcome> = new Map([
   ["interrupted", "interrupted"],
 ]);
 
-export function newRecord(draft: StepDraft, stage: string): StepRecord {
+export function newRecord(draft: UnresolvedStep, stage: string): StepRecord {
   return { draft, stage, have: {}, now: {}, stdout: "", rc: 0, errors: "", starts: 0, kept: 0 };
 }
 

@@ -7,7 +7,7 @@ import { shapeFacts } from "#engine/facts/shape.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
-import type { PlannedStep, Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget } from "./node-budget.ts";
 import type { StepResults } from "./session-events.ts";
@@ -68,7 +68,7 @@ export class StepReport implements StepResults {
     if (options.isClosed) this.#events.order.close();
   }
 
-  add(key: string, draft: StepDraft, stage: string): void {
+  add(key: string, draft: UnresolvedStep, stage: string): void {
     this.records.set(key, newRecord(draft, stage));
   }
 
@@ -236,7 +236,7 @@ export class StepReport implements StepResults {
   }
 
   /** The plan of a step that an earlier process of this run sent, rendered with the results of the steps before it. */
-  #planOf(draft: StepDraft): PlannedStep | undefined {
+  #planOf(draft: UnresolvedStep): PlannedStep | undefined {
     const { needs } = draft;
     const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
     try {

@@ -1,7 +1,7 @@
 import type { NodeOutcome, Outcome } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { StepResults, NodeFailure } from "./session-events.ts";
 
@@ -19,7 +19,7 @@ interface EndedWork {
 /** The result of a call of `perform`. */
 export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
   const { results, failed, isStopped, registered } = end;
-  const outcomes = (drafts: readonly StepDraft[]) => drafts.map(({ id }) => results.outcomeOf(stepKey(id)));
+  const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => results.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
     outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
   const nodeFailure = end.nodeFailure ?? (failed || isStopped ? undefined : missingEnd(work, end));

@@ -1,7 +1,7 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 
-/** Where the argument stands that a failure is about: the longest whose value was named, as a whole word; else the first. */
+/** The place of the longest argument whose value a failure's text `said` names as a whole word; else of the first argument. */
 export function argumentPlace(args: SourceNode, said: string): SourcePosition | undefined {
   const all = scalarsIn(args);
   const named = all
@@ -11,7 +11,7 @@ export function argumentPlace(args: SourceNode, said: string): SourcePosition | 
   return found && placeOf(found);
 }
 
-/** Of a block its first line: the character at its key says only that it is one. */
+/** The place of a value; for a block, its first line of text instead of the mark behind the key. */
 function placeOf({ file, start, source, style, at }: SourceScalar): SourcePosition {
   const line = style === "block" ? /\n\s*(?<text>\S.*)/.exec(source) : null;
   const text = line?.groups?.["text"]?.trimEnd();
@@ -26,7 +26,7 @@ function scalarsIn(node: SourceNode): readonly SourceScalar[] {
 }
 
 function isNamed(value: string, said: string): boolean {
-  // A letter or two stand in any text.
+  // Any text contains values of one or two characters by chance.
   if (value.length < 3) return false;
   for (let at = said.indexOf(value); at >= 0; at = said.indexOf(value, at + 1))
     if (!/[\w-]/.test(said.charAt(at - 1)) && !/[\w-]/.test(said.charAt(at + value.length))) return true;

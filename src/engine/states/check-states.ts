@@ -1,47 +1,47 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
 import type { ParamDeclarations } from "#engine/params/declare-params.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { draftSteps, type DraftOptions } from "./draft.ts";
+import { expandSteps, type ExpandOptions } from "./expand-steps.ts";
 import type { States } from "./open-states.ts";
 import type { State } from "./state.ts";
 
-/** Stands where a step's texts name the node; the checked parts are the same on any node. */
+/** The node in the texts of checked steps; the checked parts are the same on any node. */
 const ANY = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
 
 const ANY_NODE = new Unknown("the node");
 
-/** The common ground of checks of states. */
-export type CheckGround = Pick<DraftOptions, "nodes" | "run" | "modules" | "moduleNames">;
+/** The inputs that are the same for all checked states. */
+export type CheckInput = Pick<ExpandOptions, "nodes" | "run" | "modules" | "moduleNames">;
 
 /**
- * Checks states on their own: finds the faults that they have on every node, with all parameters. Steps of
- * other states may stand before theirs.
+ * Checks each state on its own: finds the faults that it has on every node, with all parameters. A requisite may name
+ * steps of any other state, since an orchestration may apply that state before.
  */
 export class StateChecker {
   readonly #states: States;
-  readonly #ground: CheckGround;
+  readonly #input: CheckInput;
   readonly #all: readonly State[];
 
-  constructor(states: States, ground: CheckGround) {
+  constructor(states: States, input: CheckInput) {
     this.#states = states;
-    this.#ground = ground;
+    this.#input = input;
     this.#all = states.list().flatMap(({ name }) => states.partly(name).state ?? []);
   }
 
-  /** @returns every problem of the state, and of those that it includes */
+  /** @returns every problem of the state and of its included states */
   async check(name: string): Promise<readonly Problem[]> {
     const { state, problems } = this.#states.partly(name);
     if (state === undefined) return problems;
     const others = this.#all.filter((other) => other.name !== name).flatMap(({ steps }) => steps);
     const registered = others.flatMap((step) => (step.kind === "module" ? (step.register ?? []) : []));
     const found = new Problems();
-    await keeping(found, () => this.#checkDefaults(state));
-    await keeping(found, () =>
-      draftSteps(this.#states, {
-        ...this.#ground,
+    await found.attemptAsync(() => this.#checkDefaults(state));
+    await found.attemptAsync(() =>
+      expandSteps(this.#states, {
+        ...this.#input,
         apply: [{ state: name, given: unknownParams(state.params.keys()) }],
         node: ANY,
         seenNode: ANY_NODE,
@@ -53,9 +53,9 @@ export class StateChecker {
     return found.list;
   }
 
-  /** Steps are checked for all given parameters: another parameter often leaves a default unused. */
+  /** Checks defaults apart from steps, which are checked with all parameters given. */
   async #checkDefaults({ name, params }: State): Promise<void> {
-    const { nodes, run } = this.#ground;
+    const { nodes, run } = this.#input;
     const scope = { node: ANY_NODE, vars: ANY_NODE, nodes, run };
     await bindParams(params, openParams(params), { owner: `state “${name}”`, scope, readSecret: leaveUnknown });
   }
@@ -67,7 +67,7 @@ export class StateChecker {
   }
 }
 
-/** The values of parameters without a default are unknown here. */
+/** An unknown value for each parameter without a default. */
 export function openParams(params: ParamDeclarations): Map<string, GivenParam> {
   const open = [...params.values()].filter((param) => param.default === undefined);
   return unknownParams(open.map(({ name }) => name));
@@ -77,16 +77,7 @@ function unknownParams(names: Iterable<string>): Map<string, GivenParam> {
   return new Map([...names].map((name) => [name, { value: new Unknown(`the parameter ${name}`) }]));
 }
 
-/** No check reads a secret, nor runs the command that prints it. */
+/** Reads no secret, and runs no command that prints one. */
 export function leaveUnknown(): Promise<Unknown> {
   return Promise.resolve(new Unknown("a secret"));
-}
-
-async function keeping(problems: Problems, work: () => Promise<unknown>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof KcoreError)) throw error;
-    problems.add(...error.problems);
-  }
 }

@@ -11,7 +11,7 @@ import type { NodeScope } from "./node-scope.ts";
 import { readCommonKeys } from "./step-keys.ts";
 import type { ModuleStepSource } from "./step-source.ts";
 
-/** A `when`, and the names it sees: that of an include stands where the include does. */
+/** A `when` and its scope: for a `when` of an include, the scope around the include. */
 export interface Condition {
   readonly node: SourceNode;
   readonly scope: NodeScope;
@@ -27,8 +27,8 @@ export interface CheckedParts {
 }
 
 /**
- * Finds all faults of a step before the run, even beside other faults and unknown values. Where a
- * condition leaves the step out, the rest is not looked at.
+ * Finds all faults of a step before the run, even beside other faults and unknown values. If a
+ * condition leaves the step out, the rest is not checked.
  */
 export function checkStep({ source, module, scope, conditions, templates }: CheckedParts): readonly Problem[] {
   const attempts = new Attempts();
@@ -47,7 +47,7 @@ export function checkStep({ source, module, scope, conditions, templates }: Chec
   return problems.list;
 }
 
-/** Names that a step gives its template. Their faults are reported with the arguments, and their values are unknown then. */
+/** Names that a step gives its template; a value with a fault is Unknown, since the check of the arguments reports the fault. */
 function varsOf({ args }: ModuleStepSource, scope: Scope): Readonly<Record<string, unknown>> {
   const vars = nodeAt(args, ["vars"]);
   if (vars?.kind !== "map") return {};
@@ -62,7 +62,7 @@ function varsOf({ args }: ModuleStepSource, scope: Scope): Readonly<Record<strin
   return Object.fromEntries([...vars.entries.values()].map(({ key, value }) => [key, valueOf(value)]));
 }
 
-/** The template that a step names in `template:`, if it is written out. */
+/** The template that a step names in `template:`, if the name is no expression. */
 export function writtenTemplate({ args }: ModuleStepSource): (SourceScalar & { readonly value: string }) | undefined {
   const name = nodeAt(args, ["template"]);
   const isWritten = name?.kind === "scalar" && typeof name.value === "string" && !name.value.includes("{{");

@@ -1,7 +1,7 @@
 import { printed } from "#engine/expressions/helper.ts";
 import { entriesOf, isMapValue } from "#engine/expressions/members.ts";
 
-/** The values of `item`, one after the other: a list's items; of a map `{ key, value }`. Undefined for anything else. */
+/** The values of `item` in order: a list's items, a map's entries as `{ key, value }`. Undefined for any other value. */
 export function itemsOf(value: unknown): readonly unknown[] | undefined {
   if (Array.isArray(value)) return value as readonly unknown[];
   return isMapValue(value) ? entriesOf(value).map(([key, inner]) => ({ key, value: inner })) : undefined;
@@ -22,7 +22,7 @@ function labelOf(item: unknown): string | undefined {
     .map((key) => printed(entries.get(key)))
     .find((label) => label !== undefined);
   if (found !== undefined) return shortened(found);
-  // An item of the helper enumerate is named by the list's own item.
+  // The helper enumerate wraps a list's item; the label is the item's.
   return entries.has("index") ? labelOf(entries.get("value")) : undefined;
 }
 

@@ -8,8 +8,8 @@ import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 
 /**
- * The faults of arguments some of which are late: only those that no late value can mend. Unknown keys and
- * wrong values of known arguments are reported. Missing ones, and faults of several arguments together, wait for all values.
+ * The faults of a step's arguments that no late value can mend: unknown keys, and wrong values of known arguments.
+ * Missing arguments, and faults of several arguments together, wait for all values.
  */
 export function knownArgProblems(module: ModuleDefinition, args: SourceNode, scope: Scope): readonly Problem[] {
   if (args.kind !== "map") return [];

@@ -4,8 +4,8 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import type { LateParams, NodeScope } from "./node-scope.ts";
 
 /**
- * Gives Unknown parameters their values once the run knows more: evaluates each expression at the place where it
- * was given. Undefined if all are known.
+ * Gives Unknown parameters their values during the run: evaluates each expression in the scope in which it
+ * was given. Undefined if all parameters are known.
  */
 export function lateParams(
   declared: ParamDeclarations,

@@ -5,19 +5,19 @@ import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
 export interface Leaving {
   /** As messages name it: `file /etc/motd`. */
   readonly what: string;
-  /** A step that names one of these keeps the same thing: a path, else a name as in `what`. */
+  /** Paths, or names as in `what`: another step with one of them keeps the same thing. */
   readonly places: readonly string[];
-  /** The file, or the user, with which it goes. */
+  /** The file or user whose removal removes the thing. */
   readonly within?: string;
-  /** Other steps keep other parts of that file. */
+  /** The thing is a part of the file `within`; other steps may keep other parts. */
   readonly isPart?: true;
-  /** The step that takes it away. Absent: this is only a note that a step changes the file `within`. */
+  /** A step, as YAML, that removes the thing. Absent: only a note that a step changes the file `within`. */
   readonly by?: string;
-  /** The step that names it takes it away. */
+  /** The step itself removes the thing. */
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name the kept thing; each item of a list is a thing. `|` stands between two ways to name it. Default: `name`. */
+/** By module, the arguments that name the kept thing, `name` unless listed; `|` separates two ways. Each item of a list is a thing. */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],
@@ -36,7 +36,7 @@ const byPath = new Set(
 const inParts = new Set("authorized_key.present file.block file.line hosts.entry mount.mounted".split(" "));
 const takesAway = new Set(["file.absent", "service.stopped"]);
 
-/** The things that a step leaves, and the files that it changes; of a step whose names may be secret the files alone. */
+/** The things that a step leaves, and the files that it changes; if the names may be secret, the files alone. */
 export function leavesOf(
   module: string,
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },
@@ -77,21 +77,21 @@ export function leavesOf(
   return things.length > 0 ? [...things, ...files.filter(({ what }) => what !== within)] : files;
 }
 
-/** The names by each way for which all arguments are given; none where an argument is no plain text. */
+/** The things' names, a list for each way of `naming` whose arguments are all given. */
 function namesIn(args: Readonly<Record<string, unknown>>, naming: string): Readonly<Record<string, string>>[][] {
   return naming.split("|").flatMap((keys) => {
     let found: Readonly<Record<string, string>>[] = [{}];
     const given = keys.split(" ").filter((key) => args[key] !== undefined);
     if (naming.includes("|") && !keys.endsWith(given.at(-1) ?? " ")) return [];
     for (const key of given) {
-      const texts = [args[key]].flat().flatMap((value) => textOf(value) ?? []);
+      const texts = [args[key]].flat().flatMap((value) => nameIn(value) ?? []);
       found = found.flatMap((named) => texts.map((text) => ({ ...named, [key]: text })));
     }
     return given.length > 0 ? [found] : [];
   });
 }
 
-function textOf(value: unknown): string | undefined {
+function nameIn(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   const { type, base64 } = (value ?? {}) as Partial<PublicKey>;
   return base64 === undefined ? undefined : `${type} ${base64}`;

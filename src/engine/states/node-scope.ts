@@ -13,14 +13,14 @@ const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
 /** The paths `params.x` and `item` that rest on nodes' answers, each with its source; undefined for an answer itself. */
-export type Told = ReadonlyMap<
+export type ToldPaths = ReadonlyMap<
   string,
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
 >;
 
-/** The parts that all steps of a node share. */
-interface Shared {
-  /** Unknown where steps are checked for every possible node; so are the nodes where there is no roster. */
+/** The names that are the same for all steps of a node. */
+interface FixedNames {
+  /** Unknown where a check holds for every possible node; the nodes are Unknown where there is no roster. */
   readonly node: NodeEntry | Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   readonly run: Readonly<Record<string, unknown>>;
@@ -29,21 +29,21 @@ interface Shared {
 
 /** The names of expressions at one place: inside one use of a state, for one item. */
 export class NodeScope {
-  readonly #shared: Shared;
-  /** Register name → id of the step that registers; grows as steps are drafted, and is shared by all places. */
+  readonly #shared: FixedNames;
+  /** Register name → id of the step that registers; grows as steps are expanded, and all places share it. */
   readonly #registers: Map<string, string>;
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
   readonly #item: { readonly value: unknown } | undefined;
-  readonly #told: Told;
+  readonly #told: ToldPaths;
 
   constructor(
-    shared: Shared,
+    shared: FixedNames,
     registers?: Map<string, string>,
     params?: Readonly<Record<string, unknown>>,
     late?: LateParams,
     item?: { readonly value: unknown },
-    told: Told = new Map(),
+    told: ToldPaths = new Map(),
   ) {
     this.#shared = shared;
     this.#registers = registers ?? new Map([...(shared.registered ?? [])].map((name) => [name, name]));
@@ -53,12 +53,16 @@ export class NodeScope {
     this.#told = told;
   }
 
-  /** Inside a state; the items of where it is included are not seen there. */
-  forState(params: Readonly<Record<string, unknown>>, late: LateParams | undefined, told: Told = new Map()): NodeScope {
+  /** The scope inside a state; the items around its include are not visible there. */
+  forState(
+    params: Readonly<Record<string, unknown>>,
+    late: LateParams | undefined,
+    told: ToldPaths = new Map(),
+  ): NodeScope {
     return new NodeScope(this.#shared, this.#registers, params, late, undefined, told);
   }
 
-  withItem(value: unknown, told: Told = new Map()): NodeScope {
+  withItem(value: unknown, told: ToldPaths = new Map()): NodeScope {
     const all = new Map([...this.#told, ...told]);
     return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value }, all);
   }
@@ -67,12 +71,12 @@ export class NodeScope {
     this.#registers.set(name, id);
   }
 
-  /** The names of registered steps so far, which a draft made now may use. */
+  /** The names that steps have registered so far: a step expanded now may use them. */
   registers(): ReadonlyMap<string, string> {
     return new Map(this.#registers);
   }
 
-  /** Before anything ran: facts and registered values are Unknown. */
+  /** The scope before the node's first step: facts and registered values are Unknown. */
   early(registers: ReadonlyMap<string, string> = this.#registers): Scope {
     const steps = new Map([...registers].map(([name, id]) => [name, new Unknown(id, { steps: [name] })] as const));
     return this.#names(this.#params, unknownFacts, steps);
@@ -104,7 +108,7 @@ export class NodeScope {
       ...omitUndefined({ params, item: this.#item?.value }),
     };
     if (this.#told.size === 0) return names;
-    const bound = ([path, by]: readonly [string, ReturnType<Told["get"]>]): readonly [string, ToldBy] => [
+    const bound = ([path, by]: readonly [string, ReturnType<ToldPaths["get"]>]): readonly [string, ToldBy] => [
       path,
       by && { node: by.node, scope: () => by.scope(late) },
     ];

@@ -25,20 +25,20 @@ export interface StateOutline {
 export interface States {
   readonly templates: Templates;
   readonly files: Files;
-  /** All states by name; one that cannot be read is listed without its description. */
+  /** All states by name; an unreadable state has no description. */
   list(): readonly StateOutline[];
   /**
    * A state and, checked with it, all that it includes.
    * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
    */
   load(name: string, at?: SourcePosition): State;
-  /** The same as far as the files can be read, for who wants to tell all that is wrong; without a state where nothing can be used. */
+  /** The readable part of a state and its includes, with every problem of the files. */
   partly(name: string, at?: SourcePosition): ReadState;
 }
 
 /**
  * The states of a project first, then the shipped ones. `trust`: the users whose files of the project are trusted (S-20). `fetch`: gets
- * contents by their URLs; absent: nothing is sent to nodes.
+ * contents by their URLs; absent for a check, which sends nothing to nodes.
  */
 export function statesOf(places: {
   readonly project?: string | undefined;
@@ -90,10 +90,10 @@ class OpenStates implements States {
     const problems = new Problems();
     this.#visit(name, at, [], problems);
     const { state } = this.#one(name, at);
-    // A walk along a circle would never end.
+    // A caller that follows the includes of a circle would never end.
     const isCircle = problems.list.some(({ code }) => code === "STATE_INCLUDE_CYCLE");
     const read = { problems: problems.inOrder(), ...(isCircle ? {} : omitUndefined({ state })) };
-    // One that is not there is told wherever it is named.
+    // A missing state stays unknown, so that each place that names it gets its own problem.
     if (this.#read.has(name)) this.#partly.set(name, read);
     return read;
   }

@@ -41,10 +41,10 @@ export interface PlannedStep {
   /** The step's change stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
   readonly risk?: "connectivity";
   readonly confirm?: number;
-  /** Under which name `steps.NAME` later steps see it. */
+  /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;
   readonly milestone?: string;
-  /** The step's output is told byte for byte, and much of it is kept: the operator asked for just that. */
+  /** The step's output is recorded byte for byte, and much of it is kept: the operator asked for it. */
   readonly exact?: true;
 }
 
@@ -59,32 +59,32 @@ export interface LateScope {
 export type RenderedStep =
   | { readonly kind: "step"; readonly plan: PlannedStep }
   | { readonly kind: "skipped"; readonly id: string; readonly title: string; readonly reason: string }
-  /** Rests on a value that a dry run cannot know; `after` is the id of the step that would give it. */
+  /** The step depends on a value that a dry run cannot know; `after` is the id of the step that would give it. */
   | { readonly kind: "unknown"; readonly id: string; readonly title: string; readonly after: string };
 
 /**
- * One step of one node before its late values are known. `each` and `include` are expanded already; all that can be
- * checked without late values was checked when the draft was made.
+ * One step of one node before its late values are known. `each` and `include` are expanded; all that can be
+ * checked without late values was checked during the expansion.
  */
-export interface StepDraft {
+export interface UnresolvedStep {
   readonly id: string;
   readonly title: string;
   readonly state: string;
   readonly module: string;
   readonly at: SourcePosition;
-  /** The values that `render` waits for; a program's segment ends before the first draft whose needs are not met yet. */
+  /** The values that `render` waits for; a segment ends before the first step whose needs are not met yet. */
   readonly needs: { readonly facts: boolean; readonly steps: readonly string[] };
-  /** Under which name this step's result is registered, if it is. */
+  /** The name NAME of `steps.NAME` for later steps, if the step registers its result. */
   readonly register?: string;
-  /** Ids of the earlier steps that its `restartOn` and `onChanges` name: to these a reaction is owed. */
+  /** Ids of the earlier steps in `restartOn` and `onChanges`: after a change of one of them, this step's reaction is owed. */
   readonly watches: readonly string[];
-  /** Ids of the earlier steps whose failure it answers (`onFailure`). */
+  /** Ids of the earlier steps whose failure makes this step run (`onFailure`). */
   readonly answers: readonly string[];
-  /** Where the argument stands that a failure is about which `said` so; the step's own place when it has none. */
+  /** The place of the argument that a failure's text `said` names; undefined: the step has no arguments. */
   readonly argumentAt?: (said: string) => SourcePosition | undefined;
   /** The step may be left out, or become several: its `each`, or the include that brought it, waits for an unknown value. */
   readonly maybe?: boolean;
-  /** A condition of it rests on nodes' answers. */
+  /** A condition of the step depends on nodes' answers. */
   readonly isTold?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;

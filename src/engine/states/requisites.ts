@@ -3,7 +3,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { type Requisite, requisiteKeys, type StepSource } from "./step-source.ts";
 
-/** Ids are unique in a state; requisites name earlier steps. Names of other states (`state/id`) are looked at later. */
+/** Ids are unique in a state; requisites name earlier steps. The expansion checks names of other states (`state/id`). */
 export function checkRequisites(steps: readonly StepSource[], problems: Problems): void {
   const all = new Map<string, StepSource>();
   for (const step of steps) {
@@ -39,7 +39,7 @@ function badName(
   return name.includes("/") ? [] : [unknownRequisite({ name, at }, earlier)];
 }
 
-/** The problem of a name that no earlier step has. */
+/** The problem of a requisite that names no earlier step. */
 export function unknownRequisite({ name, at }: Requisite, earlier: readonly string[]): Problem {
   const hint = suggestHint(
     name,

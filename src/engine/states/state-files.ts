@@ -17,11 +17,11 @@ export interface Files {
    * @throws KcoreError FILE_UNREADABLE, PROJECT_NOT_TRUSTED
    */
   blob(path: string): Blob;
-  /** A content that is fetched when a node asks for it. */
+  /** A content that the bastion fetches when a node asks for it. */
   remote(content: RemoteContent): Blob;
 }
 
-/** Looks files up in the given folders, the first one first; each file is hashed once. `fetch` is for who sends to nodes. */
+/** Finds files in the first folder that has them, and hashes each once. `fetch` is absent for a check, which sends nothing. */
 export function readFiles(folders: readonly Folder[], fetch: Fetch = fetchNothing): Files {
   const known = new Map<string, Blob>();
   return {
@@ -71,7 +71,7 @@ function hashFile(file: number): { sha256: string; size: number; bytes?: Uint8Ar
     hash.update(chunk.subarray(0, read));
     size += read;
   }
-  // All of a small file is in the first piece, as a regular file's read gives all there is.
+  // One read gives all of a small regular file, so the chunk still holds it.
   return {
     sha256: hash.digest("hex"),
     size,

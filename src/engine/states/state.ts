@@ -8,7 +8,7 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import { checkRequisites } from "./requisites.ts";
 import { readStep, type StepSource } from "./step-source.ts";
 
-/** A state file, parsed and checked as far as that can be done without a node. */
+/** A state file, parsed, with every check that needs no node. */
 export interface State {
   readonly name: string;
   /** `states/kcore/controller.yaml` */
@@ -23,12 +23,12 @@ const KEYS = ["description", "params", "steps"];
 
 /** A state as far as its file could be read, and the file's faults. */
 export interface ReadState {
-  /** Absent: nothing of it can be used. */
+  /** Absent if no part of the file can be used. */
   readonly state?: State;
   readonly problems: readonly Problem[];
 }
 
-/** Reads a state file. Steps that cannot be read are left out; without its parameters nothing of it can be used. */
+/** Reads a state file without its unreadable steps; without readable parameters there is no state. */
 export function readState(name: string, { shown, folder }: FoundFile, source: SourceNode): ReadState {
   if (source.kind !== "map") {
     const message = "a state is a map of description, params and steps";

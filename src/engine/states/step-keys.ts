@@ -14,7 +14,7 @@ const Condition = shellText(
     .regex(/^[^\0]*$/, "must not hold a NUL"),
 );
 
-/** A name that the node's shell takes, and that means nothing to kcore's texts there. */
+/** A variable's name that the node's shell accepts and kcore's texts there do not use. */
 const Variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be a variable's name")
@@ -69,7 +69,7 @@ export type CommonKeys = Readonly<{
   [Key in keyof z.output<typeof ValueKeys>]?: NonNullable<z.output<typeof ValueKeys>[Key]>;
 }>;
 
-/** The step keys that hold values, evaluated and checked. @throws KcoreError, UnknownValue */
+/** Evaluates and checks the step keys that hold values. @throws KcoreError, UnknownValue */
 export function readCommonKeys(step: SourceMap, scope: Scope): CommonKeys {
   const entries = new Map([...step.entries].filter(([key]) => key in ValueKeys.shape));
   if (entries.size === 0) return {};

@@ -21,7 +21,7 @@ export type Requisites = Readonly<Record<RequisiteKey, readonly Requisite[]>>;
 
 interface CommonSource {
   readonly node: SourceMap;
-  /** Of the id, or of the whole step. */
+  /** The place of the id, else of the whole step. */
   readonly at: SourcePosition;
   readonly when?: SourceNode;
   readonly each?: SourceNode;
@@ -48,7 +48,7 @@ export interface IncludeSource extends CommonSource {
 /** One item of a state's `steps`, as written. */
 export type StepSource = ModuleStepSource | IncludeSource;
 
-/** The keys of a step beside its module; docs/states.md describes each, a test keeps it so. */
+/** The keys of a step beside its module. A test compares docs/states.md with them. */
 export const STEP_KEYS: readonly string[] = [
   "id",
   "when",
@@ -69,13 +69,13 @@ export const STEP_KEYS: readonly string[] = [
 ];
 const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require"];
 
-/** Reads one step; undefined, with its problems added, when it cannot be used. */
+/** Reads one step. Undefined, with its problems added, if the step cannot be used. */
 export function readStep(node: SourceNode, problems: Problems): StepSource | undefined {
   if (node.kind !== "map") {
     problems.add(invalid("a step is a map with an id and a module", node.at));
     return undefined;
   }
-  // Every expression is parsed now, so that none fails only when its turn comes.
+  // Every expression is parsed now, so that a bad one fails before the run.
   for (const { value } of node.entries.values()) problems.attempt(() => referencesOf(value));
   return node.entries.has("include") ? readInclude(node, problems) : readModuleStep(node, problems);
 }
@@ -94,12 +94,12 @@ function readModuleStep(node: SourceMap, problems: Problems): ModuleStepSource |
     return undefined;
   }
   checkShape(node, problems);
-  const id = textOf(node.get("id"));
+  const id = stringIn(node.get("id"));
   if (id === undefined) {
     problems.add(invalid(`this ${entry.key} step has no id`, entry.keyAt, "id: a few words that tell what it does"));
     return undefined;
   }
-  const register = textOf(node.get("register"));
+  const register = stringIn(node.get("register"));
   return {
     kind: "module",
     id,
@@ -116,13 +116,13 @@ function readInclude(node: SourceMap, problems: Problems): IncludeSource | undef
     if (!INCLUDE_KEYS.includes(key)) problems.add(unknownKey(key, keyAt, INCLUDE_KEYS));
   checkShape(node, problems);
   const name = node.get("include");
-  const include = textOf(name);
+  const include = stringIn(name);
   if (name === undefined || include === undefined || !/^[A-Za-z0-9_-]+(\/[A-Za-z0-9_-]+)*$/.test(include)) {
     problems.add(invalid("include names one state, written out, such as kcore/runtime", name?.at ?? node.at));
     return undefined;
   }
   const given = node.get("with");
-  const id = textOf(node.get("id"));
+  const id = stringIn(node.get("id"));
   return {
     kind: "include",
     include,
@@ -151,13 +151,13 @@ function namesOf(node: SourceNode | undefined): Requisite[] {
   if (node === undefined) return [];
   const items = node.kind === "list" ? node.items : [node];
   return items.flatMap((item) => {
-    const name = textOf(item);
+    const name = stringIn(item);
     return name === undefined ? [] : [{ name, at: item.at }];
   });
 }
 
 const Names = z.union([z.string().min(1), z.array(z.string().min(1))]);
-/** The keys that must be written out, since other steps and views know the step by them. */
+/** The keys that hold no expression, since other steps and views know the step by them. */
 export const WrittenKeys = z.looseObject({
   id: z
     .string()
@@ -197,7 +197,7 @@ function plainScalars(node: SourceNode): unknown {
   return node.kind === "list" ? node.items.map(plainScalars) : {};
 }
 
-function textOf(node: SourceNode | undefined): string | undefined {
+function stringIn(node: SourceNode | undefined): string | undefined {
   return node?.kind === "scalar" && typeof node.value === "string" ? node.value : undefined;
 }
 

@@ -23,10 +23,23 @@ export class Problems {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      this.add(...error.problems);
-      return undefined;
+      return this.#keep(error);
     }
+  }
+
+  /** Like `attempt`, for asynchronous work. */
+  async attemptAsync<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      return this.#keep(error);
+    }
+  }
+
+  #keep(error: unknown): undefined {
+    if (!(error instanceof KcoreError)) throw error;
+    this.add(...error.problems);
+    return undefined;
   }
 
   get list(): readonly Problem[] {

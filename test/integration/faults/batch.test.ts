@@ -21,7 +21,7 @@ import { directoryManaged } from "#engine/modules/directory-managed.ts";
 import { fileAbsent } from "#engine/modules/file-absent.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { symlinkManaged } from "#engine/modules/symlink-managed.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { draftOf, performOn, sessionOn, type TestSession } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 import { howToRepeat, partOf } from "#support/slice.ts";
@@ -64,7 +64,7 @@ class Scene {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
 
-  drafts(): StepDraft[] {
+  drafts(): UnresolvedStep[] {
     const at = (name: string): string => join(this.root, name);
     return Object.entries({
       folder: stepOf(directoryManaged, { path: at("new"), mode: "0750" }),

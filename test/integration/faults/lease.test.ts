@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { Secret } from "#engine/step/secret.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { eventually } from "#support/cluster.ts";
@@ -31,7 +31,7 @@ describe("the lease of a run", () => {
     return { ...server.endpoint(), name: "n1" };
   };
   /** Begins a run whose connection is closed in its first step, and whose bastion does not come back. */
-  const leave = async (state: string, how: Parameters<typeof sessionOn>[1], drafts: readonly StepDraft[]) => {
+  const leave = async (state: string, how: Parameters<typeof sessionOn>[1], drafts: readonly UnresolvedStep[]) => {
     const run = sessionOn(state, { ...how, retryDelays: [] });
     const work = run.session.perform([{ stage: "s", drafts }]);
     await run.seen(({ type }) => type === "step.started");

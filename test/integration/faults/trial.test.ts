@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { commandRun } from "#engine/modules/command-run.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { shippedText } from "#engine/program/texts.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
@@ -35,13 +35,13 @@ describe("a change on trial", () => {
   const reload = (): string => `kill -HUP "$(cat ${pidFile})"`;
   const risk = { risk: "connectivity", confirm: 5 } as const;
   /** sshd's configuration with one more line, and a reload that takes it up. */
-  const change = (line: string): StepDraft[] => [
+  const change = (line: string): UnresolvedStep[] => [
     draftOf("config", stepOf(fileManaged, { path: config, content: `${line}\n${before}` }), risk),
     draftOf("reload", stepOf(commandRun, { cmd: `${reload()}; sleep 0.5`, revert: reload() }), risk),
   ];
   const open = (runId: string): TestSession =>
     sessionOn(join(temp.path, "state"), { endpoint: { ...sshd.endpoint(), name: "n1" }, runId });
-  const perform = async (run: TestSession, drafts: readonly StepDraft[]) => {
+  const perform = async (run: TestSession, drafts: readonly UnresolvedStep[]) => {
     const result = await run.session.perform([{ stage: "s", drafts }]);
     await run.session.finish(result.outcome);
     return result;
@@ -91,7 +91,7 @@ describe("a change on trial", () => {
     const run = open("fails");
     const [first] = change("MaxSessions 9");
     const fails = draftOf("fails", stepOf(commandRun, { cmd: "exit 7", revert: "false" }), { risk: "connectivity" });
-    const result = await perform(run, [first as StepDraft, fails]);
+    const result = await perform(run, [first as UnresolvedStep, fails]);
     expect(result.problem?.message).to.contain("exit code 7");
     const notes = run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []));
     expect(notes.at(-1)).to.equal(
@@ -103,7 +103,7 @@ describe("a change on trial", () => {
 
   it("is taken back when the run is stopped before it could be confirmed", async () => {
     const run = open("stopped");
-    const [first, second] = change("MaxSessions 9") as [StepDraft, StepDraft];
+    const [first, second] = change("MaxSessions 9") as [UnresolvedStep, UnresolvedStep];
     const flag = join(temp.path, "flag");
     const slow = draftOf(
       "slow",
@@ -128,7 +128,7 @@ describe("a change on trial", () => {
       { want: {}, always: true, probe: sh`:`, keep: sh`:`, apply },
       { ...risk, timeout: 4 },
     );
-    const [first] = change("AllowUsers nobody") as [StepDraft];
+    const [first] = change("AllowUsers nobody") as [UnresolvedStep];
     const working = perform(run, [first, endless]);
     while (!existsSync(flag)) await sleep(10);
     writeFileSync(join(temp.path, "state/trial/deadline"), "0\n");

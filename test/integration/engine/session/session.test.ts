@@ -30,7 +30,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { problemsOf, stepOf } from "#support/steps.ts";
 import type { Step } from "#engine/step/define.ts";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
-import type { PlannedStep, StepDraft } from "#engine/states/planned-step.ts";
+import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { stepOfData } from "#engine/step/fragments/files.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
@@ -372,7 +372,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
 
   describe("of a step that an earlier process of the run began", () => {
     /** Begins, loses its bastion, and is taken over by another one, which is there when it prints something. */
-    async function takenOver(draft: (apply: Sh) => StepDraft, onSecond = () => undefined): Promise<TestSession> {
+    async function takenOver(draft: (apply: Sh) => UnresolvedStep, onSecond = () => undefined): Promise<TestSession> {
       const shared = { runId: "taken", nonce: "2".repeat(32) };
       const gate = join(folder, "gate");
       const work = [
@@ -553,7 +553,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     const nowhere = { path: join(folder, "d"), url: "http://127.0.0.1:1/d", sha256: "0".repeat(64) };
     const picky = draftOf("picky", stepOf(fileDownloaded, nowhere));
     const config = draftOf("config", fileStep("conf", "v1"));
-    const run = async (...drafts: StepDraft[]): Promise<readonly string[]> => {
+    const run = async (...drafts: UnresolvedStep[]): Promise<readonly string[]> => {
       const restartOn = drafts.map(({ id }) => id);
       const { outcomes } = await performOn(state, [...drafts, draftOf("service", service, { restartOn })]);
       return outcomes();

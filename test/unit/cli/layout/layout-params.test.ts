@@ -5,7 +5,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import { draftSteps } from "#engine/states/draft.ts";
+import { expandSteps } from "#engine/states/expand-steps.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { secret } from "#engine/step/secret.ts";
 import { inProject } from "#support/in-project.ts";
@@ -39,7 +39,7 @@ const params = layoutParams({ name: "all", node: "id1" }, layout, pins);
 const stepsOf = (values: Readonly<Record<string, unknown>>): Promise<readonly string[]> =>
   inProject({ "roster/r.yaml": "nodes:\n  n1: { address: h1 }\n" }, async (project) => {
     const { nodes } = loadRoster(project);
-    const drafts = await draftSteps(statesOf({ project, shipped: shippedRoot() }), {
+    const drafts = await expandSteps(statesOf({ project, shipped: shippedRoot() }), {
       apply: [
         {
           state: "kcore/disk-layout",

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { registry } from "#engine/modules/registry.ts";
-import { checkProject, type Checked, type CheckOptions } from "#engine/orchestrate/check-project.ts";
+import { checkProject, type ProjectCheck, type CheckOptions } from "#engine/orchestrate/check-project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { makeProject } from "#support/project.ts";
 
@@ -12,7 +12,7 @@ const roster = `nodes:
   n2: { address: 192.0.2.2, roles: [worker], vars: { mode: "0999", site: a } }
 `;
 
-async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<Checked> {
+async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<ProjectCheck> {
   const project = await makeProject({ "roster/r.yaml": roster, ...files });
   const options = { shipped: shippedRoot(), actions: findAction, actionNames, modules: registry };
   try {
@@ -60,6 +60,16 @@ describe("kcore check", () => {
       "states/c.yaml:1 YAML_SYNTAX",
       "templates/t.hbs:1 EXPRESSION_SYNTAX",
     ]);
+  });
+
+  it("reads the states that follow an action's failure for each of their nodes", async () => {
+    const found = await placesIn({
+      "states/s.yaml": steps('{ id: x, file.managed: { path: /x, content: "", mode: "{{node.vars.mode}}" } }'),
+      "orchestrate/o.yaml": `stages:
+  - { id: a, run: local.command, command: ["true"], onFailure: [{ id: undo, on: "*", apply: [s] }] }
+`,
+    });
+    expect(found).to.deep.equal(["states/s.yaml:2 YAML_TYPE"]);
   });
 
   it("S4: tells where a value would be code, in states and in commands of the bastion, whatever it is", async () => {

@@ -9,7 +9,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
-import { actionStage, applyStage, draft, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
+import { actionStage, applyStage, unresolvedStep, rosterOf, runDependencies, runRequest } from "#support/runs.ts";
 
 type Given = {
   readonly lessons?: Readonly<Record<string, Lesson>>;
@@ -141,7 +141,7 @@ describe("conducting a run", () => {
     const seen: unknown[] = [];
     const { log } = await conduct(
       one,
-      [applyStage("key", one, [draft("s/a", { register: "spki" })]), seeing("use", "key", seen, one)],
+      [applyStage("key", one, [unresolvedStep("s/a", { register: "spki" })]), seeing("use", "key", seen, one)],
       { lessons: { "s/a": { registered: { stdout: "AAAA" } } } },
     );
     expect(log.filter((line) => line.includes("perform"))).to.deep.equal(["n1 perform [key]", "n1 perform [use]"]);
@@ -251,7 +251,7 @@ describe("conducting a run", () => {
 
   it("leaves actions between stages, and those that take what nodes give, out once no node is left", async () => {
     const never = (id: string, fields = {}) => acts(id, () => expect.fail("called"), fields);
-    const all = [a(one), never("health"), b(one), never("last", { rests: new Set(["b"]) })];
+    const all = [a(one), never("health"), b(one), never("last", { dependencies: new Set(["b"]) })];
     const { stages } = await conduct(one, all, { lessons: { "s/a": failed } });
     expect(stages).to.deep.equal(["a failed", "b skipped", "health skipped", "last skipped"]);
   });
@@ -386,18 +386,20 @@ describe("conducting a run", () => {
 
   it("a stage that rests on a skipped stage's output says so instead of running", async () => {
     const issue = acts("issue", () => nothing, { nodes: one, when: () => false });
-    const { problem, log } = await conduct(one, [issue, a(one, { rests: new Set(["issue"]) })]);
+    const { problem, log } = await conduct(one, [issue, a(one, { dependencies: new Set(["issue"]) })]);
     expect([problem?.code, log]).to.deep.equal(["STAGE_OUTPUT_UNKNOWN", []]);
   });
 
   it("a dry run plans actions and calls what rests on an unknown value unknown", async () => {
     const certs = applyStage("certs", one, [], {
-      rests: new Set(["issue"]),
+      dependencies: new Set(["issue"]),
       task: {
         kind: "apply",
-        draft: ({ stages }) => {
+        expand: ({ stages }) => {
           const { after } = stages["issue"] as Unknown;
-          return Promise.resolve([draft("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) })]);
+          return Promise.resolve([
+            unresolvedStep("s/b", { render: () => ({ kind: "unknown", id: "s/b", title: "b", after }) }),
+          ]);
         },
       },
     });
@@ -485,11 +487,11 @@ describe("conducting a run", () => {
   });
 });
 
-/** A stage with the step s/b that rests on the stage `on`, and notes in `seen` what that gave. */
+/** A stage with the step s/b that rests on the stage `on`, and records in `seen` the facts it got. */
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
-    rests: new Set([on]),
-    task: { kind: "apply", draft: ({ stages }) => (seen.push(stages[on]), Promise.resolve([draft("s/b")])) },
+    dependencies: new Set([on]),
+    task: { kind: "apply", expand: ({ stages }) => (seen.push(stages[on]), Promise.resolve([unresolvedStep("s/b")])) },
   });
 }
 

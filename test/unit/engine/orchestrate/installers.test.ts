@@ -18,7 +18,7 @@ steps:
   - { include: os-boot, with: { disk: "{{params.disk}}" } }
 `;
 
-/** Of the real deploy_node over one node with these variables: the ids of stages that have a turn, those of the stage `system`, and what it rests on. */
+/** The real deploy_node over one node with these variables: ids of stages with a turn, those of the stage `system`, and its requirements. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
   const project = await makeProject({
@@ -42,7 +42,7 @@ async function deploy(vars: string, states: Readonly<Record<string, string>> = {
     const own = plan.stages.filter(({ id }) => ["clear", "image", "live", "flake", "system"].includes(id));
     const turns = own.filter(({ when }) => when?.(scope) !== false);
     const system = turns.find(({ id }) => id === "system");
-    const rests = system?.task.kind === "apply" ? [...(system.task.rests?.(scope) ?? [])] : [];
+    const rests = system?.task.kind === "apply" ? [...(system.task.dependencies?.(scope) ?? [])] : [];
     const planned = system && plan.planned?.get(system)?.planned;
     return { turns: turns.map(({ id }) => id), rests, planned };
   } catch (error) {

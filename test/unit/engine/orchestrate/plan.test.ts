@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { arrange, batchesOf, lastParts, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
+import { batchesOf, lastSections, runSections, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
 import { actionStage, applyStage } from "#support/runs.ts";
 import { noAction } from "#support/actions.ts";
 
@@ -8,16 +8,16 @@ const names = fc.uniqueArray(fc.stringMatching(/^[a-z][0-9]$/), { maxLength: 20 
 
 describe("the order of a run", () => {
   it("keeps an action for each node inside the block, so that no node waits for another", () => {
-    const parts = arrange([
+    const sections = runSections([
       applyStage("a", ["n1"], []),
       actionStage("b", noAction, { nodes: ["n1"] }),
       applyStage("c", ["n1"], []),
     ]);
-    expect(parts).to.have.length(1);
+    expect(sections).to.have.length(1);
   });
 
   it("keeps stages with another pace or other nodes apart", () => {
-    const parts = arrange([
+    const sections = runSections([
       applyStage("a", ["n1", "n2"], []),
       applyStage("b", ["n1", "n2"], [], { pace: { batch: 1 } }),
       applyStage("c", ["n2"], []),
@@ -25,7 +25,7 @@ describe("the order of a run", () => {
       applyStage("e", ["n2"], [], { pace: { maxUnavailable: 1 } }),
       applyStage("f", ["n2"], [], { pace: { concurrency: 1 } }),
     ]);
-    expect(parts).to.have.length(6);
+    expect(sections).to.have.length(6);
   });
 
   it("never loses, repeats or reorders a stage", () => {
@@ -35,7 +35,9 @@ describe("the order of a run", () => {
         const all = shapes.map(([hasNodes, count], index) =>
           hasNodes ? applyStage(`s${index}`, ["n1", "n2"].slice(0, count), []) : actionStage(`s${index}`, noAction),
         );
-        const back = arrange(all).flatMap((part) => (part.kind === "barrier" ? [part.stage] : part.stages));
+        const back = runSections(all).flatMap((section) =>
+          section.kind === "barrier" ? [section.stage] : section.stages,
+        );
         expect(back).to.deep.equal(all);
       }),
     );
@@ -65,9 +67,13 @@ describe("the order of a run", () => {
     expect(waves).to.deep.equal([["c1"], ["c2"], ["w1", "w2"]]);
   });
 
-  it("knows the last part of each node", () => {
-    const parts = arrange([applyStage("a", ["n1", "n2"], []), actionStage("x", noAction), applyStage("b", ["n2"], [])]);
-    expect([...lastParts(parts)]).to.deep.equal([
+  it("knows the last section of each node", () => {
+    const sections = runSections([
+      applyStage("a", ["n1", "n2"], []),
+      actionStage("x", noAction),
+      applyStage("b", ["n2"], []),
+    ]);
+    expect([...lastSections(sections)]).to.deep.equal([
       ["n1", 0],
       ["n2", 2],
     ]);

@@ -57,7 +57,7 @@ describe("a sealed value is opened", () => {
       const apply = [{ state: "s", given: new Map() }];
       const use = { node, apply, taken: new Set<string>(), registered: new Set<string>() };
       // Drafted anew for each value that was opened, the steps have their ids all the same.
-      for (const { id } of await catalogue.draft(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
+      for (const { id } of await catalogue.expand(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
       await preparePlan({ request, deps, roster, catalogue, run });
       return opened.toSorted();
     } finally {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { StepResults } from "#engine/session/session-events.ts";
 import { nextBatch } from "#engine/session/next-batch.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -16,7 +16,7 @@ const silent: StepResults = {
 };
 
 describe("what goes to a node at a time", () => {
-  const batchOf = (drafts: readonly StepDraft[], facts?: Readonly<Record<string, unknown>>) => {
+  const batchOf = (drafts: readonly UnresolvedStep[], facts?: Readonly<Record<string, unknown>>) => {
     const queue = drafts.map((draft) => ({ key: draft.id, draft }));
     const known = { drafts: new Map(drafts.map((draft) => [draft.id, draft])), registered: new Map(), facts };
     const { steps, rest, facts: wants } = nextBatch(queue, known, silent, false);

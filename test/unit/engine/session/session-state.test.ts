@@ -3,7 +3,7 @@ import fc from "#support/properties.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { ModelNode, type ModelStep } from "#support/model-node.ts";
 import { SessionWorld } from "#support/session-world.ts";
 import { draftOf } from "#support/sessions.ts";
@@ -76,7 +76,7 @@ const scenarios: fc.Arbitrary<Scenario> = fc.record({
   ),
 });
 
-function draftsOf(steps: readonly Planned[]): StepDraft[] {
+function draftsOf(steps: readonly Planned[]): UnresolvedStep[] {
   return steps.map(({ reboots, rests }, index) => {
     const step: Step = { want: {}, probe: sh`:`, ...(reboots && { ends: "boot" }) };
     const needs = { facts: rests === "facts", steps: rests === "before" && index > 0 ? [`r${index - 1}`] : [] };

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { registry } from "#engine/modules/registry.ts";
 import { secret } from "#engine/step/secret.ts";
-import { draftsIn } from "#support/drafts.ts";
+import { expandedSteps } from "#support/expanded-steps.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 /** Makes a step of these lines with this value of `params.x`. */
@@ -9,7 +9,7 @@ function make(step: string, x: unknown): Promise<unknown> {
   const type = Array.isArray(x) ? "list" : typeof x === "number" ? "integer" : "string";
   const params = `x: { type: ${type}, default: ${JSON.stringify(x)} }, y: { type: secret, default: "env:Y" }`;
   const text = `params: { ${params} }\nsteps:\n  - id: a\n    ${step}\n`;
-  return draftsIn({ "states/s.yaml": text }, registry, { readSecret: () => Promise.resolve(secret("a;b")) });
+  return expandedSteps({ "states/s.yaml": text }, registry, { readSecret: () => Promise.resolve(secret("a;b")) });
 }
 const refused = async (step: string, x: unknown): Promise<string> =>
   (await problemsOfRejection(make(step, x))).join("\n");

@@ -1,9 +1,9 @@
 import { expect } from "chai";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { scriptRun } from "#engine/modules/script-run.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { withDrafts } from "#support/drafts.ts";
+import { withExpandedSteps } from "#support/expanded-steps.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 const modules = new Map([fileManaged, scriptRun].map((module) => [module.name, module] as const));
@@ -26,8 +26,12 @@ function make(step: string, told: string): Promise<unknown> {
     steps: new Map([["find", { stdout: told, args: { path: "/b", source: told } }]]),
   };
   const text = `${params}\nsteps:\n${find}  - id: a\n    ${step}\n`;
-  const render = (drafts: readonly StepDraft[]) => drafts.at(-1)?.render(late as never);
-  return withDrafts({ ...files, "states/s.yaml": text }, modules as ReadonlyMap<string, ModuleDefinition>, render);
+  const render = (drafts: readonly UnresolvedStep[]) => drafts.at(-1)?.render(late as never);
+  return withExpandedSteps(
+    { ...files, "states/s.yaml": text },
+    modules as ReadonlyMap<string, ModuleDefinition>,
+    render,
+  );
 }
 
 describe("a name of a file of the bastion", () => {

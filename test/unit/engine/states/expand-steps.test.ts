@@ -5,8 +5,8 @@ import { defineModule } from "#engine/step/define.ts";
 import { Text } from "#engine/step/fields.ts";
 import { sh } from "#engine/step/sh.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "#engine/states/planned-step.ts";
-import { draftsIn } from "#support/drafts.ts";
+import type { LateScope, PlannedStep, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
+import { expandedSteps } from "#support/expanded-steps.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
 const note = defineModule({
@@ -44,11 +44,11 @@ const ROSTER = `nodes:
 `;
 
 type Files = Readonly<Record<string, string>>;
-type Options = Parameters<typeof draftsIn>[2];
+type Options = Parameters<typeof expandedSteps>[2];
 
-const drafts = (files: Files, options?: Options): Promise<readonly StepDraft[]> =>
-  draftsIn({ "roster/r.yaml": ROSTER, ...files }, modules, options);
-const state = (text: string, more: Files = {}, options?: Options): Promise<readonly StepDraft[]> =>
+const drafts = (files: Files, options?: Options): Promise<readonly UnresolvedStep[]> =>
+  expandedSteps({ "roster/r.yaml": ROSTER, ...files }, modules, options);
+const state = (text: string, more: Files = {}, options?: Options): Promise<readonly UnresolvedStep[]> =>
   drafts({ "states/s.yaml": text, ...more }, options);
 const problems = (text: string, more?: Files, options?: Options): Promise<string[]> =>
   problemsOfRejection(state(text, more, options));
@@ -58,9 +58,9 @@ const planOf = (rendered: RenderedStep | undefined): PlannedStep => {
   if (rendered?.kind !== "step") throw new Error(`expected a step, found ${rendered?.kind}`);
   return rendered.plan;
 };
-const wants = (list: readonly StepDraft[]): string[] =>
+const wants = (list: readonly UnresolvedStep[]): string[] =>
   list.map((draft) => `${draft.id}=${planOf(draft.render(nothing)).step.want["text"]}`);
-const ids = (list: readonly StepDraft[]): string[] => list.map(({ id }) => id);
+const ids = (list: readonly UnresolvedStep[]): string[] => list.map(({ id }) => id);
 
 describe("what is wrong with a state", () => {
   const wrong = "test.note: { tezt: y }";
@@ -118,7 +118,7 @@ describe("what is wrong with a state", () => {
     });
 });
 
-describe("draftSteps", () => {
+describe("expandSteps", () => {
   it("plans each step with its keys", async () => {
     const [first, second] = await state(`
 params: { t: { type: string, default: hello } }

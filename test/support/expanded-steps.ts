@@ -1,34 +1,34 @@
 import { join } from "node:path";
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import { draftSteps, type DraftOptions } from "#engine/states/draft.ts";
+import { expandSteps, type ExpandOptions } from "#engine/states/expand-steps.ts";
 import { statesOf } from "#engine/states/open-states.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { secret } from "#engine/step/secret.ts";
 import { inProject } from "./in-project.ts";
 
 type Modules = ReadonlyMap<string, ModuleDefinition | (() => Promise<ModuleDefinition>)>;
-type Options = Partial<DraftOptions> & { readonly on?: string };
+type Options = Partial<ExpandOptions> & { readonly on?: string };
 
 /** Drafts the state s of a project with these files, for its node n1 unless told otherwise; every secret is `s3cret`. */
-export const draftsIn = (
+export const expandedSteps = (
   files: Readonly<Record<string, string>>,
   modules: Modules,
   options?: Options,
-): Promise<readonly StepDraft[]> => withDrafts(files, modules, (drafts) => drafts, options);
+): Promise<readonly UnresolvedStep[]> => withExpandedSteps(files, modules, (drafts) => drafts, options);
 
 /** The same for `work` that needs the project's files. */
-export function withDrafts<T>(
+export function withExpandedSteps<T>(
   files: Readonly<Record<string, string>>,
   modules: Modules,
-  work: (drafts: readonly StepDraft[]) => T,
+  work: (drafts: readonly UnresolvedStep[]) => T,
   { on = "n1", ...options }: Options = {},
 ): Promise<T> {
   return inProject({ "roster/r.yaml": "nodes: { n1: { address: h1 } }\n", ...files }, async (project) => {
     const { nodes } = loadRoster(project);
     const node = nodes.get(on);
     if (node === undefined) throw new Error(`the test has no node ${on}`);
-    const drafts = await draftSteps(statesOf({ project, shipped: join(project, "shipped") }), {
+    const drafts = await expandSteps(statesOf({ project, shipped: join(project, "shipped") }), {
       apply: [{ state: "s" }],
       node,
       nodes,

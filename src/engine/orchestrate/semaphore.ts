@@ -1,5 +1,5 @@
-/** Lets at most `limit` holders in at a time, in the order in which they asked. */
-export class Slots {
+/** Gives its slots to at most `limit` holders at a time, in the order in which they asked. */
+export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 
@@ -8,7 +8,7 @@ export class Slots {
   }
 
   /** Resolves with the function that gives the slot back; calling that twice does nothing more. */
-  async take(): Promise<() => void> {
+  async acquire(): Promise<() => void> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     let held = true;
@@ -28,10 +28,10 @@ export async function forEachLimited<Item>(
   limit: number,
   task: (item: Item) => Promise<void>,
 ): Promise<void> {
-  const slots = new Slots(limit);
+  const slots = new Semaphore(limit);
   const running: Promise<void>[] = [];
   for (const item of items) {
-    const release = await slots.take();
+    const release = await slots.acquire();
     running.push(task(item).finally(release));
   }
   await Promise.all(running);

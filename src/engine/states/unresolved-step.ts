@@ -22,11 +22,11 @@ import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
 import { leavesOf } from "./leaves.ts";
 import type { NodeScope } from "./node-scope.ts";
-import type { LateScope, PlannedStep, RenderedStep, StepDraft } from "./planned-step.ts";
+import type { LateScope, PlannedStep, RenderedStep, UnresolvedStep } from "./planned-step.ts";
 import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
 import type { ModuleStepSource, RequisiteKey } from "./step-source.ts";
 
-export interface DraftParts {
+export interface StepParts {
   readonly id: string;
   readonly title: string;
   readonly state: string;
@@ -38,18 +38,18 @@ export interface DraftParts {
   readonly files: Files;
   readonly templates: Templates;
   readonly node: NodeEntry;
-  /** Known to be left out, for this reason. */
+  /** The reason for which the step is left out; absent: not known before the run. */
   readonly skip?: string;
-  /** The Unknown that its `each` waits for. */
+  /** The Unknown that the step's `each` waits for. */
   readonly late?: Unknown;
 }
 
 /**
- * A draft of one step. A step without late values is rendered here, once; otherwise the possible checks
+ * Makes one step. A step without late values is rendered here, once; otherwise the possible checks
  * run here, and `render` does the rest.
  * @throws KcoreError with every problem of the step.
  */
-export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; readonly isSkipped: boolean } {
+export function makeUnresolvedStep(parts: StepParts): { readonly step: UnresolvedStep; readonly isSkipped: boolean } {
   const registers = parts.scope.registers();
   const scopeOf = (scope: NodeScope, late: LateScope | undefined): Scope =>
     late === undefined ? scope.early(registers) : scope.at(late, registers);
@@ -71,8 +71,8 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
   };
   try {
     const rendered = renderAt(undefined);
-    const draft = { ...outline, ...told(), needs: { facts: false, steps: [] }, render: () => rendered };
-    return { draft, isSkipped: rendered.kind === "skipped" };
+    const step = { ...outline, ...told(), needs: { facts: false, steps: [] }, render: () => rendered };
+    return { step, isSkipped: rendered.kind === "skipped" };
   } catch (error) {
     const problems = new Problems();
     if (error instanceof KcoreError) problems.add(...error.problems);
@@ -83,12 +83,12 @@ export function makeDraft(parts: DraftParts): { readonly draft: StepDraft; reado
   }
   const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
   return {
-    draft: { ...outline, ...told(), needs, render: (late) => orUnknown(parts, () => renderAt(late)) },
+    step: { ...outline, ...told(), needs, render: (late) => orUnknown(parts, () => renderAt(late)) },
     isSkipped: false,
   };
 }
 
-function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): RenderedStep {
+function orUnknown({ id, title }: StepParts, work: () => RenderedStep): RenderedStep {
   try {
     return work();
   } catch (error) {
@@ -98,7 +98,7 @@ function orUnknown({ id, title }: DraftParts, work: () => RenderedStep): Rendere
   }
 }
 
-function render(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): RenderedStep {
+function render(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): RenderedStep {
   const { id, title, conditions, skip, late } = parts;
   if (skip !== undefined) return { kind: "skipped", id, title, reason: skip };
   for (const { node, scope } of conditions)
@@ -108,12 +108,12 @@ function render(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Render
   return { kind: "step", plan: plan(parts, scopeOf(parts.scope)) };
 }
 
-function plan(parts: DraftParts, scope: Scope): PlannedStep {
+function plan(parts: StepParts, scope: Scope): PlannedStep {
   const { id, title, state, source, module, requisites } = parts;
   const problems = new Problems();
   const keys = problems.attempt(() => readCommonKeys(source.node, scope));
   const args = problems.attempt(() => argsOf(module, source.args, scope));
-  // With wrong keys the module's own checks are reported too; values that may be secret are then taken for secret.
+  // With wrong keys the module's own checks are reported too; then all values count as secret.
   const { sensitive = keys === undefined, ...others } = keys ?? {};
   const context = contextOf(parts, scope, {
     sensitive,
@@ -142,8 +142,8 @@ function plan(parts: DraftParts, scope: Scope): PlannedStep {
   };
 }
 
-/** The bastion's files for a step lie in the run's folder, which no other user may enter (docs/runner.md, The state folder). */
-function refuseFiles(step: Step, { module, source }: DraftParts, user: string): void {
+/** Refuses `runAs` for a step with files from the bastion: only root may enter the run's folder (docs/runner.md, The state folder). */
+function refuseFiles(step: Step, { module, source }: StepParts, user: string): void {
   const texts = [step.probe, step.guard, step.asks, step.apply, step.react];
   if (step.offers === undefined && texts.every((text) => text === undefined || text.blobs.length === 0)) return;
   throw new KcoreError({
@@ -154,10 +154,10 @@ function refuseFiles(step: Step, { module, source }: DraftParts, user: string): 
   });
 }
 
-/** A change that cannot be taken back cannot be on trial, nor can a step that may not run at all when its turn comes. */
+/** Refuses a trial of a change that cannot be taken back, and of a step that may not run when its turn comes. */
 function refuseTrial(
   step: Step,
-  { module, source, requisites }: DraftParts,
+  { module, source, requisites }: StepParts,
   { risk, confirm, runAs }: CommonKeys,
 ): void {
   const problem = (message: string, hint: string): KcoreError =>
@@ -189,19 +189,19 @@ function argsOf(module: ModuleDefinition, node: SourceNode, scope: Scope): { rea
   return { value: validateValue(value, node, module.args as z.ZodType) };
 }
 
-function makeStep({ source, module }: DraftParts, args: unknown, context: StepContext): Step {
+function makeStep({ source, module }: StepParts, args: unknown, context: StepContext): Step {
   try {
     return module.step(args, context);
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
-    // A module knows its arguments, not where they were written.
+    // A module knows its arguments, not their places in the file.
     const problems = error.problems.map((problem): Problem => ({ at: source.moduleAt, ...problem }));
     throw new KcoreError(problems, { cause: error });
   }
 }
 
 function contextOf(
-  { node, files, templates, source }: DraftParts,
+  { node, files, templates, source }: StepParts,
   scope: Scope,
   step: Required<Pick<StepContext, "sensitive">> & Pick<StepContext, "onTrial" | "runAs">,
 ): StepContext {
@@ -232,8 +232,8 @@ function contextOf(
   };
 }
 
-/** Everything the step rests on that is not known before the run. */
-function needsOf(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Pick<Needs, "facts" | "steps"> {
+/** The values not known before the run that the step depends on. */
+function needsOf(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): Pick<Needs, "facts" | "steps"> {
   const { source, scope, conditions, late } = parts;
   const own = restsOn(mergeReferences([referencesOf(source.node), ...templateReferences(parts)]), scopeOf(scope));
   const others = conditions.map(({ node, scope: place }) => restsOn(referencesOf(node), scopeOf(place)));
@@ -241,14 +241,14 @@ function needsOf(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): Pick<
   return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
 }
 
-/** When the step is rendered on its turn, nothing can be opened any more. @throws SealedValue */
-function openLateSecrets(parts: DraftParts, scopeOf: (scope: NodeScope) => Scope): void {
+/** Opens sealed values now, since no sealed value can be opened when the step is rendered on its turn. @throws SealedValue */
+function openLateSecrets(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): void {
   for (const { node, scope } of parts.conditions) openReferred(referencesOf(node), scopeOf(scope));
   openReferred(mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]), scopeOf(parts.scope));
 }
 
-/** Of the template that the step names in `template:`, if it is written out. */
-function templateReferences({ source, templates }: DraftParts): References[] {
+/** The references of the template that the step names in `template:`, if the name is no expression. */
+function templateReferences({ source, templates }: StepParts): References[] {
   const name = writtenTemplate(source);
   return name === undefined ? [] : [templates.references(name.value, name.at)];
 }

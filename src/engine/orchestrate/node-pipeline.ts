@@ -2,43 +2,47 @@ import { createHash } from "node:crypto";
 import type { Problem } from "#errors/problem.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
 import { followStages } from "./follow-stages.ts";
 import { isDenied, runAction } from "./run-action.ts";
-import { conditionAgainst, isNeedless } from "./condition.ts";
+import { reasonNotToRun, isConditionFalse } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-interface Ready {
+/** A stage that is about to run on the node, with its steps there. */
+interface ReadyStage {
   readonly stage: PlannedStage;
-  readonly drafts: readonly StepDraft[];
+  readonly steps: readonly UnresolvedStep[];
 }
 
-/** How a node came out of its stages. */
-export interface LaneEnd {
+/** The outcome of some stages on a node. */
+export interface PipelineEnd {
   readonly outcome: "ok" | "failed" | "unreachable" | "interrupted";
   readonly problem?: Problem;
   /** The stage that failed. */
   readonly stage?: PlannedStage;
 }
 
-type Gate = { readonly go: readonly StepDraft[] } | { readonly left: true } | { readonly problem: Problem };
+/** Whether a stage runs on a node: with these steps, left out, or not because of a problem. */
+type StageStart =
+  { readonly steps: readonly UnresolvedStep[] } | { readonly isLeftOut: true } | { readonly problem: Problem };
 
 /**
- * Takes one node through stages, by itself: a barrier after each stage would let one dead node hold up all (F-13, F-14). Adjacent states go to it together; an action on the bastion, or a stage that waits for an earlier
- * one's result, cuts them, unless its condition is false already. Stops at the first failure. Never rejects for what happens on the node.
- * `isLast`: the run has nothing for this node behind these stages.
+ * Takes one node through stages at its own pace: a barrier after each stage would let one dead node hold up all (F-13, F-14).
+ * Adjacent stages of states go to the node together. An action on the bastion, or a stage that needs an earlier stage's
+ * output, ends such a group, unless its condition is false already. Stops at the first failure; a failure on the node
+ * never rejects. `isLast`: the run has no further stage for this node.
  */
-export async function walkLane(
+export async function runNodeStages(
   run: LiveRun,
   node: RunNode,
   stages: readonly PlannedStage[],
   { mayGoOn, isLast }: { readonly mayGoOn: () => boolean; readonly isLast: boolean },
-): Promise<LaneEnd> {
+): Promise<PipelineEnd> {
   let rest = stages;
   while (rest[0] !== undefined) {
     if (!mayGoOn()) return { outcome: "interrupted" };
@@ -60,9 +64,9 @@ export async function walkLane(
   return { outcome: "ok" };
 }
 
-async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<LaneEnd> {
-  const verdict = gateOf(run, stage, node);
-  if (verdict !== true) return verdict === false ? { outcome: "ok" } : fail(run, node, stage, verdict);
+async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
+  const runs = mayRun(run, stage, node);
+  if (runs !== true) return runs === false ? { outcome: "ok" } : fail(run, node, stage, runs);
   run.tracker.enter(stage.id);
   const { outcome, problem } = await runAction(run, stage, node);
   if (outcome === "failed") return fail(run, node, stage, problem as Problem);
@@ -74,58 +78,59 @@ async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<
   return { outcome: "ok" };
 }
 
-function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): LaneEnd {
+function fail(run: LiveRun, node: RunNode, stage: PlannedStage, problem: Problem): PipelineEnd {
   run.tracker.leave(stage.id, node.name, isDenied(problem) ? "interrupted" : "failed");
   return { outcome: "failed", problem, stage };
 }
 
-/** The stages from the first of `rest` on that go to the node in one piece. */
+/** The group at the beginning of `rest` that goes to the node together; `consumed` counts left-out stages, too. */
 async function nextGroup(
   run: LiveRun,
   node: RunNode,
   rest: readonly PlannedStage[],
-): Promise<{ readonly group: readonly Ready[]; readonly consumed: number; readonly problem?: Problem }> {
-  const group: Ready[] = [];
+): Promise<{ readonly group: readonly ReadyStage[]; readonly consumed: number; readonly problem?: Problem }> {
+  const group: ReadyStage[] = [];
   let consumed = 0;
   for (const stage of rest) {
-    if (!isNeedless(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
-    const gate = await open(run, node, stage);
-    if ("problem" in gate) {
-      // What stands before it is done first, so that the problem shows at its turn.
-      if (consumed === 0) return { group, consumed, problem: gate.problem };
+    if (!isConditionFalse(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
+    const start = await startOf(run, node, stage);
+    if ("problem" in start) {
+      // The stages before it run first, so that the problem is reported in its place.
+      if (consumed === 0) return { group, consumed, problem: start.problem };
       break;
     }
-    if ("go" in gate) group.push({ stage, drafts: gate.go });
+    if ("steps" in start) group.push({ stage, steps: start.steps });
     consumed++;
   }
   return { group, consumed };
 }
 
-function isCutBefore(stage: PlannedStage, group: readonly Ready[]): boolean {
+function isCutBefore(stage: PlannedStage, group: readonly ReadyStage[]): boolean {
   const last = group.at(-1);
   if (last === undefined) return false;
   const isTimed = stage.timeout !== undefined || last.stage.timeout !== undefined;
   const isLook = stage.task.kind === "look" || last.stage.task.kind === "look";
-  return isTimed || isLook || stage.reconnect === true || group.some((ready) => stage.rests.has(ready.stage.register));
+  const isDependent = group.some((ready) => stage.dependencies.has(ready.stage.register));
+  return isTimed || isLook || isDependent || stage.reconnect === true;
 }
 
-async function open(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<Gate> {
-  const verdict = gateOf(run, stage, node);
-  if (verdict === false) return { left: true };
-  if (verdict !== true) return { problem: verdict };
+async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<StageStart> {
+  const runs = mayRun(run, stage, node);
+  if (runs === false) return { isLeftOut: true };
+  if (runs !== true) return { problem: runs };
   if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
-  if (stage.task.kind === "look") return { go: [] };
+  if (stage.task.kind === "look") return { steps: [] };
   try {
-    return { go: run.plan.drafts?.take(stage, node.name) ?? (await stage.task.draft(run.scopeOf(node))) };
+    return { steps: run.plan.keptSteps?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
   }
 }
 
-/** Whether the stage has its turn on this node; when not, it is left with its reason. A problem: it cannot be told. */
-function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
-  const reason = stage.skip ?? conditionAgainst(run, stage, node);
+/** Whether the stage runs on this node; if not, it ends as skipped. A problem if its condition cannot be evaluated. */
+function mayRun(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
+  const reason = stage.skip ?? reasonNotToRun(run, stage, node);
   if (typeof reason === "object") return reason;
   if (reason === undefined) return true;
   run.outputs.set(stage.register, node.name, new Unknown(`stage ${stage.id} (skipped)`));
@@ -133,7 +138,12 @@ function gateOf(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Pro
   return false;
 }
 
-async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isLast: boolean): Promise<LaneEnd> {
+async function perform(
+  run: LiveRun,
+  node: RunNode,
+  group: readonly ReadyStage[],
+  isLast: boolean,
+): Promise<PipelineEnd> {
   const last = new LastOutput();
   const watch = followStages(run.tracker, node, group);
   node.watch = {
@@ -145,22 +155,22 @@ async function perform(run: LiveRun, node: RunNode, group: readonly Ready[], isL
   };
   try {
     const result = await within(run, node, group, { isLast, last });
-    return settle(run, node, group, result);
+    return keepResult(run, node, group, result);
   } catch (error) {
-    // What a late value makes of a step is an error of its state; anything else is a bug. Only this node pays for it.
+    // A late value may make a step invalid: an error of its state. Other errors are bugs; they fail this node alone.
     if (isBug(error)) run.noteBug();
-    return fail(run, node, (group[0] as Ready).stage, problemOf(error));
+    return fail(run, node, (group[0] as ReadyStage).stage, problemOf(error));
   }
 }
 
-/** The session's work, ended by force when the stage has a limit and passes it. */
+/** Performs a group in the node's session; aborts it when the stage's time limit expires. */
 async function within(
   run: LiveRun,
   node: RunNode,
-  group: readonly Ready[],
+  group: readonly ReadyStage[],
   { isLast, last }: { readonly isLast: boolean; readonly last: LastOutput },
 ): Promise<WorkResult> {
-  const [{ stage }] = group as readonly [Ready, ...Ready[]];
+  const [{ stage }] = group as readonly [ReadyStage, ...ReadyStage[]];
   run.tracker.enter(stage.id);
   if (stage.reconnect && !run.request.dryRun) await node.rest();
   const session = node.session();
@@ -171,18 +181,18 @@ async function within(
   };
   const timer = stage.timeout === undefined ? undefined : setTimeout(expire, stage.timeout * 1000);
   try {
-    const work: readonly StageWork[] = group.map(({ stage: { id }, drafts }) => ({ stage: id, drafts }));
+    const work: readonly StageWork[] = group.map(({ stage: { id }, steps }) => ({ stage: id, drafts: steps }));
     const result = await session.perform(stage.task.kind === "look" ? [] : work, { isLast });
     if (stage.task.kind === "look" && result.outcome === "done")
       return { ...result, finishedStages: new Set([stage.id]) };
     if (!isLate || result.outcome === "done") return result;
-    return { ...result, outcome: "failed", problem: stageTooLong(stage, node, last) };
+    return { ...result, outcome: "failed", problem: stageTimeout(stage, node, last) };
   } finally {
     clearTimeout(timer);
   }
 }
 
-function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: LastOutput): Problem {
+function stageTimeout({ id, at, timeout }: PlannedStage, node: RunNode, last: LastOutput): Problem {
   return {
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
@@ -192,12 +202,12 @@ function stageTooLong({ id, at, timeout }: PlannedStage, node: RunNode, last: La
   };
 }
 
-function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: WorkResult): LaneEnd {
+function keepResult(run: LiveRun, node: RunNode, group: readonly ReadyStage[], result: WorkResult): PipelineEnd {
   const isDone = result.outcome === "done";
   let broken: PlannedStage | undefined;
-  for (const { stage, drafts } of group) {
-    keepOutputs(run, node, stage, drafts, result);
-    noteApplied(run, node, { stage, drafts }, result);
+  for (const { stage, steps } of group) {
+    keepOutputs(run, node, stage, steps, result);
+    noteApplied(run, node, { stage, steps }, result);
     if (isDone || (broken === undefined && result.finishedStages.has(stage.id))) {
       run.tracker.leave(stage.id, node.name, "ok");
     } else if (broken === undefined) {
@@ -210,7 +220,7 @@ function settle(run: LiveRun, node: RunNode, group: readonly Ready[], result: Wo
   return { outcome, ...(result.problem && { problem: result.problem }), ...(broken && { stage: broken }) };
 }
 
-function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { leaves }: WorkResult): void {
+function noteApplied(run: LiveRun, node: RunNode, { stage, steps }: ReadyStage, { leaves }: WorkResult): void {
   if (stage.task.kind !== "apply" || !stage.task.plain) return;
   const { what, params, on } = run.request;
   node.applied.push({
@@ -219,8 +229,8 @@ function noteApplied(run: LiveRun, node: RunNode, { stage, drafts }: Ready, { le
       .update(JSON.stringify([params, what.kind === "orchestration" && on]))
       .digest("hex")
       .slice(0, 16),
-    leaves: drafts.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
-    doubts: drafts.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
+    leaves: steps.flatMap(({ id }) => (leaves?.get(id) ?? []).map((one) => ({ ...one, step: id }))),
+    doubts: steps.flatMap(({ id }) => (leaves?.get(id) ? [] : id)),
     ...omitUndefined({ plain: stage.task.plain.get(node.name) }),
   });
 }
@@ -229,16 +239,16 @@ function isInterrupted({ outcome }: WorkResult): boolean {
   return outcome === "interrupted" || outcome === "not-started";
 }
 
-/** `stages.NAME.REGISTER` of this node; in a dry run what was not applied is unknown. */
+/** Keeps `stages.NAME.REGISTER` of this node; in a dry run the output of a step that would change is unknown. */
 function keepOutputs(
   run: LiveRun,
   node: RunNode,
   stage: PlannedStage,
-  drafts: readonly StepDraft[],
+  steps: readonly UnresolvedStep[],
   { registered }: WorkResult,
 ): void {
   const outputs = Object.create(null) as Record<string, unknown>;
-  for (const { register, title } of drafts) {
+  for (const { register, title } of steps) {
     if (register === undefined || !registered.has(register)) continue;
     outputs[register] = registered.get(register) ?? new Unknown(`${stage.id}/${title}`);
   }

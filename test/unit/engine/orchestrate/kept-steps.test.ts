@@ -3,20 +3,20 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import { Conductor } from "#engine/orchestrate/conductor.ts";
-import { KeptDrafts } from "#engine/orchestrate/kept-drafts.ts";
+import { KeptSteps } from "#engine/orchestrate/kept-steps.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { makeProject } from "#support/project.ts";
-import { applyStage, draft, runDependencies, runRequest } from "#support/runs.ts";
+import { applyStage, unresolvedStep, runDependencies, runRequest } from "#support/runs.ts";
 
-describe("kept drafts", () => {
+describe("kept steps", () => {
   it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
-    const kept = new KeptDrafts(2);
-    const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { rests: new Set(["web"]) })];
-    for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [draft(`web/${node}`)]);
-    kept.keep(late, "n1", [draft("late/n1")]);
+    const kept = new KeptSteps(2);
+    const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { dependencies: new Set(["web"]) })];
+    for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [unresolvedStep(`web/${node}`)]);
+    kept.keep(late, "n1", [unresolvedStep("late/n1")]);
     const taken = ["n1", "n1", "n2", "n3"].map((node) => kept.take(web, node)?.[0]?.id);
     expect([taken, kept.take(late, "n1")]).to.deep.equal([["web/n1", undefined, "web/n2", undefined], undefined]);
   });
@@ -38,18 +38,18 @@ describe("kept drafts", () => {
       const roster = loadRoster(project.path, {});
       const run = { id: "r", time: "t", revision: null };
       const opened = openCatalogue(deps, { roster, run }, registry);
-      const drafted: string[] = [];
+      const expanded: string[] = [];
       const catalogue: typeof opened = {
         ...opened,
-        draft: (use) => {
-          drafted.push(use.node.name);
-          return opened.draft(use);
+        expand: (use) => {
+          expanded.push(use.node.name);
+          return opened.expand(use);
         },
       };
       const plan = await preparePlan({ request, deps, roster, catalogue, run });
       await new Conductor(plan, request, deps).conduct();
       expect(events.filter(({ type }) => type === "step.finished")).to.have.lengthOf(3);
-      expect(drafted).to.deep.equal(["n1", "n2", "n3"]);
+      expect(expanded).to.deep.equal(["n1", "n2", "n3"]);
       expect(plan.warnings).to.deep.equal([
         "states/nix.yaml of the project is used instead of the one that kcore ships",
       ]);

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { Slots } from "#engine/orchestrate/slots.ts";
+import { Semaphore } from "#engine/orchestrate/semaphore.ts";
 
 /** Asks for a slot and notes under `name` when it got one. */
-async function enter(slots: Slots, name: string, inside: string[]): Promise<() => void> {
-  const release = await slots.take();
+async function enter(slots: Semaphore, name: string, inside: string[]): Promise<() => void> {
+  const release = await slots.acquire();
   inside.push(name);
   return release;
 }
@@ -11,10 +11,10 @@ async function enter(slots: Slots, name: string, inside: string[]): Promise<() =
 /** Lets every promise that can settle now do so. */
 const settle = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-describe("slots", () => {
-  it("let in the next one in order when one is given back", async () => {
+describe("semaphore", () => {
+  it("gives a released slot to the next holder in order", async () => {
     const inside: string[] = [];
-    const slots = new Slots(1);
+    const slots = new Semaphore(1);
     const release = await enter(slots, "a", inside);
     const second = enter(slots, "b", inside);
     const third = enter(slots, "c", inside);
@@ -27,9 +27,9 @@ describe("slots", () => {
   });
 
   for (const waiting of [true, false])
-    it(`given back twice let in one, not two, ${waiting ? "that waits" : "that comes later"}`, async () => {
+    it(`gives a slot that is released twice to one holder, not two, ${waiting ? "that waits" : "that comes later"}`, async () => {
       const inside: string[] = [];
-      const slots = new Slots(1);
+      const slots = new Semaphore(1);
       const release = await enter(slots, "a", inside);
       const others = (): void => ["b", "c"].forEach((name) => void enter(slots, name, inside));
       if (waiting) others();

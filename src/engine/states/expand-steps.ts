@@ -13,26 +13,26 @@ import { omitUndefined } from "#optional/omit-undefined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { checkStep, type Condition } from "./check-step.ts";
-import { makeDraft } from "./make-draft.ts";
-import type { LateScope, StepDraft } from "./planned-step.ts";
+import { makeUnresolvedStep } from "./unresolved-step.ts";
+import type { LateScope, UnresolvedStep } from "./planned-step.ts";
 import { lateParams } from "./late-params.ts";
 import { unknownRequisite } from "./requisites.ts";
-import { NodeScope, type Told } from "./node-scope.ts";
+import { NodeScope, type ToldPaths } from "./node-scope.ts";
 import type { State } from "./state.ts";
 import { type IncludeSource, type ModuleStepSource, type Requisite, type RequisiteKey } from "./step-source.ts";
 
-/** One state to apply, with its parameters. */
-export interface Applied {
+/** One use of a state, with its parameters. */
+export interface StateUse {
   readonly state: string;
   readonly given?: ReadonlyMap<string, GivenParam>;
   /** The place that names the state, for problems. */
   readonly at?: SourcePosition;
 }
 
-export interface DraftOptions {
-  readonly apply: readonly Applied[];
+export interface ExpandOptions {
+  readonly apply: readonly StateUse[];
   readonly node: NodeEntry;
-  /** The node in expressions instead: an Unknown, for a check that holds for any. */
+  /** Replaces the node in expressions: an Unknown, for a check that holds for any node. */
   readonly seenNode?: Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   /** `run` of expressions: id, time, revision. */
@@ -41,7 +41,7 @@ export interface DraftOptions {
   /** For suggestions. */
   readonly moduleNames: readonly string[];
   readonly readSecret: SecretReader;
-  /** Ids that this node's run uses already; new ones are added. */
+  /** Step ids that this node's run uses already; the ids of the steps made here are added. */
   readonly taken?: Set<string>;
   /** Names that steps of earlier stages of this run register. */
   readonly registered?: Iterable<string>;
@@ -49,49 +49,49 @@ export interface DraftOptions {
 
 /**
  * The steps of one node, in order, `include` and `each` expanded. The checks that need no node run here;
- * expressions over facts, registered values or Unknowns wait for the draft's `render`.
+ * expressions over facts, registered values or Unknowns wait for the step's `render`.
  * @throws KcoreError with every problem of every step at its place.
  */
-export async function draftSteps(states: States, options: DraftOptions): Promise<readonly StepDraft[]> {
-  const drafter = new Drafter(states, options);
-  for (const applied of options.apply) await drafter.apply(applied);
-  return drafter.done();
+export async function expandSteps(states: States, options: ExpandOptions): Promise<readonly UnresolvedStep[]> {
+  const expander = new Expander(states, options);
+  for (const use of options.apply) await expander.apply(use);
+  return expander.done();
 }
 
-/** An included state's parameters and conditions, from the place of its `include`. */
-interface Surroundings {
+/** The conditions and the `require` of the includes around a state. */
+interface IncludeContext {
   readonly conditions: readonly Condition[];
   readonly require: readonly string[];
 }
 
-/** The ids that a written id became in this node: several for `each`, none if all were left out. */
+/** By an id as the file has it, the ids of the node's steps: several for `each`, none if all were left out. */
 type Ids = Map<string, readonly string[]>;
 
-class Drafter {
+class Expander {
   readonly #states: States;
-  readonly #options: DraftOptions;
+  readonly #options: ExpandOptions;
   readonly #problems = new Problems();
-  readonly #drafts: StepDraft[] = [];
+  readonly #unresolved: UnresolvedStep[] = [];
   readonly #taken: Set<string>;
   readonly #scope: NodeScope;
   /** `state/id` of this node's earlier states. */
   readonly #global: Ids = new Map();
   readonly #skipped = new Set<string>();
 
-  constructor(states: States, options: DraftOptions) {
+  constructor(states: States, options: ExpandOptions) {
     this.#states = states;
     this.#options = options;
     this.#taken = options.taken ?? new Set();
     this.#scope = new NodeScope({ ...options, node: options.seenNode ?? options.node });
   }
 
-  done(): readonly StepDraft[] {
+  done(): readonly UnresolvedStep[] {
     this.#problems.throwIfAny();
-    return this.#drafts;
+    return this.#unresolved;
   }
 
-  async apply({ state: name, given = new Map(), at }: Applied): Promise<void> {
-    await this.#keeping(async () => {
+  async apply({ state: name, given = new Map(), at }: StateUse): Promise<void> {
+    await this.#problems.attemptAsync(async () => {
       const state = this.#open(name, at);
       if (state) await this.#state(state, given, { conditions: [], require: [] }, this.#scope, at);
     });
@@ -107,7 +107,7 @@ class Drafter {
   async #state(
     state: State,
     given: ReadonlyMap<string, GivenParam>,
-    around: Surroundings,
+    around: IncludeContext,
     outer: NodeScope,
     at: SourcePosition | undefined,
   ): Promise<void> {
@@ -124,10 +124,10 @@ class Drafter {
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {
-      const ids = await this.#keeping(() =>
+      const ids = await this.#problems.attemptAsync(() =>
         step.kind === "include"
           ? this.#include(step, around, inner, local)
-          : this.#steps(step, { state, prefix, around, scope: inner, local }),
+          : this.#moduleStep(step, { state, prefix, around, scope: inner, local }),
       );
       if (step.id === undefined) continue;
       local.set(step.id, ids ?? []);
@@ -143,30 +143,30 @@ class Drafter {
     return prefix;
   }
 
-  async #include(step: IncludeSource, around: Surroundings, outer: NodeScope, local: Ids): Promise<string[]> {
-    const first = this.#drafts.length;
+  async #include(step: IncludeSource, around: IncludeContext, outer: NodeScope, local: Ids): Promise<string[]> {
+    const first = this.#unresolved.length;
     const require = this.#resolve(step.requisites.require, local);
     for (const { scope, late } of this.#instances(step, outer)) {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
-      // A step that is left out is not looked at: its parameters may only make sense in the other case.
+      // Nothing of an include that is left out is checked: its parameters may only make sense in the other case.
       const is = known(conditions);
       if (is === false) continue;
-      const begin = this.#drafts.length;
+      const begin = this.#unresolved.length;
       const state = this.#open(step.include, step.includeAt);
       if (state === undefined) continue;
       const given = givenFromNode(step.with, scope.early());
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
       if (late !== undefined || is === undefined)
-        for (const [index, draft] of this.#drafts.entries())
-          if (index >= begin) this.#drafts[index] = { ...draft, maybe: true };
+        for (const [index, made] of this.#unresolved.entries())
+          if (index >= begin) this.#unresolved[index] = { ...made, maybe: true };
     }
     this.#nameLeftOut(step.include, step.includeAt);
-    return this.#drafts.slice(first).map(({ id }) => id);
+    return this.#unresolved.slice(first).map(({ id }) => id);
   }
 
-  /** Steps of an included state that was left out may be named all the same; there is nothing to wait for then. */
+  /** Lets requisites name steps of an included state that was left out; such names stand for no step. */
   #nameLeftOut(name: string, at: SourcePosition): void {
     for (const step of this.#open(name, at)?.steps ?? []) {
       if (step.kind === "include") this.#nameLeftOut(step.include, step.includeAt);
@@ -175,7 +175,7 @@ class Drafter {
     }
   }
 
-  async #steps(
+  async #moduleStep(
     step: ModuleStepSource,
     {
       state,
@@ -186,7 +186,7 @@ class Drafter {
     }: {
       readonly state: State;
       readonly prefix: string;
-      readonly around: Surroundings;
+      readonly around: IncludeContext;
       readonly scope: NodeScope;
       readonly local: Ids;
     },
@@ -205,8 +205,8 @@ class Drafter {
         this.#problems.add(...checkStep({ source: step, scope: inner, conditions, templates }));
         continue;
       }
-      const draft = this.#problems.attempt(() =>
-        makeDraft({
+      const made = this.#problems.attempt(() =>
+        makeUnresolvedStep({
           id,
           title: `${step.id}${label}`,
           state: state.name,
@@ -221,9 +221,9 @@ class Drafter {
           ...omitUndefined({ skip: requisites.skip, late }),
         }),
       );
-      if (draft === undefined) continue;
-      this.#drafts.push(draft.draft);
-      if (draft.isSkipped) this.#skipped.add(id);
+      if (made === undefined) continue;
+      this.#unresolved.push(made.step);
+      if (made.isSkipped) this.#skipped.add(id);
     }
     if (step.register !== undefined) this.#scope.register(step.register, ids.at(-1) ?? `${prefix}/${step.id}`);
     return ids;
@@ -242,19 +242,19 @@ class Drafter {
     return undefined;
   }
 
-  /** The module that Salt or Ansible call so, with or without the name of a collection. */
+  /** The module for a name of Salt or Ansible, with or without the name of a collection. */
   async #calledHere(theirs: string): Promise<string | undefined> {
     const last = theirs.split(".").at(-1) ?? "";
     for (const name of [theirs, /^\w+\.\w+\.\w+$/.test(theirs) ? last : theirs])
       for (const own of this.#options.moduleNames) {
-        // One of the project's own may be broken: that is told where it is used.
+        // A step that uses a broken module of the project reports that module's problem.
         const module = await this.#options.modules(own).catch(() => undefined);
         if (module?.alsoKnownAs?.includes(name)) return own;
       }
     return undefined;
   }
 
-  /** One for a plain step; one for each item of `each`; one that waits when the items are not known yet. */
+  /** One instance for a plain step, one for each item of `each`, one that waits when the items are not known yet. */
   #instances(
     { each }: ModuleStepSource | IncludeSource,
     scope: NodeScope,
@@ -296,7 +296,7 @@ class Drafter {
   #requisites(
     { requisites }: ModuleStepSource,
     local: Ids,
-    around: Surroundings,
+    around: IncludeContext,
   ): { readonly ids: Readonly<Record<RequisiteKey, readonly string[]>>; readonly skip?: string } {
     const kept = (key: RequisiteKey): string[] =>
       this.#resolve(requisites[key], local).filter((id) => !this.#skipped.has(id));
@@ -306,7 +306,7 @@ class Drafter {
       restartOn: kept("restartOn"),
       onFailure: kept("onFailure"),
     };
-    // Without this, a reaction to a step that was left out would run as a step of its own.
+    // Without its reason to run, a reaction to a step that was left out would run as a step of its own.
     const gone = (["onFailure", "onChanges"] as const).find(
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );
@@ -314,7 +314,7 @@ class Drafter {
     return gone === undefined ? { ids } : { ids, skip: `${gone}: what it names was left out` };
   }
 
-  /** The ids that names stand for; unknown ones of other states become problems: those of its own were told with the file (checkRequisites). */
+  /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported those of this file. */
   #resolve(requisites: readonly Requisite[], local: Ids): string[] {
     return requisites.flatMap((requisite) => {
       const { name } = requisite;
@@ -329,16 +329,6 @@ class Drafter {
     const ids = [...this.#taken].filter((id) => id === name || id.startsWith(`${name}[`));
     return ids.length === 0 ? undefined : ids;
   }
-
-  async #keeping<T>(work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      this.#problems.add(...error.problems);
-      return undefined;
-    }
-  }
 }
 
 /** The parameters that rest on nodes' answers. */
@@ -346,7 +336,7 @@ function toldIn(
   given: ReadonlyMap<string, GivenParam>,
   params: Readonly<Record<string, unknown>>,
   outer: NodeScope,
-): Told {
+): ToldPaths {
   const registers = outer.registers();
   const found = [...given].flatMap(([name, value]) => {
     if (!("node" in value) || !isToldValue(value.node, value.scope ?? {})) return [];
@@ -358,7 +348,7 @@ function toldIn(
   return new Map(found);
 }
 
-/** The known result of the conditions together; undefined: not all are known. Problems are left to the steps. */
+/** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */
 function known(conditions: readonly Condition[]): boolean | undefined {
   const all = conditions.map(({ node, scope }) => {
     try {
