@@ -1,4 +1,4 @@
-import type { Batch } from "#engine/session/messages.ts";
+import type { Batch } from "#engine/session/session-events.ts";
 
 /** What a bastion sends to a model node. */
 export type ModelCommand =

@@ -1,19 +1,12 @@
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
-import { atFirst, machinesAfter } from "#engine/session/machines.ts";
-import type { Effect, Message, QueueEvent, Timer } from "#engine/session/messages.ts";
-import { messageOf } from "#engine/session/runner-frames.ts";
+import { initialState, transition } from "#engine/session/session-state.ts";
+import type { SessionEffect, SessionEvent, QueueEvent, Timer } from "#engine/session/session-events.ts";
+import { eventOfFrame } from "#engine/session/runner-frames.ts";
 import { StepReport } from "#engine/session/step-report.ts";
+import { timerEvents } from "#engine/session/timers.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
-
-const due: Readonly<Record<Timer, Message>> = {
-  retry: { to: "connection", event: { type: "waited" } },
-  goodbye: { to: "runner", event: { type: "unanswered" } },
-  abort: { to: "runner", event: { type: "abort-late" } },
-  lock: { to: "queue", event: { type: "lock-waited" } },
-  reboot: { to: "queue", event: { type: "reboot-late" } },
-};
 
 interface ModelLink {
   readonly follower: ModelFollower;
@@ -38,13 +31,13 @@ export class SessionWorld {
   readonly node: ModelNode;
   readonly events: RunEventBody[] = [];
   readonly timers = new Map<Timer, number>();
-  readonly ended: Effect[] = [];
+  readonly ended: SessionEffect[] = [];
   readonly #options: WorldOptions;
   readonly #report: StepReport;
-  machines = atFirst;
+  state = initialState;
   link: ModelLink | undefined;
-  dialling: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
-  isJudging = false;
+  connecting: { readonly flight: ModelCommand[]; isReached: boolean } | undefined;
+  isCheckingHost = false;
   /** A runner did not answer a goodbye in time. */
   wasUnanswered = false;
   /** Nothing goes wrong any more. */
@@ -107,29 +100,29 @@ export class SessionWorld {
   }
 
   /** The connection that is being made comes a step further. */
-  answerDial(): void {
-    const { dialling } = this;
-    if (!dialling) return;
-    this.#hasBegun ||= dialling.isReached || dialling.flight.length > 0;
-    if (!dialling.isReached) {
-      dialling.isReached = true;
+  answerConnect(): void {
+    const { connecting } = this;
+    if (!connecting) return;
+    this.#hasBegun ||= connecting.isReached || connecting.flight.length > 0;
+    if (!connecting.isReached) {
+      connecting.isReached = true;
       return this.#tell({ to: "connection", event: { type: "reached" } });
     }
-    this.dialling = undefined;
-    this.link = { follower: this.node.attach(this.#offset), sent: [...dialling.flight], answered: new Set() };
+    this.connecting = undefined;
+    this.link = { follower: this.node.attach(this.#offset), sent: [...connecting.flight], answered: new Set() };
     this.#tell({ to: "connection", event: { type: "opened" } });
   }
 
   /** It cannot be made; what of a flight was on its way arrives, up to that many commands. */
-  refuseDial(arrives: number): void {
-    const { dialling } = this;
-    if (!dialling) return;
-    this.dialling = undefined;
-    this.#hasFlightBroken ||= dialling.isReached;
-    if (dialling.isReached) this.drops += 1;
-    if (dialling.isReached && arrives > 0) {
+  refuseConnect(arrives: number): void {
+    const { connecting } = this;
+    if (!connecting) return;
+    this.connecting = undefined;
+    this.#hasFlightBroken ||= connecting.isReached;
+    if (connecting.isReached) this.drops += 1;
+    if (connecting.isReached && arrives > 0) {
       this.node.attach(this.#offset);
-      for (const command of dialling.flight.slice(0, arrives)) this.node.take(command);
+      for (const command of connecting.flight.slice(0, arrives)) this.node.take(command);
       this.node.follower = undefined;
     }
     this.#tell({
@@ -155,8 +148,8 @@ export class SessionWorld {
     if (type === "segment") this.#begunSegments.add(Number(words[0]));
     if (type === "need") this.#lastNeed = next.offset;
     if (!["runner", "hello", "told"].includes(type)) this.#isQuestionOpen = type === "need";
-    const message = messageOf(frame, next.offset);
-    this.#tell(message ?? { to: "runner", event: { type: "went-on" } });
+    const message = eventOfFrame(frame, next.offset);
+    this.#tell(message ?? { to: "runner", event: { type: "blob-request-closed" } });
     if (!message) this.#report.take(frame);
     return true;
   }
@@ -166,7 +159,7 @@ export class SessionWorld {
     this.drops += 1;
     this.#hasFlightBroken ||= this.tries > 0;
     this.link = this.node.follower = undefined;
-    this.#tell({ to: "connection", event: { type: "lost", said: "" } });
+    this.#tell({ to: "connection", event: { type: "lost", output: "" } });
     this.#check();
   }
 
@@ -175,19 +168,19 @@ export class SessionWorld {
     this.drop();
   }
 
-  judge(isHostGone: boolean): void {
-    if (!this.isJudging) return;
-    this.isJudging = false;
+  checkHost(isHostGone: boolean): void {
+    if (!this.isCheckingHost) return;
+    this.isCheckingHost = false;
     this.#wasHostGone = isHostGone;
-    this.#tell({ to: "connection", event: { type: "judged", isHostGone } });
+    this.#tell({ to: "connection", event: { type: "host-checked", isHostGone } });
   }
 
   /** The line is dead for longer than anybody tries. */
   vanish(): void {
     this.drop();
-    for (let attempt = 0; attempt < 8 && (this.dialling || this.timers.has("retry")); attempt++) {
-      this.judge(true);
-      if (this.dialling) this.refuseDial(0);
+    for (let attempt = 0; attempt < 8 && (this.connecting || this.timers.has("retry")); attempt++) {
+      this.checkHost(true);
+      if (this.connecting) this.refuseConnect(0);
       else this.wait();
     }
   }
@@ -200,70 +193,70 @@ export class SessionWorld {
     this.timers.delete(next[0]);
     this.wasUnanswered ||= next[0] === "goodbye";
     this.#now = Math.max(this.#now, next[1]);
-    this.#tell(due[next[0]]);
+    this.#tell(timerEvents[next[0]]);
     return true;
   }
 
-  #tell(...messages: readonly Message[]): void {
+  #tell(...messages: readonly SessionEvent[]): void {
     const { retryDelays, waitForLock, recorded } = this.#options;
     this.#isStopped ||= messages.some(({ event }) => event.type === "stop");
     for (const message of messages) {
-      const { state, effects } = machinesAfter(this.machines, message, {
+      const { state, effects } = transition(this.state, message, {
         node: "n1",
         runId: "r1",
         retryDelays,
         waitForLock,
         resumed: recorded !== undefined,
-        heard: this.#report,
+        results: this.#report,
         now: this.#now,
         chance: 0.5,
       });
-      this.machines = state;
+      this.state = state;
       for (const effect of effects) this.#carryOut(effect);
     }
-    const { phase } = this.machines.queue;
+    const { phase } = this.state.queue;
     const last = phase.at === "sent" ? phase.batch.steps.at(-1) : undefined;
     const wasSent = last !== undefined && this.#writtenKeys.has(last.key);
     this.#isReboot = phase.at === "rebooting" || (wasSent && last.plan.step.ends === "boot");
     this.#check();
   }
 
-  #carryOut(effect: Effect): void {
+  #carryOut(effect: SessionEffect): void {
     switch (effect.do) {
       case "emit":
         return void this.events.push(effect.event);
-      case "dial":
-        holds(!this.dialling && !this.link, "one connection at a time");
-        holds(this.machines.queue.phase.at !== "dead", "what is over connects to nobody");
+      case "connect":
+        holds(!this.connecting && !this.link, "one connection at a time");
+        holds(this.state.queue.phase.at !== "dead", "what is over connects to nobody");
         this.tries += 1;
         this.#hasBegun &&= effect.attempt > 1;
-        this.dialling = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
+        this.connecting = { flight: effect.withFlight ? this.#flight() : [], isReached: false };
         return;
-      case "judge":
-        this.isJudging = true;
+      case "check-host":
+        this.isCheckingHost = true;
         return;
       case "start-beat":
       case "stop-beat":
         holds(this.#isBeating === (effect.do === "stop-beat"), "a beat starts once and ends once");
         this.#isBeating = effect.do === "start-beat";
         return;
-      case "end-link":
+      case "close-channel":
         return void (this.link && this.link.sent.splice(0));
-      case "hang-up":
+      case "disconnect":
         if (this.link) this.node.follower = undefined;
         this.link = undefined;
         return;
-      case "wait":
+      case "start-timer":
         return void this.timers.set(effect.timer, this.#now + effect.milliseconds);
-      case "forget":
+      case "clear-timer":
         return void this.timers.delete(effect.timer);
-      case "write":
+      case "write-segment":
         return this.#write(effect);
-      case "announce":
+      case "report-segment":
         return void this.events.push({ type: "node.segment", node: "n1", exchange: 0, steps: 0, bytes: 0 });
       case "transmit":
         return this.#transmit(effect.what);
-      case "say":
+      case "send-command":
         return this.#say(effect.text.trim());
       case "send-blobs":
         holds(this.#isQuestionOpen, "what is not asked is not answered");
@@ -281,7 +274,7 @@ export class SessionWorld {
     }
   }
 
-  #write({ number, batch, launch }: Extract<Effect, { do: "write" }>): void {
+  #write({ number, batch, launch }: Extract<SessionEffect, { do: "write-segment" }>): void {
     const keys = batch.steps.map(({ key }) => key);
     holds(!this.#isStopped || keys.every((key) => this.#writtenKeys.has(key)), "after a stop nothing new is sent");
     const hasFailed = ({ id }: UnresolvedStep) => this.#report.outcomeOf(stepKey(id)) === "failed";
@@ -326,21 +319,22 @@ export class SessionWorld {
     else if (what === "stop" || what === "abort") this.link?.sent.push({ do: what });
   }
 
-  #checkEnd({ trouble, failed }: Extract<Effect, { do: "return" }>): void {
+  #checkEnd({ nodeFailure, failed }: Extract<SessionEffect, { do: "return" }>): void {
     // The second time it says only what it said before.
-    if (trouble && this.ended.some((end) => end.do === "return" && end.trouble)) return;
+    if (nodeFailure && this.ended.some((end) => end.do === "return" && end.nodeFailure)) return;
     const { node } = this;
     const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;
-    if (trouble?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
-    if (trouble?.outcome === "unreachable") holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
-    const code = trouble?.problem.code;
+    if (nodeFailure?.outcome === "unreachable") holds(wantsMore, "nobody gives up before all attempts");
+    if (nodeFailure?.outcome === "unreachable")
+      holds(!this.#isReboot || !this.#hasBegun, "a reboot is waited for longer");
+    const code = nodeFailure?.problem.code;
     const said = (line: RegExp) => node.journal.slice(node.start).some((one) => line.test(one));
     if (code === "RUN_ABANDONED") holds(said(/^bye /), "only a runner's last word says that it ended");
     if (code === "NODE_LOCKED") holds(said(/^lock held /), "only a lock that is held refuses us");
     if (code === "REBOOT_TIMEOUT") holds(!this.isUndisturbed || this.#hasFlightBroken, "a node that came back is met");
     if (code === "INTERRUPTED") holds(this.#isStopped, "only who is stopped is interrupted");
     if (code === "NODE_SHELL_UNUSABLE") holds(!this.#wasHostGone, "a broken connection says nothing of a shell");
-    const isDone = !trouble && !failed && !this.#isStopped;
+    const isDone = !nodeFailure && !failed && !this.#isStopped;
     const isTold = this.#performing.every(({ id }) => this.#report.outcomeOf(stepKey(id)) !== undefined);
     if (isDone && !this.wasUnanswered) holds(isTold, "what is done was told");
   }

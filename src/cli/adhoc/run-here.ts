@@ -12,7 +12,7 @@ import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
 import { recording } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
-import { lookSessions, type LookOptions } from "#engine/session/look-session.ts";
+import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
@@ -85,7 +85,7 @@ export async function runHere(
     patience: answerPatience,
   });
   const prompts = new Prompts((asked, value) => questions.answer(asked, value, who), interrupt);
-  const look = lookSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
+  const look = runnerlessSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -126,7 +126,7 @@ export async function refreshFacts(project: string, flags: RunFlags, request: Ru
   return { ...request, factsSince };
 }
 
-function lookOf(what: RunRequest["what"]): Pick<LookOptions, "look" | "run"> {
+function lookOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "look" | "run"> {
   if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...omitUndefined({ run: what.run }) };
   return { look: what.kind === "facts" ? "facts" : "ping" };
 }

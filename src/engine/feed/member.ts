@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { KcoreError } from "#errors/problem.ts";
 import { feedText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { type Link, openLink } from "#engine/session/link.ts";
+import { type FollowerChannel, openFollowerChannel } from "#engine/session/follower-channel.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { FedNode } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
@@ -51,7 +51,7 @@ export class FeedMember {
   readonly #asked = new Map<number, Question>();
   /** Until the channel is open. */
   readonly #unsaid: string[] = [];
-  #link: Link | undefined;
+  #channel: FollowerChannel | undefined;
   #last = 0;
   #isOver = false;
   #beat: NodeJS.Timeout | undefined;
@@ -81,12 +81,12 @@ export class FeedMember {
 
   /** The key opens nothing any more. */
   dismiss(key: OneTimeKey): void {
-    if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#link?.send("dismiss\n");
+    if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#channel?.send("dismiss\n");
   }
 
   /** Keeps the content no longer. */
   drop({ name }: Fed): void {
-    void this.#link?.send(`drop ${name}\n`);
+    void this.#channel?.send(`drop ${name}\n`);
   }
 
   /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
@@ -99,7 +99,7 @@ export class FeedMember {
 
   /** Ends it: resolves when the node has tidied up, or was given the time for it. */
   async close(): Promise<void> {
-    void this.#link?.send("bye\n");
+    void this.#channel?.send("bye\n");
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, Math.min(farewell, this.#patience));
     await Promise.race([this.closed, late]);
@@ -110,20 +110,19 @@ export class FeedMember {
   async #open(): Promise<void> {
     const { host, run, sudoPassword } = this.party;
     try {
-      const link = await openLink({
+      const channel = await openFollowerChannel({
         host,
         run,
         sudoPassword,
         text: feedText(run, { id: randomBytes(8).toString("hex") }),
         onFrame: (frame) => this.#hear(frame),
         onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
-        settled: () => Promise.resolve(),
       });
-      this.#link = link;
-      for (const text of this.#unsaid.splice(0)) void link.send(text);
-      this.#beat = setInterval(() => void link.send("beat\n"), beatEvery).unref();
-      if (this.#isOver) link.end();
-      const said = (await link.closed).trim();
+      this.#channel = channel;
+      for (const text of this.#unsaid.splice(0)) void channel.send(text);
+      this.#beat = setInterval(() => void channel.send("beat\n"), beatEvery).unref();
+      if (this.#isOver) channel.end();
+      const said = (await channel.closed).trim();
       this.#end(said === "" ? undefined : said.split("\n").at(-1));
     } catch (error) {
       this.#end(error instanceof Error ? error.message : String(error));
@@ -138,7 +137,7 @@ export class FeedMember {
     this.#asked.set(number, question);
     this.#wait(question, size === 0);
     const line = `${text.replace("NUMBER", String(number))}\n`;
-    if (this.#link) void this.#link.send(line);
+    if (this.#channel) void this.#channel.send(line);
     else this.#unsaid.push(line);
     return promise;
   }
@@ -173,7 +172,7 @@ export class FeedMember {
   #end(why = gone): void {
     this.#isOver = true;
     clearInterval(this.#beat);
-    this.#link?.end();
+    this.#channel?.end();
     for (const { resolve, timer } of this.#asked.values()) {
       clearTimeout(timer);
       resolve(why);

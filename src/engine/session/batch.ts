@@ -1,61 +1,66 @@
 import type { Problem } from "#errors/problem.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
-import type { Batch, Effect, Heard, QueuedStep, Setting } from "./messages.ts";
-import type { Known } from "./take.ts";
+import type { StepInputs } from "./next-batch.ts";
+import type { Batch, QueuedStep, SessionEffect, StepResults, TransitionContext } from "./session-events.ts";
 
-/** Milliseconds that the reboot may take with which the batch ends, if it does. */
-export function rebootOf({ steps }: Batch): number | undefined {
+/** Milliseconds that the reboot at the end of the batch may take; undefined: the batch does not end with a reboot. */
+export function rebootLimit({ steps }: Batch): number | undefined {
   const last = steps.at(-1)?.plan;
   return last?.step.ends === "boot" ? timeoutOf(last) * 1_000 : undefined;
 }
 
-/** Whether the batch ends with a reboot, and that was begun. */
-export function isRebooting(batch: Batch, heard: Heard): boolean {
+/** Whether the batch ends with a reboot that has begun. */
+export function isRebooting(batch: Batch, results: StepResults): boolean {
   const last = batch.steps.at(-1);
-  return rebootOf(batch) !== undefined && last !== undefined && heard.outcomeOf(last.key) === "changed";
+  return rebootLimit(batch) !== undefined && last !== undefined && results.outcomeOf(last.key) === "changed";
 }
 
-/** What is known when a batch is over. */
-export function settle(
-  known: Known,
+/** The values that an ended batch has for later steps, and the event for its facts. */
+export function batchResults(
+  inputs: StepInputs,
   { steps, facts }: Batch,
-  { heard, node }: Setting,
-): { readonly known: Pick<Known, "registered" | "facts">; readonly effects: readonly Effect[] } {
-  const registered = new Map(known.registered);
+  { results, node }: TransitionContext,
+): { readonly inputs: Pick<StepInputs, "registered" | "facts">; readonly effects: readonly SessionEffect[] } {
+  const registered = new Map(inputs.registered);
   for (const { key, plan } of steps)
-    if (plan.register !== undefined && heard.outcomeOf(key) !== undefined)
-      registered.set(plan.register, heard.registered(key));
-  if (!facts || Object.keys(heard.facts).length === 0) return { known: { ...known, registered }, effects: [] };
-  const shaped = shapeFacts(heard.facts);
+    if (plan.register !== undefined && results.outcomeOf(key) !== undefined)
+      registered.set(plan.register, results.registered(key));
+  if (!facts || Object.keys(results.facts).length === 0) return { inputs: { ...inputs, registered }, effects: [] };
+  const shaped = shapeFacts(results.facts);
   const effects = [{ do: "emit", event: { type: "node.facts", node, facts: shaped } } as const];
-  return { known: { registered, facts: shaped }, effects };
+  return { inputs: { registered, facts: shaped }, effects };
 }
 
-export function firstFailure({ steps }: Batch, heard: Heard): Problem | undefined {
-  const failed = steps.find(({ key }) => heard.outcomeOf(key) === "failed");
+export function firstFailure({ steps }: Batch, results: StepResults): Problem | undefined {
+  const failed = steps.find(({ key }) => results.outcomeOf(key) === "failed");
   if (!failed) return undefined;
   const { key, plan } = failed;
-  return heard.problemOf(key) ?? { code: "STEP_FAILED", message: `“${plan.title}” failed`, at: plan.at };
+  return results.problemOf(key) ?? { code: "STEP_FAILED", message: `“${plan.title}” failed`, at: plan.at };
 }
 
-/** Of the steps that wait, those that answer a failure in the batch. */
-export function answering(rest: readonly QueuedStep[], { steps }: Batch, heard: Heard): readonly QueuedStep[] {
-  const failed = new Set(steps.filter(({ key }) => heard.outcomeOf(key) === "failed").map(({ plan }) => plan.id));
+/** The waiting steps that react to a failure in the batch (`onFailure`). */
+export function failureHandlers(
+  rest: readonly QueuedStep[],
+  { steps }: Batch,
+  results: StepResults,
+): readonly QueuedStep[] {
+  const failed = new Set(steps.filter(({ key }) => results.outcomeOf(key) === "failed").map(({ plan }) => plan.id));
   return rest.filter(({ draft }) => draft.answers.some((id) => failed.has(id)));
 }
 
-/** What a new runner is to be given of the batch, and what is said of the steps that were begun. */
-export function leftOf(
+/** The part of the batch for a new runner, and notes about the steps that the lost runner had started. */
+export function remainingBatch(
   batch: Batch,
-  { heard, node }: Setting,
-): { readonly left: Batch; readonly notes: readonly Effect[] } {
-  // After a failure nothing goes on; the new runner only ends what the old one left.
-  const steps = firstFailure(batch, heard) ? [] : batch.steps.filter(({ key }) => heard.outcomeOf(key) === undefined);
+  { results, node }: TransitionContext,
+): { readonly left: Batch; readonly notes: readonly SessionEffect[] } {
+  const hasFailed = firstFailure(batch, results) !== undefined;
+  // After a failure no step is sent; the new runner only cleans up.
+  const steps = hasFailed ? [] : batch.steps.filter(({ key }) => results.outcomeOf(key) === undefined);
   const text = "it was interrupted; it is looked at again";
   const notes = steps
-    .filter(({ key }) => heard.wasStarted(key))
-    .map(({ plan }): Effect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
-  // The run's end is told by the runner itself only where all went well.
-  return { left: { ...batch, steps, isLast: batch.isLast && !firstFailure(batch, heard) }, notes };
+    .filter(({ key }) => results.wasStarted(key))
+    .map(({ plan }): SessionEffect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
+  // A runner ends without being asked only if every step succeeded.
+  return { left: { ...batch, steps, isLast: batch.isLast && !hasFailed }, notes };
 }

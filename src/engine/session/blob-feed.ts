@@ -3,7 +3,7 @@ import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { Endpoint, Host } from "#engine/transport/host.ts";
 
-/** A node as others see it that feed it: its connection, and what its shells are told. */
+/** A node that other nodes may feed: its connection, and the run's values for its shells. */
 export interface FedNode {
   readonly node: string;
   readonly endpoint: Endpoint;
@@ -13,19 +13,19 @@ export interface FedNode {
   readonly emit: Emit;
 }
 
-/** Brings contents to nodes from other nodes. Nothing of it rejects. */
+/** Brings contents to nodes from other nodes. No method rejects. */
 export interface BlobFeed {
-  /** Whether this one may come from another node; the methods below are for such. */
+  /** Whether this content may come from another node. The methods below are for such contents alone. */
   takes(party: FedNode, blob: Blob): boolean;
   /**
-   * Waits for its turn. `there`: the node has it under this name. `send`: the bastion has to send it, and then calls {@link keep}. `left`: the
-   * node waits no more.
+   * Waits for the node's turn. `there`: the node has the content under this name. `send`: the bastion must send it and then call
+   * {@link keep}. `left`: the node waits no more.
    */
   bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left">;
-  /** The bastion gave all of it to the connection, and not yet the word that puts it in its place. True: all of it is there. */
+  /** Called after the bastion has sent the content, before the command that puts it in its place. True: the node has all of it. */
   keep(party: FedNode, name: string, blob: Blob): Promise<boolean>;
-  /** The node waits for nothing any more, and nothing is on its way to it. */
+  /** The node waits for no content any more, and none is on its way. */
   leave(node: string): void;
-  /** The session needs this connection no more. True: others still read over it, and the feed closes it from now on. */
+  /** The session no longer needs this connection. True: other nodes still read over it, and the feed will close it. */
   inherits(host: Host): boolean;
 }

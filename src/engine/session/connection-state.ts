@@ -1,51 +1,50 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Effect, Message, Next, Purpose } from "./messages.ts";
+import type { SessionEffect, SessionEvent, TransitionResult } from "./session-events.ts";
 
 /** How a lost connection is made again. */
-export interface Retry {
-  /** Milliseconds, about, before each further attempt. */
+export interface Reconnect {
+  /** Milliseconds before each further attempt, varied at random. */
   readonly pauses: readonly number[];
-  /** While the node boots: again and again, until its time is over. */
+  /** The node reboots: attempts are repeated until this time, in milliseconds since 1970. */
   readonly reboot: { readonly within: number; readonly until: number } | undefined;
 }
 
-/** A connection that is to be made. */
-export interface Wanted {
-  readonly purpose: Purpose;
+export interface ConnectionRequest {
+  readonly withFlight: boolean;
   readonly attempt: number;
-  /** After a drop. */
-  readonly retry?: Retry;
+  /** Set after a lost connection. */
+  readonly retry?: Reconnect;
 }
 
 export type ConnectionPhase =
   | { readonly at: "none" }
-  /** The host is being reached; then its shell is started. */
+  /** `connecting`: the SSH connection is being made. `starting`: the shell is being started. */
   | ({
-      readonly at: "dialling" | "greeting";
-      /** The follower told all before its link was handed over: a login that is not root waits for its first word. */
-      readonly isTold?: boolean;
-    } & Wanted)
-  /** It is being made, and nobody wants it any more; the next one may be wanted already. */
-  | { readonly at: "dropping"; readonly next?: Wanted }
-  /** There is one; it tells what happened meanwhile. */
+      readonly at: "connecting" | "starting";
+      /** The follower sent the journal before its channel was handed over, as after sudo. */
+      readonly isCaughtUp?: boolean;
+    } & ConnectionRequest)
+  /** The attempt under way is no longer needed. `next`: the request to follow. */
+  | { readonly at: "cancelling"; readonly next?: ConnectionRequest }
+  /** The follower is sending the journal as it was when the connection began. */
   | { readonly at: "attaching" }
   | { readonly at: "open" }
-  /** There is one; when it ends nobody comes back. */
-  | { readonly at: "leaving" }
-  /** It ended before the node said a word: does the shell refuse us, or did the connection break? */
-  | { readonly at: "doubted"; readonly problem: Problem }
-  | { readonly at: "pausing"; readonly problem: Problem; readonly attempt: number; readonly retry: Retry };
+  /** The connection is there, and is not made again when it ends. */
+  | { readonly at: "closing" }
+  /** The channel ended before the hello. Either the node's shell is unusable, or the SSH connection broke. */
+  | { readonly at: "checking-host"; readonly problem: Problem }
+  | { readonly at: "pausing"; readonly problem: Problem; readonly attempt: number; readonly retry: Reconnect };
 
-/** The connection to the node: made when wanted, made again when it breaks, until it is let go. */
+/** The connection to the node: made on request, and made again when it breaks. */
 export interface Connection {
   readonly phase: ConnectionPhase;
-  /** Of the node's present boot, once it said hello. */
+  /** The node's present boot; undefined before its first hello. */
   readonly boot: string | undefined;
-  /** Connections made since the last one over which the node's shell answered. */
+  /** SSH connections made since the last hello. */
   readonly unanswered: number;
-  /** Milliseconds since 1970 when the host was last reached. */
+  /** When the last SSH connection was made, in milliseconds since 1970. */
   readonly reachedAt: number;
-  /** How long the reboot may take with which the running segment ends. */
+  /** Milliseconds that the reboot at the end of the running segment may take. */
   readonly reboot: number | undefined;
   readonly isStopped: boolean;
 }
@@ -59,18 +58,14 @@ export const noConnection: Connection = {
   isStopped: false,
 };
 
-export function tellRunner(type: "opened" | "up" | "down" | "cut" | "unreachable"): Message {
-  return { to: "runner", event: { type } };
-}
-
-export function stay(state: Connection): Next<Connection> {
+export function stay(state: Connection): TransitionResult<Connection> {
   return { state, effects: [] };
 }
 
 export function go(
   state: Connection,
   phase: ConnectionPhase,
-  ...effects: readonly (Effect | Message)[]
-): Next<Connection> {
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
   return { state: { ...state, phase }, effects };
 }

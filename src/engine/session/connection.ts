@@ -3,142 +3,165 @@ import type { Problem } from "#errors/problem.ts";
 import {
   go,
   stay,
-  tellRunner,
   type Connection,
   type ConnectionPhase,
-  type Retry,
-  type Wanted,
+  type ConnectionRequest,
+  type Reconnect,
 } from "./connection-state.ts";
-import type { ConnectionEvent, Effect, Message, Next, Setting, Trouble } from "./messages.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
+import {
+  toQueue,
+  toRunner,
+  type ConnectionEvent,
+  type NodeFailure,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+  type TransitionResult,
+} from "./session-events.ts";
 
 const rebootPause = 2_000;
 const renewalPause = 2_000;
-/** Milliseconds that a node may take to take a change back. */
-const renewalSlack = 60_000;
+/** Milliseconds that a node may take to revert a change after its deadline. */
+const revertTime = 60_000;
 
-export function connectionAfter(state: Connection, event: ConnectionEvent, setting: Setting): Next<Connection> {
+export function connectionTransition(
+  state: Connection,
+  event: ConnectionEvent,
+  context: TransitionContext,
+): TransitionResult<Connection> {
   const { phase } = state;
-  const isBeingMade = phase.at === "dialling" || phase.at === "greeting";
-  const isThere = phase.at === "attaching" || phase.at === "open" || phase.at === "leaving";
+  const isPending = phase.at === "connecting" || phase.at === "starting";
+  const isConnected = phase.at === "attaching" || phase.at === "open" || phase.at === "closing";
   switch (event.type) {
-    case "dial":
-      if (phase.at === "dropping") return go(state, { ...phase, next: event });
-      return phase.at === "none" ? dial(state, event) : stay(state);
+    case "connect":
+      if (phase.at === "cancelling") return go(state, { ...phase, next: event });
+      return phase.at === "none" ? connect(state, event) : stay(state);
     case "reached":
-      if (phase.at !== "dialling") return stay(state);
-      return go({ ...state, unanswered: state.unanswered + 1, reachedAt: setting.now }, { ...phase, at: "greeting" });
+      if (phase.at !== "connecting") return stay(state);
+      return go({ ...state, unanswered: state.unanswered + 1, reachedAt: context.now }, { ...phase, at: "starting" });
     case "opened":
-      if (phase.at === "dropping") return dropped(state, phase, { do: "hang-up" });
-      if (!isBeingMade) return stay(state);
-      // Who only looks wants to know that the node's shell does what a run needs.
-      return phase.purpose !== "flight" && !phase.isTold
-        ? go(state, { at: "attaching" }, { do: "start-beat" }, tellRunner("opened"))
-        : go(state, { at: "open" }, { do: "start-beat" }, tellRunner("opened"), tellRunner("up"));
+      if (phase.at === "cancelling") return cancelled(state, phase, { do: "disconnect" });
+      if (!isPending) return stay(state);
+      // Without a flight, the journal is read first, which also proves the node's shell usable.
+      return !phase.withFlight && !phase.isCaughtUp
+        ? go(state, { at: "attaching" }, { do: "start-beat" }, toRunner({ type: "opened" }))
+        : go(state, { at: "open" }, { do: "start-beat" }, toRunner({ type: "opened" }), toRunner({ type: "up" }));
     case "refused":
-      if (phase.at === "dropping") return dropped(state, phase);
-      return isBeingMade ? refused(state, phase, event.problem, setting) : stay(state);
+      if (phase.at === "cancelling") return cancelled(state, phase);
+      return isPending ? refused(state, phase, event.problem, context) : stay(state);
     case "lost":
-      if (phase.at === "leaving") return go(state, { at: "none" }, { do: "stop-beat" }, tellRunner("cut"));
-      return isThere ? lost(state, connectionLost(setting.node, event.said), setting) : stay(state);
-    case "judged":
-      if (phase.at !== "doubted") return stay(state);
-      if (event.isHostGone) return comeBack(state, phase.problem, setting);
-      return giveUp(state, { problem: shellUnusable(setting.node, phase.problem.detail), outcome: "failed" });
-    case "waited": {
+      if (phase.at === "closing") return go(state, { at: "none" }, { do: "stop-beat" }, toRunner({ type: "closed" }));
+      return isConnected ? lost(state, connectionLost(context.node, event.output), context) : stay(state);
+    case "host-checked":
+      if (phase.at !== "checking-host") return stay(state);
+      if (event.isHostGone) return reconnect(state, phase.problem, context);
+      return giveUp(state, { problem: shellUnusable(context.node, phase.problem.detail), outcome: "failed" });
+    case "retry-due": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
-      if (retry.reboot && setting.now > retry.reboot.until) return giveUp(state, notBack(state, phase, setting));
-      return dial(state, { purpose: "attach", attempt, retry });
+      if (retry.reboot && context.now > retry.reboot.until) return giveUp(state, notBack(state, phase, context));
+      return connect(state, { withFlight: false, attempt, retry });
     }
     case "hello":
-      return hello(state, event, setting);
-    case "told":
-      if (phase.at === "greeting") return go(state, { ...phase, isTold: true });
-      return phase.at === "attaching" ? go(state, { at: "open" }, tellRunner("up")) : stay(state);
+      return hello(state, event, context);
+    case "caught-up":
+      if (phase.at === "starting") return go(state, { ...phase, isCaughtUp: true });
+      return phase.at === "attaching" ? go(state, { at: "open" }, toRunner({ type: "up" })) : stay(state);
     case "expect-reboot":
       return { state: { ...state, reboot: event.within }, effects: [] };
     case "renew":
-      // One that is being made is new.
-      return phase.at === "open" ? renew(state, event.within, setting) : stay(state);
+      // A connection that is still being made is new and can confirm the change.
+      return phase.at === "open" ? renew(state, event.within, context) : stay(state);
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at !== "pausing" || !phase.retry.reboot) return stay(stopped);
-      return giveUp(stopped, notBack(stopped, phase, setting), { do: "forget", timer: "retry" });
+      return giveUp(stopped, notBack(stopped, phase, context), { do: "clear-timer", timer: "retry" });
     }
-    case "let-go":
-      if (phase.at === "attaching" || phase.at === "open") return go(state, { at: "leaving" });
-      return isThere ? stay(state) : hangUp(state);
-    case "hang-up":
-      return hangUp(state, ...(isThere ? [{ do: "stop-beat" } as const] : []));
+    case "stop-reconnecting":
+      if (phase.at === "attaching" || phase.at === "open") return go(state, { at: "closing" });
+      return isConnected ? stay(state) : disconnect(state);
+    case "disconnect":
+      return disconnect(state, ...(isConnected ? [{ do: "stop-beat" } as const] : []));
   }
 }
 
-function dial(state: Connection, { purpose, attempt, retry }: Wanted, ...effects: readonly Effect[]): Next<Connection> {
-  const phase = { at: "dialling", purpose, attempt, ...(retry && { retry }) } as const;
-  return go(state, phase, ...effects, { do: "dial", attempt, withFlight: purpose === "flight" });
+function connect(
+  state: Connection,
+  { withFlight, attempt, retry }: ConnectionRequest,
+  ...effects: readonly SessionEffect[]
+): TransitionResult<Connection> {
+  const phase = { at: "connecting", withFlight, attempt, ...(retry && { retry }) } as const;
+  return go(state, phase, ...effects, { do: "connect", attempt, withFlight });
 }
 
-function dropped(state: Connection, { next }: { next?: Wanted }, ...effects: readonly Effect[]): Next<Connection> {
-  return next ? dial(state, next, ...effects) : go(state, { at: "none" }, ...effects, tellRunner("cut"));
+function cancelled(
+  state: Connection,
+  { next }: { next?: ConnectionRequest },
+  ...effects: readonly SessionEffect[]
+): TransitionResult<Connection> {
+  return next ? connect(state, next, ...effects) : go(state, { at: "none" }, ...effects, toRunner({ type: "closed" }));
 }
 
 function refused(
   state: Connection,
-  { at, purpose, attempt, retry }: Wanted & { readonly at: "dialling" | "greeting" },
+  { at, withFlight, attempt, retry }: ConnectionRequest & { readonly at: "connecting" | "starting" },
   problem: Problem,
-  setting: Setting,
-): Next<Connection> {
-  // It waits, and nobody can open it: it would for ever.
-  if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, setting);
+  context: TransitionContext,
+): TransitionResult<Connection> {
+  // UNLOCK_FAILED: the root disk is locked, and retrying cannot help.
+  if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
   const isGone = unreachable.has(problem.code);
-  if (at !== "greeting" || purpose !== "flight" || !isGone)
+  if (at !== "starting" || !withFlight || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });
-  // The connection broke under the flight: what arrived of it runs, and holds the node's lock. Go and see.
-  return comeBack(state, connectionLost(setting.node, ""), setting, tellRunner("down"));
+  // The connection broke under the flight. A runner that arrived works and holds the node's lock: connect again.
+  return reconnect(state, connectionLost(context.node, ""), context, toRunner({ type: "down" }));
 }
 
-function lost(state: Connection, problem: Problem, setting: Setting): Next<Connection> {
-  if (state.boot !== undefined) return comeBack(state, problem, setting, { do: "stop-beat" }, tellRunner("down"));
-  return go(state, { at: "doubted", problem }, { do: "stop-beat" }, tellRunner("down"), { do: "judge" });
+function lost(state: Connection, problem: Problem, context: TransitionContext): TransitionResult<Connection> {
+  if (state.boot !== undefined)
+    return reconnect(state, problem, context, { do: "stop-beat" }, toRunner({ type: "down" }));
+  return go(state, { at: "checking-host", problem }, { do: "stop-beat" }, toRunner({ type: "down" }), {
+    do: "check-host",
+  });
 }
 
-function comeBack(
+function reconnect(
   state: Connection,
   problem: Problem,
-  setting: Setting,
-  ...effects: readonly (Effect | Message)[]
-): Next<Connection> {
+  context: TransitionContext,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
   const within = state.reboot;
-  const retry: Retry = {
-    pauses: setting.retryDelays.slice(Math.max(0, state.unanswered - 1)),
-    reboot: within === undefined ? undefined : { within, until: setting.now + within },
+  const retry: Reconnect = {
+    pauses: context.retryDelays.slice(Math.max(0, state.unanswered - 1)),
+    reboot: within === undefined ? undefined : { within, until: context.now + within },
   };
-  return pause(state, { problem, attempt: 2, retry }, setting, ...effects, { do: "hang-up" });
+  return pause(state, { problem, attempt: 2, retry }, context, ...effects, { do: "disconnect" });
 }
 
-/** Comes back over a new connection; where the change keeps it out, until the node has taken it back. */
-function renew(state: Connection, within: number, setting: Setting): Next<Connection> {
+/** Replaces the connection to confirm a change. If the change blocks new connections, attempts last until the node has reverted it. */
+function renew(state: Connection, within: number, context: TransitionContext): TransitionResult<Connection> {
   const pauses = [
     0,
-    ...Array.from({ length: Math.ceil((within * 1_000 + renewalSlack) / renewalPause) }, () => renewalPause),
+    ...Array.from({ length: Math.ceil((within * 1_000 + revertTime) / renewalPause) }, () => renewalPause),
   ];
-  const problem = confirmationDue(setting.node, within);
-  const retry: Retry = { pauses, reboot: undefined };
-  return pause(state, { problem, attempt: 2, retry }, setting, { do: "stop-beat" }, tellRunner("down"), {
-    do: "hang-up",
+  const problem = confirmationDue(context.node, within);
+  const retry: Reconnect = { pauses, reboot: undefined };
+  return pause(state, { problem, attempt: 2, retry }, context, { do: "stop-beat" }, toRunner({ type: "down" }), {
+    do: "disconnect",
   });
 }
 
 function pause(
   state: Connection,
   { problem, attempt, retry }: Omit<Extract<ConnectionPhase, { at: "pausing" }>, "at">,
-  setting: Setting,
-  ...effects: readonly (Effect | Message)[]
-): Next<Connection> {
-  const { node, runId, chance } = setting;
+  context: TransitionContext,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
+  const { node, runId, chance } = context;
   const { reboot, pauses } = retry;
-  if (reboot && state.isStopped) return giveUp(state, notBack(state, { problem, retry }, setting), ...effects);
+  if (reboot && state.isStopped) return giveUp(state, notBack(state, { problem, retry }, context), ...effects);
   const [first = reboot && rebootPause, ...later] = reboot ? [] : pauses;
   if (first === undefined) {
     const hint = `the node finishes its running step; go on with: kcore runs resume ${runId}`;
@@ -154,43 +177,54 @@ function pause(
       do: "emit",
       event: { type: "node.disconnected", node, reason: problem.message, ...(milliseconds > 0 && { retryIn }) },
     },
-    { do: "wait", timer: "retry", milliseconds },
-    ...(reboot ? [{ to: "queue", event: { type: "away", problem } } as const] : []),
+    { do: "start-timer", timer: "retry", milliseconds },
+    ...(reboot ? [toQueue({ type: "reconnect-failed", problem })] : []),
   );
 }
 
 function notBack(
   { isStopped }: Connection,
-  { problem, retry }: { readonly problem: Problem; readonly retry: Retry },
-  setting: Setting,
-): Trouble {
-  if (isStopped) return { outcome: "interrupted", problem: rebootStopped(setting.node) };
-  return { outcome: "failed", problem: rebootTooLong(setting, retry.reboot?.within ?? 0, problem.message) };
+  { problem, retry }: { readonly problem: Problem; readonly retry: Reconnect },
+  context: TransitionContext,
+): NodeFailure {
+  if (isStopped) return { outcome: "interrupted", problem: rebootStopped(context.node) };
+  return { outcome: "failed", problem: rebootTooLong(context, retry.reboot?.within ?? 0, problem.message) };
 }
 
-function giveUp(state: Connection, trouble: Trouble, ...effects: readonly (Effect | Message)[]): Next<Connection> {
-  const failed: Message = { to: "queue", event: { type: "failed", ...trouble } };
-  return go(state, { at: "none" }, ...effects, tellRunner("unreachable"), failed);
+function giveUp(
+  state: Connection,
+  nodeFailure: NodeFailure,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Connection> {
+  const failed = toQueue({ type: "failed", ...nodeFailure });
+  return go(state, { at: "none" }, ...effects, toRunner({ type: "unreachable" }), failed);
 }
 
-function hangUp(state: Connection, ...effects: readonly Effect[]): Next<Connection> {
+function disconnect(state: Connection, ...effects: readonly SessionEffect[]): TransitionResult<Connection> {
   const { at } = state.phase;
-  if (at === "dialling" || at === "greeting" || at === "dropping") return go(state, { at: "dropping" });
-  return go(state, { at: "none" }, ...effects, { do: "forget", timer: "retry" }, { do: "hang-up" }, tellRunner("cut"));
+  if (at === "connecting" || at === "starting" || at === "cancelling") return go(state, { at: "cancelling" });
+  return go(
+    state,
+    { at: "none" },
+    ...effects,
+    { do: "clear-timer", timer: "retry" },
+    { do: "disconnect" },
+    toRunner({ type: "closed" }),
+  );
 }
 
 function hello(
   state: Connection,
   { boot, epoch }: { boot: string; epoch: number },
-  { node, now }: Setting,
-): Next<Connection> {
-  const effects: (Effect | Message)[] = [];
+  { node, now }: TransitionContext,
+): TransitionResult<Connection> {
+  const effects: (SessionEffect | SessionEvent)[] = [];
   if (state.boot !== undefined && state.boot !== boot)
     effects.push({ do: "emit", event: { type: "node.rebooted", node } });
-  // The node read its clock between `reachedAt` and `now`: a slow line or machine does not count as a wrong clock.
+  // The node read its clock between `reachedAt` and `now`, so a slow connection does not count as a wrong clock.
   const skew = Math.round(Math.max(state.reachedAt / 1000 - (epoch + 1), epoch - now / 1000));
   const text = `the clock of ${node} differs from this machine's by ${skew} s`;
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });
-  effects.push({ to: "queue", event: { type: "hello", boot } });
+  effects.push(toQueue({ type: "hello", boot }));
   return { state: { ...state, boot, unanswered: 0 }, effects };
 }

@@ -1,11 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 
-/** Lines of a diff that are shown at most; the rest is counted. */
+/** Lines of a diff that are shown; further lines are counted. */
 const longest = 400;
-/**
- * Lines that may be taken out and put in: with many more a comparison would hold up whoever else waits (measured on a
- * busy machine: 18 to 47 ms, 22 to 72 ms with 500).
- */
+/** Removed and added lines. A comparison with more would block the event loop (measured on a busy machine: 47 ms; 72 ms with 500). */
 const mostEdits = 300;
 
 /** For an empty range, POSIX diff names the line before it: a new file begins with `-0,0`. */
@@ -14,8 +11,8 @@ function startOf(start: number, lines: number): number {
 }
 
 /**
- * A unified diff (POSIX diff -u) of a file's text, without a header; undefined when the texts are equal or more
- * than 300 lines differ. Others get their turn before it.
+ * A unified diff (POSIX diff -u) of a file's text, without a header; undefined when the texts are equal or more than 300 lines differ.
+ * Yields to the event loop before the comparison.
  */
 export async function unifiedDiff(before: string, after: string): Promise<string | undefined> {
   const { structuredPatch } = await import("diff");

@@ -6,37 +6,37 @@ import { saveTables } from "./save-tables.ts";
 import type { SessionOptions } from "./session.ts";
 import type { KeptTable, SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
-/** What a grant ends with that allows an earlier table to be put back (`disk.restored`); others end with a fingerprint. */
+/** The end of a grant that allows a saved table to be restored (`disk.restored`); other grants end with a fingerprint. */
 const restores = "restore";
-/** Connections that may break under a save. */
+/** Attempts to save over a connection that may break. */
 const tries = 3;
-/** Milliseconds that a node may take to tell all. */
+/** Milliseconds that a node may take to send its tables. */
 const patience = 15 * 60_000;
 
 /** The grants that a node may use, the reasons against the others, and the saves by name. */
-export type Believed = Pick<RunVariables, "grants"> &
+export type VerifiedGrants = Pick<RunVariables, "grants"> &
   Required<Pick<RunVariables, "unsaved">> & { readonly kept: ReadonlyMap<string, KeptTable> };
 
-interface Asking {
+interface VerifyOptions {
   readonly session: SessionOptions;
   readonly run: RunVariables;
   readonly store: TableStore;
-  /** The node's connection, made again if it broke; undefined: there is none. */
+  /** Gives the node's connection, made again if it broke; undefined: the node cannot be reached. */
   readonly connect: () => Promise<Host | undefined>;
   readonly stopping: AbortSignal;
 }
 
-/** The name that a grant gives, before its last colon. */
-export function nameOfGrant(grant: string): string {
+/** The disk that a grant names, before the last colon. */
+function nameOfGrant(grant: string): string {
   const colon = grant.lastIndexOf(":");
   return colon < 0 ? grant : grant.slice(0, colon);
 }
 
 /**
- * A grant takes effect only after what it names was saved (ADR 0012): asks the node for it, keeps it, tells so. Of what could not be
- * saved nothing is granted.
+ * Saves the tables of all granted disks (ADR 0012) and returns the grants that the node may use. A grant whose disk could not be saved
+ * takes no effect.
  */
-export async function believe({ session, run, store, connect, stopping }: Asking): Promise<Believed> {
+export async function verifyGrants({ session, run, store, connect, stopping }: VerifyOptions): Promise<VerifiedGrants> {
   const { node, runId, grants, emit } = session;
   const names = [...new Set(grants.map(nameOfGrant).filter((name) => !/[\n\0]/.test(name)))];
   const isRestored = (name: string): boolean => grants.includes(`${name}:${restores}`);
@@ -59,13 +59,13 @@ export async function believe({ session, run, store, connect, stopping }: Asking
     for (const [name, result] of saved.results)
       if (!saved.isCut || attempt === tries || !("unsaved" in result)) results.set(name, result);
   }
-  for (const [name, result] of results) tell(emit, occasion(name), name, result);
-  return sort(grants, results);
+  for (const [name, result] of results) report(emit, occasion(name), name, result);
+  return savedGrants(grants, results);
 }
 
-function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
+function report(emit: Emit, { node, before }: SaveOccasion, name: string, result: SaveResult): void {
   if ("unsaved" in result) {
-    // Grants are of all nodes of a run; most have no such disk.
+    // Every node of a run gets all grants, and most nodes have no such disk.
     if (result.isAbsent === true) return;
     emit({
       type: "warning",
@@ -78,7 +78,7 @@ function tell(emit: Emit, { node, before }: SaveOccasion, name: string, result: 
   emit({ type: "node.saved", node, device: name, save: id, before, isNew, bytes, pieces: device.pieces.length });
 }
 
-function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>): Believed {
+function savedGrants(given: readonly string[], results: ReadonlyMap<string, SaveResult>): VerifiedGrants {
   const grants: string[] = [];
   const kept = new Map<string, KeptTable>();
   const unsaved = new Map<string, string>();
@@ -92,10 +92,10 @@ function sort(given: readonly string[], results: ReadonlyMap<string, SaveResult>
   return { grants, unsaved, kept };
 }
 
-/** Drops saves of unused grants: a save belongs to the wipe after it. `wiping`: grants that the node has used, or their fingerprints. */
-export async function forgetUnused(
+/** Drops the saves of unused grants. `wiping`: grants that the node has used, or their fingerprints. */
+export async function dropUnusedSaves(
   { node, emit }: Pick<SessionOptions, "node" | "emit">,
-  { grants, kept }: Believed,
+  { grants, kept }: VerifiedGrants,
   wiping: ReadonlySet<string>,
 ): Promise<void> {
   const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));

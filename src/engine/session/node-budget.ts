@@ -1,19 +1,19 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 
-/** Characters that a node may say about itself and its steps, output not counted, and more of them for each of its steps. */
+/** Characters that a node may send about itself, without output, and more for each of its steps. */
 const base = 16 << 20;
 const ofStep = 128 << 10;
-/** Characters of it that are kept at a time. */
+/** Characters of values that are kept at a time. */
 const kept = 8 << 20;
 
 /**
- * What one node may say in a session. What its own programs say is a small part of it: over it the node means ill, or is
- * broken, and no other one may suffer for it (requirement S-4).
+ * A limit on the frames of one node in a session. kcore's programs stay far below it, so a node above it is hostile or broken, and must
+ * not harm the run's other nodes (requirement S-4).
  */
 export class NodeBudget {
   readonly #node: string;
   readonly #countSteps: () => number;
-  #said = 0;
+  #spent = 0;
   #kept = 0;
 
   constructor(node: string, countSteps: () => number) {
@@ -21,13 +21,14 @@ export class NodeBudget {
     this.#countSteps = countSteps;
   }
 
-  /** Counts something that the node said, or made us do. @throws KcoreError NODE_LIMIT_EXCEEDED */
+  /** Counts characters that the node sent, or the cost of work that it caused. @throws KcoreError NODE_LIMIT_EXCEEDED */
   spend(characters: number): void {
-    this.#said += characters;
-    if (this.#said > base + ofStep * this.#countSteps()) throw this.exceeded("more about its steps than they can tell");
+    this.#spent += characters;
+    if (this.#spent > base + ofStep * this.#countSteps())
+      throw this.exceeded("more about its steps than they can tell");
   }
 
-  /** Counts characters that are kept until they are released. @throws KcoreError NODE_LIMIT_EXCEEDED */
+  /** Counts characters that are kept until {@link release}. @throws KcoreError NODE_LIMIT_EXCEEDED */
   keep(characters: number): void {
     this.#kept += characters;
     if (this.#kept > kept) throw this.exceeded(`more than ${kept >> 20} MiB of values`);
@@ -42,7 +43,7 @@ export class NodeBudget {
   }
 }
 
-/** The node sent what no runner sends: `what` says what it was. */
+/** The error for a node that sent more than any runner sends; `what` completes “sent …”. */
 export function limitExceeded(node: string, what: string): KcoreError {
   return new KcoreError(
     {

@@ -8,8 +8,7 @@ import type { Endpoint } from "#engine/transport/host.ts";
 export type KeyPassphrase = (file: string, reference?: SecretReference, again?: boolean) => Promise<string | undefined>;
 
 /**
- * How to reach a node: its own entry and its jump hosts, first hop first. A jump host that is reached through others
- * brings its own way before it.
+ * How to reach a node: its own entry and its jump hosts, first hop first. A jump host's own jump hosts stand before it.
  * @throws KcoreError ROSTER_JUMP
  */
 export function endpointOf(node: NodeEntry, roster: Roster, passphrase: KeyPassphrase): Endpoint {
@@ -31,7 +30,7 @@ function wayTo(
         hint: "a jump host must be reachable without the node behind it",
       });
     const entry = jumpEntry(hostName, name, roster);
-    // Only the first hop is reached from here; what the list names before a host is the way to it.
+    // The bastion reaches the first hop itself; each further hop is reached through the hops before it.
     const before = index === 0 ? wayTo(entry, roster, passphrase, [...seen, hostName]) : [];
     return [...before, { ...hop(entry, passphrase), jump: [] }];
   });
@@ -76,8 +75,8 @@ function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
 }
 
 /**
- * What tells two names of one machine apart from two machines: the way to it, address, port and state folder
- * (docs/runner.md, The state folder: a machine is a node once for each).
+ * Equal for two names of one machine: jump hosts, address, port and state folder (docs/runner.md, The state folder: a machine is a node once
+ * for each).
  */
 export function placeOfNode({ jump, address, port, stateDir, transport }: NodeEntry): string {
   return JSON.stringify(transport === "local" ? ["local", stateDir] : [jump, address, port, stateDir]);

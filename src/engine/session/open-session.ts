@@ -2,22 +2,29 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { believe, forgetUnused, type Believed } from "./grants.ts";
+import { dropUnusedSaves, verifyGrants, type VerifiedGrants } from "./grants.ts";
 import { consoleEnd } from "./console-log.ts";
-import { Line } from "./line.ts";
-import { atFirst, machinesAfter } from "./machines.ts";
-import type { Effect, Message, QueueEvent, Setting } from "./messages.ts";
-import { goesOn, messageOf } from "./runner-frames.ts";
-import { runVariables } from "./run-variables.ts";
+import { ReplayBuffer } from "./replay-buffer.ts";
+import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";
 import { SegmentWriter } from "./segment-writer.ts";
+import {
+  toConnection,
+  toQueue,
+  toRunner,
+  type QueueEvent,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+} from "./session-events.ts";
+import { initialState, transition } from "./session-state.ts";
+import { SessionTransport } from "./session-transport.ts";
 import { Timers } from "./timers.ts";
-import { UntoldSteps } from "./untold-steps.ts";
 import { workResult } from "./work-result.ts";
 import type { Host } from "#engine/transport/host.ts";
-import type { NodeSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import { runVariables, type NodeSession, type SessionOptions, type StageWork, type WorkResult } from "./session.ts";
 import { StepReport } from "./step-report.ts";
 
-type Returned = Extract<Effect, { do: "return" }>;
+type Returned = Extract<SessionEffect, { do: "return" }>;
 const retryDelays: readonly number[] = [0, 1_000, 3_000, 8_000, 20_000];
 
 /** Opens a session to one node; nothing is connected before the first work. */
@@ -25,68 +32,68 @@ export function openSession(options: SessionOptions): NodeSession {
   return new Session(options);
 }
 
-/** Carries out what the machines want done, and tells them what happened. */
+/** Sends events to the state machines, and carries their effects out. */
 class Session implements NodeSession {
   readonly #options: SessionOptions;
   readonly #report: StepReport;
-  readonly #untold = new UntoldSteps();
+  readonly #replay = new ReplayBuffer();
   readonly #writer: SegmentWriter;
-  readonly #line: Line;
+  readonly #transport: SessionTransport;
   readonly #stopping = new AbortController();
-  readonly #timers = new Timers((message) => this.#tell(message));
-  readonly #messages: Message[] = [];
-  #machines = atFirst;
-  #isTelling = false;
+  readonly #timers = new Timers((event) => this.#send(event));
+  readonly #events: SessionEvent[] = [];
+  #state = initialState;
+  #isSending = false;
   #call: PromiseWithResolvers<Returned> | undefined;
   #parting: PromiseWithResolvers<void> | undefined;
   #isFinished = false;
   #granted: Promise<void> | undefined;
-  /** Why the last connection failed that should confirm a change. */
-  #away: string | undefined;
-  #believed: Believed | undefined;
-  /** Whether the run gave up the node: its state is unknown. */
-  #isDeaf = false;
-  /** What a frame made us do, in characters of the node's budget. */
-  #due = 0;
+  /** Why the last connection that should confirm a change failed. */
+  #connectProblem: string | undefined;
+  #verified: VerifiedGrants | undefined;
+  /** The run gave the node up, so the node's state is unknown. */
+  #isGivenUp = false;
+  /** Cost of the effects of the present frame, in characters of the node's budget. */
+  #cost = 0;
 
   constructor(options: SessionOptions) {
-    const emit = (event: RunEventBody): void => this.#tellRun(event, options.emit);
+    const emit = (event: RunEventBody): void => this.#emit(event, options.emit);
     const session = (this.#options = { ...options, emit });
     const run = runVariables(options);
-    this.#report = new StepReport({ ...session, node: run.node, isHeard: false });
+    this.#report = new StepReport({ ...session, node: run.node, isClosed: true });
     this.#writer = new SegmentWriter(run, this.#report);
-    this.#line = new Line({
+    this.#transport = new SessionTransport({
       session,
       run,
       stopping: this.#stopping.signal,
       seen: () => this.#report.seen,
-      tell: (event) => this.#tell({ to: "connection", event }),
-      onFrame: (frame, offset) => this.#hear(frame, offset),
-      onLimit: (error) => this.#overrun(error),
+      onEvent: (event) => this.#send(toConnection(event)),
+      onFrame: (frame, offset) => this.#takeFrame(frame, offset),
+      onLimit: (error) => this.#giveUp(error.problems[0] as Problem),
       onStall: (problem) => this.#giveUp(problem),
       settled: () => this.#report.settled(),
       onBug: (error) => this.#call?.reject(error),
     });
   }
 
-  /** While a new connection is to confirm a change, each reason against that connection is emitted once, not per attempt. */
-  #tellRun(event: RunEventBody, emit: Emit): void {
-    if (this.#machines.runner.trial === undefined) this.#away = undefined;
-    else if (event.type === "node.connecting" && this.#away !== undefined && event.attempt > 2) return;
+  /** While a new connection is to confirm a change, each reason against the connection is emitted once, not for each attempt. */
+  #emit(event: RunEventBody, emit: Emit): void {
+    if (this.#state.runner.trial === undefined) this.#connectProblem = undefined;
+    else if (event.type === "node.connecting" && this.#connectProblem !== undefined && event.attempt > 2) return;
     else if (event.type === "node.disconnected") {
-      if (event.reason === this.#away) return;
-      if (this.#away !== undefined) this.#report.met = event.reason;
-      this.#away = event.reason;
+      if (event.reason === this.#connectProblem) return;
+      if (this.#connectProblem !== undefined) this.#report.connectProblem = event.reason;
+      this.#connectProblem = event.reason;
     }
     emit(event);
   }
 
   get exchanges(): number {
-    return this.#machines.runner.exchanges;
+    return this.#state.runner.exchanges;
   }
 
   host(): Host | undefined {
-    return this.#line.host;
+    return this.#transport.host;
   }
 
   stop(): void {
@@ -105,30 +112,30 @@ class Session implements NodeSession {
     for (const { key, draft, stage } of steps) {
       if (this.#report.records.has(key)) continue;
       this.#report.add(key, draft, stage);
-      this.#takeUntold(key);
+      this.#replayFrames(key);
     }
     await this.#grant();
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
     await this.#report.settled();
-    const { registered, isStopped } = this.#machines.queue;
+    const { registered, isStopped } = this.#state.queue;
     const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
-    return { ...workResult(work, { ...end, ...this.#setting(), registered, isStopped }), leaves };
+    return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
   }
 
-  /** Before the first runner, which hands grants on to all steps: what they name is saved. A dry run wipes nothing. */
+  /** Saves the granted disks before the first runner, which brings the grants to all steps. A dry run wipes nothing. */
   #grant(): Promise<void> {
     const session = this.#options;
     if (session.dryRun || session.grants.length === 0) return Promise.resolve();
     const run = runVariables(session);
     const connect = async (): Promise<Host | undefined> => {
-      const { trouble } = await this.#ask({ type: "perform", steps: [], isLast: false });
-      return trouble ? undefined : this.#line.host;
+      const { nodeFailure } = await this.#ask({ type: "perform", steps: [], isLast: false });
+      return nodeFailure ? undefined : this.#transport.host;
     };
-    const asked = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
-    return (this.#granted ??= believe(asked).then((believed) => {
-      this.#believed = believed;
-      this.#writer.grant(believed);
-      // An earlier process of this run saved the disks whose wipes it began.
+    const options = { session, run, store: session.tables, connect, stopping: this.#stopping.signal };
+    return (this.#granted ??= verifyGrants(options).then((verified) => {
+      this.#verified = verified;
+      this.#writer.grant(verified);
+      // A wipe in the journal of an earlier process of this run belongs to a save of that process.
       this.#report.wiping.clear();
     }));
   }
@@ -142,95 +149,95 @@ class Session implements NodeSession {
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
     await this.#report.settled();
-    if (this.#believed && !this.#isDeaf && (outcome === "done" || outcome === "failed"))
-      await forgetUnused(this.#options, this.#believed, this.#report.wiping);
+    if (this.#verified && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
+      await dropUnusedSaves(this.#options, this.#verified, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
   }
 
   #stop(how: "stop" | "abort"): void {
     this.#stopping.abort();
-    this.#tell({ to: "connection", event: { type: "stop" } });
-    this.#tell({ to: "runner", event: { type: "stop", how } });
-    this.#tell({ to: "queue", event: { type: "stop" } });
+    this.#send(toConnection({ type: "stop" }));
+    this.#send(toRunner({ type: "stop", how }));
+    this.#send(toQueue({ type: "stop" }));
   }
 
   #ask(event: QueueEvent): Promise<Returned> {
     const call = (this.#call = Promise.withResolvers());
-    this.#tell({ to: "queue", event });
+    this.#send(toQueue(event));
     return call.promise;
   }
 
   async #part(event: QueueEvent): Promise<void> {
     const parting = (this.#parting = Promise.withResolvers());
-    this.#tell({ to: "queue", event });
+    this.#send(toQueue(event));
     await parting.promise;
-    await this.#line.settled();
+    await this.#transport.settled();
   }
 
-  /** Tells the machines, one message after the other: what is done about one may bring the next. */
-  #tell(message: Message): void {
-    this.#messages.push(message);
-    if (this.#isTelling) return;
-    this.#isTelling = true;
+  /** Sends events one after the other: an effect of one event may cause the next. */
+  #send(first: SessionEvent): void {
+    this.#events.push(first);
+    if (this.#isSending) return;
+    this.#isSending = true;
     try {
-      for (let told = this.#messages.shift(); told; told = this.#messages.shift()) {
-        const { state, effects } = machinesAfter(this.#machines, told, this.#setting());
-        this.#machines = state;
+      for (let event = this.#events.shift(); event; event = this.#events.shift()) {
+        const { state, effects } = transition(this.#state, event, this.#context());
+        this.#state = state;
         for (const effect of effects) this.#carryOut(effect);
       }
     } catch (error) {
-      // A draft or a module threw: whoever gave it hears of it.
+      // An error of a draft or a module rejects the call that brought the draft.
       if (!this.#call) throw error;
       this.#call.reject(error);
     } finally {
-      this.#isTelling = false;
+      this.#isSending = false;
     }
   }
 
-  #setting(): Setting {
+  #context(): TransitionContext {
     const { node, runId, resumed, waitForLock, retryDelays: delays = retryDelays } = this.#options;
-    const constant = { node: node.name, runId, resumed, waitForLock, retryDelays: delays, heard: this.#report };
+    const constant = { node: node.name, runId, resumed, waitForLock, retryDelays: delays, results: this.#report };
     const log = node.consoleLog;
     const console = log === undefined ? {} : { console: () => consoleEnd(log) };
     return { ...constant, ...console, now: Date.now(), chance: Math.random() };
   }
 
-  #carryOut(effect: Effect): void {
-    this.#due += costOf(effect);
+  #carryOut(effect: SessionEffect): void {
+    this.#cost += costOf(effect);
     switch (effect.do) {
       case "emit":
         if (effect.event.type === "node.rebooted") this.#writer.hasBooted = true;
         return this.#options.emit(effect.event);
-      case "dial": {
+      case "connect": {
         const flight = (effect.withFlight && this.#writer.written?.flight) || "";
-        // Once something runs there, or a flight may have arrived, its end has to be heard of, also after a stop.
-        const mayStop = this.#machines.connection.boot === undefined && effect.attempt === 1;
-        return this.#line.dial({ attempt: effect.attempt, flight, mayStop });
+        // If a runner may already work there, its end must be read, also after a stop.
+        const mayStop = this.#state.connection.boot === undefined && effect.attempt === 1;
+        return this.#transport.connect({ attempt: effect.attempt, flight, mayStop });
       }
-      case "judge":
+      case "check-host":
       case "start-beat":
       case "stop-beat":
-      case "end-link":
-      case "hang-up":
-        return this.#line.carryOut(effect.do);
-      case "wait":
-        return this.#timers.wait(effect.timer, effect.milliseconds);
-      case "forget":
-        return this.#timers.forget(effect.timer);
-      case "write":
+      case "close-channel":
+      case "disconnect":
+        return this.#transport.carryOut(effect.do);
+      case "start-timer":
+        return this.#timers.start(effect.timer, effect.milliseconds);
+      case "clear-timer":
+        return this.#timers.clear(effect.timer);
+      case "write-segment":
         return this.#writer.write(effect);
-      case "announce":
+      case "report-segment":
         return this.#writer.written && this.#options.emit(this.#writer.written.event);
       case "transmit":
-        return this.#line.say(this.#writer.written?.[effect.what] ?? "");
-      case "say":
-        return this.#line.say(effect.text);
+        return this.#transport.send(this.#writer.written?.[effect.what] ?? "");
+      case "send-command":
+        return this.#transport.send(effect.text);
       case "send-blobs":
-        return this.#line.sendBlobs(effect.names, this.#writer.blobs);
+        return this.#transport.sendBlobs(effect.names, this.#writer.blobs);
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":
-        if (!effect.trouble) this.#report.open();
+        if (!effect.nodeFailure) this.#report.open();
         return this.#call?.resolve(effect);
       case "rested":
       case "finished":
@@ -239,56 +246,52 @@ class Session implements NodeSession {
   }
 
   /** @throws KcoreError NODE_LIMIT_EXCEEDED */
-  #hear(frame: Frame, offset: number): void {
-    this.#due = 0;
-    this.#take(frame, offset);
-    this.#report.budget.spend(this.#due);
+  #takeFrame(frame: Frame, offset: number): void {
+    this.#cost = 0;
+    this.#handleFrame(frame, offset);
+    this.#report.budget.spend(this.#cost);
   }
 
-  #take(frame: Frame, offset: number): void {
+  #handleFrame(frame: Frame, offset: number): void {
     this.#report.open();
-    const message = messageOf(frame, offset);
-    if (message) return this.#tell(message);
-    if (goesOn(frame.type) && this.#machines.runner.asked.length > 0) {
-      this.#line.arrived();
-      this.#tell({ to: "runner", event: { type: "went-on" } });
+    const event = eventOfFrame(frame, offset);
+    if (event) return this.#send(event);
+    if (closesBlobRequest(frame.type) && this.#state.runner.asked.length > 0) {
+      this.#transport.arrived();
+      this.#send(toRunner({ type: "blob-request-closed" }));
     }
-    if (this.#options.resumed) this.#untold.hear(frame, (key) => this.#report.records.has(key));
+    if (this.#options.resumed) this.#replay.add(frame, (key) => this.#report.records.has(key));
     this.#report.take(frame);
   }
 
-  /** What an earlier process of this run was told of a step that was unknown until now. */
-  #takeUntold(key: string): void {
+  /** Takes the frames of a step that came before its draft, from the journal of an earlier process of this run. */
+  #replayFrames(key: string): void {
     try {
-      for (const frame of this.#untold.of(key)) this.#report.take(frame);
+      for (const frame of this.#replay.framesOf(key)) this.#report.take(frame);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      this.#overrun(error);
+      this.#giveUp(error.problems[0] as Problem);
     }
   }
 
-  /** The node means ill, or is broken: it has failed, and nobody listens to it any more. */
-  #overrun({ problems }: KcoreError): void {
-    this.#giveUp(problems[0] as Problem);
-  }
-
+  /** A hostile, broken or stalled node has failed, and nothing more is read from it. */
   #giveUp(problem: Problem): void {
-    this.#isDeaf = true;
-    this.#tell({ to: "queue", event: { type: "failed", problem, outcome: "failed" } });
-    this.#line.carryOut("end-link");
+    this.#isGivenUp = true;
+    this.#send(toQueue({ type: "failed", problem, outcome: "failed" }));
+    this.#transport.carryOut("close-channel");
   }
 }
 
-/** Characters of its budget that a node pays for what it makes us do. */
-function costOf(effect: Effect): number {
+/** Characters of a node's budget that an effect costs. */
+function costOf(effect: SessionEffect): number {
   switch (effect.do) {
-    case "write":
-      // A runner that died, or that was said to have: all of it goes again.
+    case "write-segment":
+      // A runner that died, or seems to have died, makes the bastion send everything again.
       return effect.launch ? 128 << 10 : 4096;
     case "send-blobs":
       return 16 << 10;
     case "emit":
-    case "announce":
+    case "report-segment":
       return 1024;
     default:
       return 0;

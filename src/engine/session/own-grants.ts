@@ -1,7 +1,7 @@
-/** A disk by its name, what it holds (or that what was saved of it may come back), and the node where it is of one alone. */
+/** A grant: a disk, the fingerprint of its contents (or `restore` for a saved table), and optionally its only node. */
 export const grantPattern = /^(.+:(?:[0-9a-f]{16}|restore))(?:@([A-Za-z0-9._-]+))?$/s;
 
-/** Of these grants those of a node, as the node takes them: one that ends with `@NODE` is of that node alone. */
+/** The grants for a node, without their `@NODE`. */
 export function grantsOf(node: string, grants: readonly string[]): readonly string[] {
   return grants.flatMap((grant) => {
     const [, own = grant, of = node] = grantPattern.exec(grant) ?? [];

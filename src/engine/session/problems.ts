@@ -2,9 +2,9 @@ import { formatSending } from "#base/units.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
 import { shellUnusable } from "#engine/transport/unreachable.ts";
-import type { Setting } from "./messages.ts";
+import type { TransitionContext } from "./session-events.ts";
 
-/** Codes that say that the node cannot be reached, not that something is wrong with it. */
+/** Codes for a node that cannot be reached. With any other code the node itself has failed. */
 export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "HOST_UNREACHABLE",
   "DNS_FAILED",
@@ -12,13 +12,13 @@ export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "HOST_LOST",
 ]);
 
-/** @param said what the channel printed beside frames */
-export function connectionLost(node: string, said: string): Problem {
-  const detail = said.trim().slice(-1000);
+/** @param output printed by the channel beside its frames */
+export function connectionLost(node: string, output: string): Problem {
+  const detail = output.trim().slice(-1000);
   return { code: "HOST_LOST", message: `the connection to ${node} was lost`, ...(detail !== "" && { detail }) };
 }
 
-/** Why a connection is ended that is as it should be. */
+/** The reason for closing a working connection: a change on trial. */
 export function confirmationDue(node: string, seconds: number): Problem {
   return { code: "HOST_LOST", message: `a new connection to ${node} has to confirm the change within ${seconds} s` };
 }
@@ -47,7 +47,7 @@ export function rebootStopped(node: string): Problem {
   return { code: "INTERRUPTED", message: `stopped while ${node} was rebooting` };
 }
 
-export function abortUnanswered({ node, runId }: Pick<Setting, "node" | "runId">): Problem {
+export function abortUnanswered({ node, runId }: Pick<TransitionContext, "node" | "runId">): Problem {
   const message = `${node} did not end its step within a minute of the abort`;
   return {
     code: "INTERRUPTED",
@@ -56,9 +56,9 @@ export function abortUnanswered({ node, runId }: Pick<Setting, "node" | "runId">
   };
 }
 
-/** @param seen why the last attempt to reach it failed; undefined: the connection never broke */
+/** @param seen why the last attempt to reach the node failed; undefined: the connection never broke */
 export function rebootTooLong(
-  { node, console = () => undefined }: Pick<Setting, "node" | "console">,
+  { node, console = () => undefined }: Pick<TransitionContext, "node" | "console">,
   milliseconds: number,
   seen: string | undefined,
 ): Problem {
@@ -82,16 +82,16 @@ export function nodeLocked(node: string, holder: string, since: string): Problem
   };
 }
 
-/** The run that holds a lock (`pid:birth:boot:run:who`), and whose it is. */
+/** The run that holds a lock (`pid:start time:boot:run:who`), and its operator. */
 export function holderOf(holder: string): { readonly run: string; readonly who: string } {
   const [, , , run = "?", ...who] = holder.split(":");
   return { run, who: who.join(":") || "somebody" };
 }
 
-/** Modules that write as the user whom the step names as `owner:`, below folders of that user too (ADR 0306). */
+/** Modules that write as the step's `owner:`, also below that user's own folders (ADR 0306). */
 const ownerModules = new Set(["certificate.dropped", "directory.managed", "file.managed", "key.generated"]);
 
-/** What to do about something that the node refused, where its own words do not say it. */
+/** The hint for a refusal whose own message has none. */
 export function refusalHint({ code, detail = "" }: Problem, module: string): string | undefined {
   if (code === "UNIT_STATIC")
     return "“enabled: keep” keeps it running and leaves alone what starts it at boot; or enable the unit that starts it, such as its timer or socket, or those that its Also= names";
@@ -115,11 +115,11 @@ export function runnerEnded(node: string, outcome: string, runId: string): Probl
   };
 }
 
-/** What the follower says when it cannot go on: `CODE TEXT`. */
+/** The problem of a follower that cannot continue: its frame is `CODE TEXT`. */
 export function followerFailed(node: string, rest: string): Problem {
   const [code = "", ...words] = rest.split(" ");
   const text = words.join(" ");
-  // A forced command has sent back a line of ours: behind the word stands the rest of that line.
+  // A forced command that echoes its input has sent kcore's own line back, with the rest of the line after the code.
   if (code.includes(";")) return shellUnusable(node, "what reads there sends back what kcore sends");
   switch (code) {
     case "ASTRAY":

@@ -1,52 +1,60 @@
 import type { Problem } from "#errors/problem.ts";
-import type { Batch, Effect, Message, Next, QueuedStep, RunnerEvent, Trouble } from "./messages.ts";
-import type { Known } from "./take.ts";
+import type { StepInputs } from "./next-batch.ts";
+import type {
+  Batch,
+  NodeFailure,
+  QueuedStep,
+  SessionEffect,
+  SessionEvent,
+  TransitionResult,
+} from "./session-events.ts";
 
 /** A call of `perform`, with its remaining steps. */
-export interface Call {
+export interface PerformCall {
   readonly rest: readonly QueuedStep[];
+  /** Why the call's first failed step failed. */
   readonly failed: Problem | undefined;
   readonly isLast: boolean;
 }
 
-export interface Sent {
-  readonly call: Call;
+export interface SentBatch {
+  readonly call: PerformCall;
   readonly batch: Batch;
-  /** What of it the present runner was given. */
+  /** The part of the batch that the present runner was given. */
   readonly left: Batch;
-  /** Boot of the node in which it was sent; undefined until that is known. */
+  /** The node's boot at the time of sending; undefined until the node's hello. */
   readonly boot: string | undefined;
-  /** The step after the batch cannot be rendered. */
+  /** Why the step after the batch cannot be rendered. */
   readonly unrenderable: Problem | undefined;
 }
 
-type Phase =
+type QueuePhase =
   | { readonly at: "idle" }
-  /** Connecting and hearing what an earlier process of this run left. */
-  | { readonly at: "joining"; readonly call: Call }
-  /** Only a connection is asked for. */
-  | { readonly at: "looking"; readonly call: Call }
-  | ({ readonly at: "sent" } & Sent)
-  /** Another run holds the node: it is asked again later. */
-  | ({ readonly at: "locked"; readonly problem: Problem } & Sent)
-  /** All was done, and the node reboots. */
+  /** The journal of an earlier process of this run is being read. */
+  | { readonly at: "joining"; readonly call: PerformCall }
+  /** The call needs nothing but a connection. */
+  | { readonly at: "connecting"; readonly call: PerformCall }
+  | ({ readonly at: "sent" } & SentBatch)
+  /** Another run holds the node's lock; the batch is sent again later. */
+  | ({ readonly at: "locked"; readonly problem: Problem } & SentBatch)
+  /** The batch is done, and its last step reboots the node. */
   | {
       readonly at: "rebooting";
-      readonly call: Call;
+      readonly call: PerformCall;
       readonly boot: string | undefined;
       readonly within: number;
-      /** Why it could not be reached the last time. */
+      /** Why the last attempt to reach the node failed. */
       readonly seen?: string;
     }
-  /** Nothing more can be done. */
-  | ({ readonly at: "dead" } & Trouble);
+  /** No further work is possible. */
+  | ({ readonly at: "dead" } & NodeFailure);
 
-/** The work of a node: what is to be sent to it, and what came of it. */
-export interface Queue extends Known {
-  readonly phase: Phase;
+/** The work of a node: its waiting steps, and the values that later steps may use. */
+export interface Queue extends StepInputs {
+  readonly phase: QueuePhase;
   readonly boot: string | undefined;
   readonly isStopped: boolean;
-  /** It was told once that the node is locked. */
+  /** The wait for the node's lock was reported. */
   readonly hasWaited: boolean;
 }
 
@@ -60,22 +68,19 @@ export const emptyQueue: Queue = {
   hasWaited: false,
 };
 
-export function done(call: Call, trouble?: Trouble): Effect {
-  return { do: "return", trouble, failed: call.failed };
+export function returned(call: PerformCall, nodeFailure?: NodeFailure): SessionEffect {
+  return { do: "return", nodeFailure, failed: call.failed };
 }
 
-export function expectReboot(within: number | undefined): Message {
-  return { to: "connection", event: { type: "expect-reboot", within } };
+/** The transition with these effects before its own. */
+export function after(effects: readonly SessionEffect[], result: TransitionResult<Queue>): TransitionResult<Queue> {
+  return { ...result, effects: [...effects, ...result.effects] };
 }
 
-export function tellRunner(event: RunnerEvent): Message {
-  return { to: "runner", event };
-}
-
-export function led(effects: readonly Effect[], next: Next<Queue>): Next<Queue> {
-  return { ...next, effects: [...effects, ...next.effects] };
-}
-
-export function go(state: Queue, phase: Phase, ...effects: readonly (Effect | Message)[]): Next<Queue> {
+export function go(
+  state: Queue,
+  phase: QueuePhase,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Queue> {
   return { state: { ...state, phase }, effects };
 }

@@ -1,156 +1,176 @@
 import type { Problem } from "#errors/problem.ts";
-import { answering, firstFailure, isRebooting, leftOf, rebootOf, settle } from "./batch.ts";
-import type { Batch, Message, Next, QueueEvent, Setting, Trouble } from "./messages.ts";
+import { batchResults, failureHandlers, firstFailure, isRebooting, rebootLimit, remainingBatch } from "./batch.ts";
+import { nextBatch } from "./next-batch.ts";
 import { rebootStopped, rebootTooLong } from "./problems.ts";
-import { done, expectReboot, go, led, tellRunner, type Call, type Queue, type Sent } from "./queue-state.ts";
-import { take } from "./take.ts";
+import { after, go, returned, type PerformCall, type Queue, type SentBatch } from "./queue-state.ts";
+import {
+  toConnection,
+  toRunner,
+  type NodeFailure,
+  type QueueEvent,
+  type SessionEvent,
+  type TransitionContext,
+  type TransitionResult,
+} from "./session-events.ts";
 
-const lockedDelay = 2_000;
+/** Milliseconds between two attempts to take the node's lock. */
+const lockRetryPause = 2_000;
 
-/** @throws what a draft throws beside KcoreError */
-export function queueAfter(state: Queue, event: QueueEvent, setting: Setting): Next<Queue> {
+/** @throws errors of rendering a draft, except KcoreError, which fails the step */
+export function queueTransition(state: Queue, event: QueueEvent, context: TransitionContext): TransitionResult<Queue> {
   const { phase } = state;
   switch (event.type) {
     case "perform": {
       const drafts = new Map([...state.drafts, ...event.steps.map(({ key, draft }) => [key, draft] as const)]);
-      return begin({ ...state, drafts }, { rest: event.steps, failed: undefined, isLast: event.isLast }, setting);
+      return begin({ ...state, drafts }, { rest: event.steps, failed: undefined, isLast: event.isLast }, context);
     }
     case "rest":
-      return go(state, phase, phase.at === "dead" ? { do: "rested" } : tellRunner(event));
+      return go(state, phase, phase.at === "dead" ? { do: "rested" } : toRunner(event));
     case "finish":
-      if (phase.at !== "dead") return go(state, phase, tellRunner(event));
-      // A runner that still lives must not wait for the bastion to come back.
+      if (phase.at !== "dead") return go(state, phase, toRunner(event));
+      // Without `fin`, a runner that still lives would keep the lock until its lease ends.
       return go(
         state,
         phase,
-        { do: "say", text: `fin ${event.outcome}\n` },
-        { to: "connection", event: { type: "hang-up" } },
+        { do: "send-command", text: `fin ${event.outcome}\n` },
+        toConnection({ type: "disconnect" }),
         { do: "finished" },
       );
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at === "locked") return die(stopped, { problem: phase.problem, outcome: "failed" });
       if (phase.at !== "rebooting") return go(stopped, phase);
-      return die(stopped, { problem: rebootStopped(setting.node), outcome: "interrupted" });
+      return die(stopped, { problem: rebootStopped(context.node), outcome: "interrupted" });
     }
     case "failed":
       return phase.at === "dead" ? go(state, phase) : die(state, event);
     case "up":
-      return cameUp(state, event.hasRunner, setting);
+      return cameUp(state, event.hasRunner, context);
     case "joined":
-      return phase.at === "joining" ? joined(state, phase.call, setting) : go(state, phase);
+      return phase.at === "joining" ? joined(state, phase.call, context) : go(state, phase);
     case "hello": {
-      const known = { ...state, boot: event.boot };
-      return go(known, phase.at === "sent" ? { ...phase, boot: phase.boot ?? event.boot } : phase);
+      const updated = { ...state, boot: event.boot };
+      return go(updated, phase.at === "sent" ? { ...phase, boot: phase.boot ?? event.boot } : phase);
     }
     case "ended":
-      return phase.at === "sent" ? ended(state, phase, setting) : go(state, phase);
+      return phase.at === "sent" ? ended(state, phase, context) : go(state, phase);
     case "sent":
       return go(state, phase.at === "sent" ? { ...phase, boot: event.isFirst ? undefined : state.boot } : phase);
     case "withheld":
-      return phase.at === "sent" ? go(state, { at: "idle" }, done(phase.call)) : go(state, phase);
+      return phase.at === "sent" ? go(state, { at: "idle" }, returned(phase.call)) : go(state, phase);
     case "lost":
-      return phase.at === "sent" ? lost(state, phase, setting) : go(state, phase);
+      return phase.at === "sent" ? lost(state, phase, context) : go(state, phase);
     case "locked":
-      return phase.at === "sent" ? locked(state, phase, event.problem, setting) : go(state, phase);
-    case "lock-waited":
+      return phase.at === "sent" ? locked(state, phase, event.problem, context) : go(state, phase);
+    case "lock-retry-due":
       return phase.at === "locked" ? send(state, phase) : go(state, phase);
-    case "away":
+    case "reconnect-failed":
       return go(state, phase.at === "rebooting" ? { ...phase, seen: event.problem.message } : phase);
-    case "reboot-late":
+    case "reboot-timeout":
       if (phase.at !== "rebooting") return go(state, phase);
-      return die(state, { problem: rebootTooLong(setting, phase.within, phase.seen), outcome: "failed" });
+      return die(state, { problem: rebootTooLong(context, phase.within, phase.seen), outcome: "failed" });
   }
 }
 
-function cameUp(state: Queue, hasRunner: boolean, setting: Setting): Next<Queue> {
+function cameUp(state: Queue, hasRunner: boolean, context: TransitionContext): TransitionResult<Queue> {
   const { phase } = state;
-  if (phase.at === "looking") return go(state, { at: "idle" }, done(phase.call));
+  if (phase.at === "connecting") return go(state, { at: "idle" }, returned(phase.call));
   if (phase.at === "rebooting" && phase.boot !== state.boot)
-    return led([{ do: "forget", timer: "reboot" }], goOn(state, phase.call, setting));
+    return after([{ do: "clear-timer", timer: "reboot" }], sendNext(state, phase.call, context));
   if (phase.at !== "joining") return go(state, phase);
-  return hasRunner ? go(state, phase, tellRunner({ type: "take-over" })) : joined(state, phase.call, setting);
+  return hasRunner ? go(state, phase, toRunner({ type: "take-over" })) : joined(state, phase.call, context);
 }
 
-function begin(state: Queue, call: Call, setting: Setting): Next<Queue> {
-  if (state.phase.at === "dead") return go(state, state.phase, done(call, state.phase));
-  if (!setting.resumed) return joined(state, call, setting);
-  return go(state, { at: "joining", call }, tellRunner({ type: "join" }));
+function begin(state: Queue, call: PerformCall, context: TransitionContext): TransitionResult<Queue> {
+  if (state.phase.at === "dead") return go(state, state.phase, returned(call, state.phase));
+  if (!context.resumed) return joined(state, call, context);
+  return go(state, { at: "joining", call }, toRunner({ type: "join" }));
 }
 
-function joined(state: Queue, call: Call, setting: Setting): Next<Queue> {
-  if (call.rest.length > 0) return goOn(state, call, setting);
-  return go(state, { at: "looking", call }, tellRunner({ type: "look" }));
+function joined(state: Queue, call: PerformCall, context: TransitionContext): TransitionResult<Queue> {
+  if (call.rest.length > 0) return sendNext(state, call, context);
+  return go(state, { at: "connecting", call }, toRunner({ type: "connect-only" }));
 }
 
-/** Sends what can be sent next; without any, the call is over. */
-function goOn(state: Queue, call: Call, { heard }: Setting): Next<Queue> {
+/** Sends the next batch; without one, the call is over. */
+function sendNext(state: Queue, call: PerformCall, { results }: TransitionContext): TransitionResult<Queue> {
   const { failed } = call;
-  if (call.rest.length === 0 || state.isStopped) return go(state, { at: "idle" }, expectReboot(undefined), done(call));
-  const { ends, registered, rest, unrenderable, steps, facts } = take(call.rest, state, heard, failed !== undefined);
-  const known = { ...state, registered };
+  if (call.rest.length === 0 || state.isStopped)
+    return go(state, { at: "idle" }, expectReboot(undefined), returned(call));
+  const { ends, registered, rest, unrenderable, steps, facts } = nextBatch(
+    call.rest,
+    state,
+    results,
+    failed !== undefined,
+  );
+  const updated = { ...state, registered };
   const isLast = call.isLast && rest.length === 0 && !unrenderable && !failed && !facts;
   const batch = { steps, facts, isLast: isLast && steps.at(-1)?.plan.step.ends === undefined };
-  if (batch.steps.length > 0 || batch.facts) return led(ends, sendNew(known, { ...call, rest }, batch, unrenderable));
-  // Nothing answers what cannot be rendered.
-  return led(
+  if (batch.steps.length > 0 || batch.facts)
+    return after(ends, send(updated, { call: { ...call, rest }, batch, left: batch, boot: undefined, unrenderable }));
+  // `onFailure` steps do not react to a step that cannot be rendered, so nothing follows.
+  return after(
     ends,
-    go(known, { at: "idle" }, expectReboot(undefined), done({ ...call, failed: failed ?? unrenderable })),
+    go(updated, { at: "idle" }, expectReboot(undefined), returned({ ...call, failed: failed ?? unrenderable })),
   );
 }
 
-function sendNew(state: Queue, call: Call, batch: Batch, unrenderable?: Problem): Next<Queue> {
-  return send(state, { call, batch, left: batch, boot: undefined, unrenderable });
-}
-
-function send(state: Queue, { call, batch, left, boot, unrenderable }: Sent): Next<Queue> {
+function send(state: Queue, { call, batch, left, boot, unrenderable }: SentBatch): TransitionResult<Queue> {
   const phase = { at: "sent", call, batch, left, boot, unrenderable } as const;
-  return go(state, phase, expectReboot(rebootOf(batch)), tellRunner({ type: "work", batch: left }));
+  return go(state, phase, expectReboot(rebootLimit(batch)), toRunner({ type: "work", batch: left }));
 }
 
-function ended(state: Queue, sent: Sent, setting: Setting): Next<Queue> {
+function ended(state: Queue, sent: SentBatch, context: TransitionContext): TransitionResult<Queue> {
   const { call, batch, boot, unrenderable } = sent;
-  const { heard, node } = setting;
-  const { known, effects } = settle(state, batch, setting);
-  const settled = { ...state, ...known };
-  const within = rebootOf(batch);
-  // It may have booted already, when the connection broke before it could tell.
-  if (within !== undefined && isRebooting(batch, heard) && boot === state.boot)
+  const { results, node } = context;
+  const { inputs, effects } = batchResults(state, batch, context);
+  const updated = { ...state, ...inputs };
+  const within = rebootLimit(batch);
+  // If the connection broke first, the node may have booted before the end of the batch was read.
+  if (within !== undefined && isRebooting(batch, results) && boot === state.boot)
     return go(
-      settled,
+      updated,
       { at: "rebooting", call, boot, within },
       ...effects,
       { do: "emit", event: { type: "node.waiting", node, reason: "it reboots" } },
-      { do: "wait", timer: "reboot", milliseconds: within },
+      { do: "start-timer", timer: "reboot", milliseconds: within },
     );
-  const failed = call.failed ?? firstFailure(batch, heard) ?? unrenderable;
-  const rest = failed ? answering(call.rest, batch, heard) : call.rest;
-  return led(effects, goOn(settled, { ...call, rest, failed }, setting));
+  const failed = call.failed ?? firstFailure(batch, results) ?? unrenderable;
+  const rest = failed ? failureHandlers(call.rest, batch, results) : call.rest;
+  return after(effects, sendNext(updated, { ...call, rest, failed }, context));
 }
 
-/** A new runner is given what is left. */
-function lost(state: Queue, sent: Sent, setting: Setting): Next<Queue> {
-  if (isRebooting(sent.batch, setting.heard)) return ended(state, sent, setting);
-  const { left, notes } = leftOf(sent.batch, setting);
-  return led(notes, send(state, { ...sent, left }));
+/** A lost runner's remaining steps are sent with a new runner. */
+function lost(state: Queue, sent: SentBatch, context: TransitionContext): TransitionResult<Queue> {
+  if (isRebooting(sent.batch, context.results)) return ended(state, sent, context);
+  const { left, notes } = remainingBatch(sent.batch, context);
+  return after(notes, send(state, { ...sent, left }));
 }
 
-function locked(state: Queue, sent: Sent, problem: Problem, { node, waitForLock }: Setting): Next<Queue> {
+function locked(
+  state: Queue,
+  sent: SentBatch,
+  problem: Problem,
+  { node, waitForLock }: TransitionContext,
+): TransitionResult<Queue> {
   if (!waitForLock || state.isStopped) return die(state, { problem, outcome: "failed" });
   const waiting = { do: "emit", event: { type: "node.waiting", node, reason: problem.message } } as const;
   return go(
     { ...state, hasWaited: true },
     { ...sent, at: "locked", problem },
     ...(state.hasWaited ? [] : [waiting]),
-    { to: "connection", event: { type: "hang-up" } },
-    { do: "wait", timer: "lock", milliseconds: lockedDelay },
+    toConnection({ type: "disconnect" }),
+    { do: "start-timer", timer: "lock", milliseconds: lockRetryPause },
   );
 }
 
-function die(state: Queue, { problem, outcome }: Trouble): Next<Queue> {
+function die(state: Queue, { problem, outcome }: NodeFailure): TransitionResult<Queue> {
   const { phase } = state;
-  const forget = (["abort", "lock", "reboot"] as const).map((timer) => ({ do: "forget", timer }) as const);
-  const calling = "call" in phase ? [done(phase.call, { problem, outcome })] : [];
-  const letGo: Message = { to: "connection", event: { type: "let-go" } };
-  return go(state, { at: "dead", problem, outcome }, ...forget, letGo, ...calling);
+  const clear = (["abort", "lock", "reboot"] as const).map((timer) => ({ do: "clear-timer", timer }) as const);
+  const ends = "call" in phase ? [returned(phase.call, { problem, outcome })] : [];
+  return go(state, { at: "dead", problem, outcome }, ...clear, toConnection({ type: "stop-reconnecting" }), ...ends);
+}
+
+function expectReboot(within: number | undefined): SessionEvent {
+  return toConnection({ type: "expect-reboot", within });
 }

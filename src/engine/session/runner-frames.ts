@@ -1,135 +1,149 @@
 import type { Frame } from "#engine/program/frames.ts";
-import type { Effect, Message, Next, QueueEvent, Setting } from "./messages.ts";
 import { followerFailed, holderOf, nodeLocked, runnerEnded } from "./problems.ts";
-import { forgetGoodbye, go, leave, next, part, tellConnection, tellQueue, type Runner } from "./runner-state.ts";
+import { clearGoodbyeTimer, ended, go, requestEnd, stay, type Runner } from "./runner-state.ts";
+import {
+  toConnection,
+  toQueue,
+  type QueueEvent,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+  type TransitionResult,
+} from "./session-events.ts";
 
-/** Frames that come between a question for blobs and the blobs' arrival. */
-const aside: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
+/** Types of frames that may arrive while the runner waits for blobs. */
+const duringBlobRequest: ReadonlySet<string> = new Set(["need", "out", "hello", "runner", "told", "detached"]);
 
-/** Whether a frame of this type says that no question for blobs is open. */
-export function goesOn(type: string): boolean {
-  return !aside.has(type);
+/** Whether a frame of this type shows that the runner waits for no blobs. */
+export function closesBlobRequest(type: string): boolean {
+  return !duringBlobRequest.has(type);
 }
 
-/** Frames that speak of the runner, not of its steps. */
-const ofRunner: ReadonlySet<string> = new Set(
+/** Types of frames about the runner itself. */
+const aboutRunner: ReadonlySet<string> = new Set(
   "runner segment segment-end trial trial-end need lock bye gone fatal".split(" "),
 );
 
-/** Whom a frame concerns; undefined: it speaks of steps or facts. */
-export function messageOf(frame: Frame, offset: number): Message | undefined {
+/** The event of a frame about the connection or the runner; undefined: the frame is about steps or facts. */
+export function eventOfFrame(frame: Frame, offset: number): SessionEvent | undefined {
   const { type, rest } = frame;
   const [, , boot = "", , epoch = "0"] = rest.split(" ");
-  if (type === "hello") return { to: "connection", event: { type, boot, epoch: Number(epoch) } };
-  if (type === "told") return { to: "connection", event: { type } };
-  return ofRunner.has(type) ? { to: "runner", event: { type: "frame", frame, offset } } : undefined;
+  if (type === "hello") return toConnection({ type, boot, epoch: Number(epoch) });
+  if (type === "told") return toConnection({ type: "caught-up" });
+  return aboutRunner.has(type) ? { to: "runner", event: { type: "frame", frame, offset } } : undefined;
 }
 
-/** What a frame of the follower or the runner makes of what is known of it. */
-export function heard(state: Runner, { type, rest }: Frame, offset: number, setting: Setting): Next<Runner> {
-  const { phase, line } = state;
+/** The runner's state after a frame about the runner. */
+export function runnerFrameTransition(
+  state: Runner,
+  { type, rest }: Frame,
+  offset: number,
+  context: TransitionContext,
+): TransitionResult<Runner> {
+  const { phase, connection } = state;
   const [first = "", second = "", third = ""] = rest.split(" ");
   const isPast = offset <= state.history;
   switch (type) {
     case "runner":
-      return metRunner({ ...state, history: Number(second) || 0 }, first === "alive");
+      return foundRunner({ ...state, history: Number(second) || 0 }, first === "alive");
     case "segment": {
       const opened = { ...state, segment: Math.max(state.segment, Number(first) || 0) };
-      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "announce" });
-      return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : next(opened);
+      if (phase.at === "flying") return go(opened, { at: "working" }, { do: "report-segment" });
+      return phase.at === "sent" || phase.at === "idle" ? go(opened, { at: "working" }) : stay(opened);
     }
     case "segment-end":
-      return Number(first) === state.segment ? segmentEnded(state, second) : next(state);
+      return Number(first) === state.segment ? segmentEnded(state, second) : stay(state);
     case "need": {
       const asked = rest.split(" ");
       const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
-      // Once a connection is enough, and two at a time would garble each other.
-      return line === "up" ? next(wanting, { do: "send-blobs", names: asked }) : next(wanting);
+      // Blobs are sent once a connection: two answers at a time would mix in the stream.
+      return connection === "up" ? stay(wanting, { do: "send-blobs", names: asked }) : stay(wanting);
     }
     case "trial":
-      if (isPast) return next(state);
-      return next({ ...state, trial: first }, tellConnection({ type: "renew", within: Number(second) || 0 }));
+      if (isPast) return stay(state);
+      return stay({ ...state, trial: first }, toConnection({ type: "renew", within: Number(second) || 0 }));
     case "trial-end":
-      return next({ ...state, trial: undefined });
+      return stay({ ...state, trial: undefined });
     case "lock": {
-      // A runner begins: what the one before it was at is over.
-      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, setting)] : []);
-      // History of an earlier attempt that found the node busy.
-      if (isPast) return next(state);
-      return gone(state, { type: "locked", problem: nodeLocked(setting.node, second, third) });
+      // A runner has the lock, so the segment of the runner before it is over.
+      if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, context)] : []);
+      // The journal tells of an earlier attempt, which found the node locked.
+      if (isPast) return stay(state);
+      return gone(state, { type: "locked", problem: nodeLocked(context.node, second, third) });
     }
     case "bye": {
-      if (isPast) return next(state);
-      if (state.isLast && (phase.at === "parting" || phase.at === "idle")) return parted(state);
-      const problem = runnerEnded(setting.node, first, setting.runId);
+      if (isPast) return stay(state);
+      if (state.isLast && (phase.at === "ending" || phase.at === "idle")) return endedInOrder(state);
+      const problem = runnerEnded(context.node, first, context.runId);
       return gone(state, { type: "failed", problem, outcome: "failed" });
     }
     case "gone":
-      // It leaves its stop behind, which the next follower removes.
-      return phase.at === "inherited" ? part(state, "join") : gone(state, { type: "lost" });
+      // The next follower removes the stop request of an inherited runner.
+      return phase.at === "inherited" ? ended(state, "join") : gone(state, { type: "lost" });
     case "fatal": {
-      const problem = followerFailed(setting.node, rest);
-      return next(state, tellQueue({ type: "failed", problem, outcome: "failed" }), { do: "end-link" });
+      const problem = followerFailed(context.node, rest);
+      return stay(state, toQueue({ type: "failed", problem, outcome: "failed" }), { do: "close-channel" });
     }
     default:
-      return next(state);
+      return stay(state);
   }
 }
 
-function begun(before: Runner, effects: readonly Effect[]): Next<Runner> {
+function begun(before: Runner, effects: readonly SessionEffect[]): TransitionResult<Runner> {
   const state = { ...before, trial: undefined };
   const { at } = state.phase;
-  if (at === "inherited") return leave(state, "join", "interrupted");
-  return at === "working" ? go(state, { at: "idle" }, ...effects) : next(state, ...effects);
+  if (at === "inherited") return requestEnd(state, "join", "interrupted");
+  return at === "working" ? go(state, { at: "idle" }, ...effects) : stay(state, ...effects);
 }
 
-function tookOver(holder: string, { node, runId }: Setting): Effect {
+function tookOver(holder: string, { node, runId }: TransitionContext): SessionEffect {
   const { run, who } = holderOf(holder);
-  const whom = run === runId ? "this run's own runner, which had died" : `a dead run (${run} of ${who})`;
-  return { do: "emit", event: { type: "warning", node, text: `took the lock over from ${whom}` } };
+  const holding = run === runId ? "this run's own runner, which had died" : `a dead run (${run} of ${who})`;
+  return { do: "emit", event: { type: "warning", node, text: `took the lock over from ${holding}` } };
 }
 
-/** It ended as it was told to; its follower is of no more use. Work that came after all is given to a new one. */
-function parted(state: Runner): Next<Runner> {
-  const hangUp = tellConnection({ type: "hang-up" });
-  return go({ ...state, line: "none" }, { at: "absent" }, hangUp, tellQueue({ type: "lost" }));
+/** The runner ended after its last segment. Work that came meanwhile is given to a new runner. */
+function endedInOrder(state: Runner): TransitionResult<Runner> {
+  const disconnect = toConnection({ type: "disconnect" });
+  return go({ ...state, connection: "none" }, { at: "absent" }, disconnect, toQueue({ type: "lost" }));
 }
 
-function metRunner(state: Runner, isAlive: boolean): Next<Runner> {
-  const { phase, line } = state;
+/** The follower has found a runner, or none. */
+function foundRunner(state: Runner, isAlive: boolean): TransitionResult<Runner> {
+  const { phase, connection } = state;
   const due = "due" in phase && phase.due ? { due: phase.due } : {};
   if (isAlive && phase.at === "absent") return go(state, { at: "idle", ...due });
-  // It was not sent for: the one that went along was not needed, and its segment has to come by itself.
-  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "announce" });
-  if (isAlive && phase.at === "sent" && line === "up") return next(state, { do: "transmit", what: "segment" });
-  if (isAlive) return next(state);
-  // One that was sent over this connection is on its way.
-  if (line === "up" || phase.at === "flying") return next(state);
-  // The follower clears up what it left; but who joins only wants to hear what it did.
-  if (phase.at === "leaving" && phase.after !== "join") return next(state);
-  return go(state, { at: "absent", ...due }, forgetGoodbye);
+  // The follower ignores the runner of the flight because another one lives, so the segment is sent by itself.
+  if (isAlive && phase.at === "flying") return go(state, { at: "sent" }, { do: "report-segment" });
+  if (isAlive && phase.at === "sent" && connection === "up") return stay(state, { do: "transmit", what: "segment" });
+  if (isAlive) return stay(state);
+  // A runner was sent over this connection and has yet to start.
+  if (connection === "up" || phase.at === "flying") return stay(state);
+  // `fin` makes the follower clean up after the dead runner; a join only reads the journal.
+  if (phase.at === "finishing" && phase.after !== "join") return stay(state);
+  return go(state, { at: "absent", ...due }, clearGoodbyeTimer);
 }
 
-function segmentEnded(state: Runner, how: string): Next<Runner> {
-  const ended = tellQueue({ type: "ended" });
-  const isParting = state.isLast && how === "" && !state.wish;
-  const after = { at: isParting ? "parting" : "idle" } as const;
+function segmentEnded(state: Runner, how: string): TransitionResult<Runner> {
+  const event = toQueue({ type: "ended" });
+  const isEnding = state.isLast && how === "" && !state.stopRequest;
+  const after = { at: isEnding ? "ending" : "idle" } as const;
   switch (state.phase.at) {
     case "flying":
-      return go(state, after, { do: "announce" }, ended);
+      return go(state, after, { do: "report-segment" }, event);
     case "sent":
     case "working":
-      return go(state, after, ended);
+      return go(state, after, event);
     case "inherited":
-      return leave(state, "join", "interrupted");
+      return requestEnd(state, "join", "interrupted");
     case "absent":
-      return next(state, ended);
+      return stay(state, event);
     default:
-      return next(state);
+      return stay(state);
   }
 }
 
-function gone(state: Runner, news: QueueEvent): Next<Runner> {
+function gone(state: Runner, event: QueueEvent): TransitionResult<Runner> {
   const { phase } = state;
-  return phase.at === "leaving" ? part(state, phase.after) : go(state, { at: "absent" }, tellQueue(news));
+  return phase.at === "finishing" ? ended(state, phase.after) : go(state, { at: "absent" }, toQueue(event));
 }

@@ -1,111 +1,114 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import type { Batch, ConnectionEvent, Effect, Message, Next, QueueEvent } from "./messages.ts";
+import {
+  toConnection,
+  toQueue,
+  type Batch,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionResult,
+} from "./session-events.ts";
 
-type Phase =
-  /** None is known to live: the next segment takes one along. `due`: to be sent when the connection is back. */
+/** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
+type EndReason = "rest" | "join" | "finish";
+
+type RunnerPhase =
+  /** No runner is known to live, so the next segment brings one along. `due`: the batch to send once there is a connection. */
   | { readonly at: "absent"; readonly due?: Batch }
-  /** It lives and waits for a segment. */
+  /** The runner waits for a segment. */
   | { readonly at: "idle"; readonly due?: Batch }
-  /** It was sent, with a segment, along with the connection that is being made. */
+  /** A runner and its segment were sent along with a connection that is being made. */
   | { readonly at: "flying" }
-  /** A segment was sent to it, of which nothing was heard yet. */
+  /** A segment was sent, and the runner has not begun it yet. */
   | { readonly at: "sent" }
   | { readonly at: "working" }
-  /** Its last segment ended in order: it ends without being asked. `due`: for the next one. */
-  | { readonly at: "parting"; readonly due?: Batch }
-  /** It is at a segment that an earlier process of this run sent, and was told to stop. */
+  /** The last segment succeeded, and the runner ends without being asked. `due`: the batch for a new runner. */
+  | { readonly at: "ending"; readonly due?: Batch }
+  /** The runner works on a segment of an earlier process of this run, and was told to stop. */
   | { readonly at: "inherited" }
-  /** It was asked to end, or will be as soon as there is a connection; its last word is awaited. */
+  /** The runner's `bye` is awaited. `fin` was sent, or will be sent once there is a connection. */
   | {
-      readonly at: "leaving";
-      readonly after: "rest" | "join" | "finish";
+      readonly at: "finishing";
+      readonly after: EndReason;
       readonly outcome: NodeOutcome;
       readonly tries: number;
     };
 
-/** The runner on the node, as far as it is known, and what was sent to it. */
+/** The runner on the node, as far as the bastion knows. */
 export interface Runner {
-  readonly phase: Phase;
-  /** Of the connection; `down` while it is being made. */
-  readonly line: "none" | "down" | "up";
-  /** Number of the segment that was sent last, or that an earlier process sent. */
+  readonly phase: RunnerPhase;
+  /** `down`: the connection is being made. */
+  readonly connection: "none" | "down" | "up";
+  /** Number of the last segment, also one that an earlier process of this run sent. */
   readonly segment: number;
-  /** That segment is its last if it ends in order. */
+  /** After this segment the runner ends without being asked, if every step succeeds. */
   readonly isLast: boolean;
   /** Bytes of the journal that earlier runners wrote. */
   readonly history: number;
-  /** The step whose change a connection made from now on confirms. */
+  /** The step with a change on trial; the next connection confirms the change. */
   readonly trial: string | undefined;
-  /** Blobs that it waits for. */
+  /** Names of the blobs that the runner waits for. */
   readonly asked: readonly string[];
-  /** What somebody wants it to do before its time. */
-  readonly wish: "stop" | "abort" | undefined;
+  /** The operator's request, kept for a runner that cannot be reached yet. */
+  readonly stopRequest: "stop" | "abort" | undefined;
   readonly exchanges: number;
 }
 
 export const noRunner: Runner = {
   phase: { at: "absent" },
-  line: "none",
+  connection: "none",
   segment: 0,
   isLast: false,
   history: 0,
   trial: undefined,
   asked: [],
-  wish: undefined,
+  stopRequest: undefined,
   exchanges: 0,
 };
 
-/** Milliseconds for its last word. */
-const goodbyePatience = 15_000;
-
-/** Asks it to end. */
-export function leave(state: Runner, after: "rest" | "join" | "finish", outcome: NodeOutcome): Next<Runner> {
-  const phase = { at: "leaving", after, outcome, tries: 1 } as const;
-  return go(state, phase, ...(state.line === "up" ? goodbye(phase) : []));
+/** Asks the runner to end. */
+export function requestEnd(state: Runner, after: EndReason, outcome: NodeOutcome): TransitionResult<Runner> {
+  const phase = { at: "finishing", after, outcome, tries: 1 } as const;
+  return go(state, phase, ...(state.connection === "up" ? sendFin(phase) : []));
 }
 
-export function goodbye({ after, outcome }: { after: "rest" | "join" | "finish"; outcome: NodeOutcome }) {
+export function sendFin({ after, outcome }: { after: EndReason; outcome: NodeOutcome }) {
   return [
-    ...(after === "finish" ? [tellConnection({ type: "let-go" })] : []),
-    { do: "say", text: `fin ${outcome}\n` } as const,
-    awaitGoodbye,
+    ...(after === "finish" ? [toConnection({ type: "stop-reconnecting" })] : []),
+    { do: "send-command", text: `fin ${outcome}\n` } as const,
+    startGoodbyeTimer,
   ];
 }
 
-/** Its last word comes without being asked for. */
-export function awaitBye(state: Runner, outcome: NodeOutcome): Next<Runner> {
-  const phase = { at: "leaving", after: "finish", outcome, tries: 1 } as const;
-  return go(state, phase, tellConnection({ type: "let-go" }), awaitGoodbye);
+/** Waits for the `bye` of a runner that ends without being asked. */
+export function awaitBye(state: Runner, outcome: NodeOutcome): TransitionResult<Runner> {
+  const phase = { at: "finishing", after: "finish", outcome, tries: 1 } as const;
+  return go(state, phase, toConnection({ type: "stop-reconnecting" }), startGoodbyeTimer);
 }
 
-/** It is gone, and the connection ends. */
-export function part(state: Runner, after: "rest" | "join" | "finish"): Next<Runner> {
+/** The runner is gone: closes the connection and reports the end. */
+export function ended(state: Runner, after: EndReason): TransitionResult<Runner> {
   return go(
-    { ...state, line: "none", asked: [] },
+    { ...state, connection: "none", asked: [] },
     { at: "absent" },
-    forgetGoodbye,
-    { do: "forget", timer: "abort" },
-    tellConnection({ type: "hang-up" }),
-    after === "join" ? tellQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
+    clearGoodbyeTimer,
+    { do: "clear-timer", timer: "abort" },
+    toConnection({ type: "disconnect" }),
+    after === "join" ? toQueue({ type: "joined" }) : { do: after === "rest" ? "rested" : "finished" },
   );
 }
 
-const awaitGoodbye: Effect = { do: "wait", timer: "goodbye", milliseconds: goodbyePatience };
+const startGoodbyeTimer: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: 15_000 };
 
-export const forgetGoodbye: Effect = { do: "forget", timer: "goodbye" };
+export const clearGoodbyeTimer: SessionEffect = { do: "clear-timer", timer: "goodbye" };
 
-export function tellConnection(event: ConnectionEvent): Message {
-  return { to: "connection", event };
-}
-
-export function tellQueue(event: QueueEvent): Message {
-  return { to: "queue", event };
-}
-
-export function next(state: Runner, ...effects: readonly (Effect | Message)[]): Next<Runner> {
+export function stay(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
   return { state, effects };
 }
 
-export function go(state: Runner, phase: Phase, ...effects: readonly (Effect | Message)[]): Next<Runner> {
+export function go(
+  state: Runner,
+  phase: RunnerPhase,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<Runner> {
   return { state: { ...state, phase }, effects };
 }

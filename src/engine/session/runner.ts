@@ -1,155 +1,168 @@
-import type { Batch, Effect, Message, Next, RunnerEvent, Setting } from "./messages.ts";
 import { abortUnanswered } from "./problems.ts";
-import { goesOn, heard } from "./runner-frames.ts";
+import { closesBlobRequest, runnerFrameTransition } from "./runner-frames.ts";
+import { awaitBye, clearGoodbyeTimer, ended, go, requestEnd, sendFin, stay, type Runner } from "./runner-state.ts";
 import {
-  awaitBye,
-  forgetGoodbye,
-  go,
-  goodbye,
-  leave,
-  next,
-  part,
-  tellConnection,
-  tellQueue,
-  type Runner,
-} from "./runner-state.ts";
+  toConnection,
+  toQueue,
+  type Batch,
+  type RunnerEvent,
+  type SessionEffect,
+  type SessionEvent,
+  type TransitionContext,
+  type TransitionResult,
+} from "./session-events.ts";
 
-/** A step's group is killed after 5 s; what was changed on trial goes back, which may restart services. */
-const abortLimit = { do: "wait", timer: "abort", milliseconds: 60_000 } as const;
-/** How often a runner is asked for its last word at the end. */
-const goodbyeTries = 3;
+/** The node kills the step's processes after 5 s. Then it reverts a change on trial, which may restart services. */
+const abortLimit = { do: "start-timer", timer: "abort", milliseconds: 60_000 } as const;
+/** How often a runner is asked to end. */
+const finTries = 3;
 
-export function runnerAfter(state: Runner, event: RunnerEvent, setting: Setting): Next<Runner> {
-  const { phase, line } = state;
+export function runnerTransition(
+  state: Runner,
+  event: RunnerEvent,
+  context: TransitionContext,
+): TransitionResult<Runner> {
+  const { phase, connection } = state;
   switch (event.type) {
     case "work":
       return send(state, event.batch);
-    case "look":
-      if (line === "none") return next({ ...state, line: "down" }, dial("look", 1));
-      return line === "up" ? next(state, tellUp(state)) : next(state);
+    case "connect-only":
+      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      return connection === "up" ? stay(state, reportUp(state)) : stay(state);
     case "join":
-      if (line === "none") return next({ ...state, line: "down" }, dial("attach", 1));
-      return next(state, tellQueue({ type: "joined" }));
+      if (connection === "none") return stay({ ...state, connection: "down" }, connect(1));
+      return stay(state, toQueue({ type: "joined" }));
     case "take-over":
-      if (phase.at === "working") return go(state, { at: "inherited" }, { do: "say", text: "stop\n" });
-      return phase.at === "idle" ? leave(state, "join", "interrupted") : next(state, tellQueue({ type: "joined" }));
+      if (phase.at === "working") return go(state, { at: "inherited" }, { do: "send-command", text: "stop\n" });
+      return phase.at === "idle" ? requestEnd(state, "join", "interrupted") : stay(state, toQueue({ type: "joined" }));
     case "rest":
-      return phase.at === "absent" ? part(state, "rest") : leave(state, "rest", "interrupted");
+      return phase.at === "absent" ? ended(state, "rest") : requestEnd(state, "rest", "interrupted");
     case "finish":
-      // Where a runner was and is no more, the follower clears up.
-      if (phase.at === "absent" && (line === "none" || state.segment === 0)) return part(state, "finish");
-      return phase.at === "parting" && line === "up"
+      if (phase.at === "absent" && (connection === "none" || state.segment === 0)) return ended(state, "finish");
+      // `fin` also goes to the follower of a dead runner, which removes the runner's files.
+      return phase.at === "ending" && connection === "up"
         ? awaitBye(state, event.outcome)
-        : leave(state, "finish", event.outcome);
+        : requestEnd(state, "finish", event.outcome);
     case "stop": {
-      const wish = event.how === "abort" ? "abort" : (state.wish ?? "stop");
-      // Stopped in time, it does not end by itself.
-      const say = { do: "say", text: `${event.how}\n` } as const;
-      if (event.how === "abort" && isAtWork(phase)) return next({ ...state, wish }, say, abortLimit);
-      if (phase.at !== "parting") return next({ ...state, wish }, say);
-      return go({ ...state, wish }, { at: "idle" }, say, ...(phase.due ? [tellQueue({ type: "withheld" })] : []));
+      const stopRequest = event.how === "abort" ? "abort" : (state.stopRequest ?? "stop");
+      const command = { do: "send-command", text: `${event.how}\n` } as const;
+      if (event.how === "abort" && isAtWork(phase)) return stay({ ...state, stopRequest }, command, abortLimit);
+      if (phase.at !== "ending") return stay({ ...state, stopRequest }, command);
+      // A runner that hears of the stop in time does not end by itself: it waits for `fin`.
+      return go(
+        { ...state, stopRequest },
+        { at: "idle" },
+        command,
+        ...(phase.due ? [toQueue({ type: "withheld" })] : []),
+      );
     }
     case "opened":
-      // Asked for while there was no connection.
-      return state.wish ? next(state, { do: "say", text: `${state.wish}\n` }) : next(state);
+      // The operator stopped the run while there was no connection.
+      return state.stopRequest ? stay(state, { do: "send-command", text: `${state.stopRequest}\n` }) : stay(state);
     case "up": {
       const { trial } = state;
-      const { state: after, effects } = cameUp({ ...state, line: "up" });
-      // This connection was made after that change.
-      return next(
+      const { state: after, effects } = cameUp({ ...state, connection: "up" });
+      // The connection is newer than the change on trial, and so confirms the change.
+      return stay(
         after,
-        ...(trial === undefined ? [] : [{ do: "say", text: `confirm ${trial}\n` } as const]),
+        ...(trial === undefined ? [] : [{ do: "send-command", text: `confirm ${trial}\n` } as const]),
         ...effects,
       );
     }
     case "down":
       return phase.at === "flying"
-        ? go({ ...state, line: "down" }, { at: "sent" }, { do: "announce" })
-        : next({ ...state, line: "down" }, ...(phase.at === "leaving" ? [forgetGoodbye] : []));
-    case "cut":
+        ? go({ ...state, connection: "down" }, { at: "sent" }, { do: "report-segment" })
+        : stay({ ...state, connection: "down" }, ...(phase.at === "finishing" ? [clearGoodbyeTimer] : []));
+    case "closed":
     case "unreachable":
-      return cut({ ...state, line: "none", asked: [] }, event.type === "cut");
-    case "unanswered":
-      if (phase.at !== "leaving") return next(state);
-      return phase.after === "finish" && phase.tries < goodbyeTries && line === "up"
-        ? go(state, { ...phase, tries: phase.tries + 1 }, ...goodbye(phase))
-        : part(state, phase.after);
-    case "abort-late": {
-      if (!isAtWork(phase)) return next(state);
-      const trouble = { outcome: "interrupted", problem: abortUnanswered(setting) } as const;
-      return next(state, tellQueue({ type: "failed", ...trouble }), { do: "end-link" });
+      return closed({ ...state, connection: "none", asked: [] }, event.type === "closed");
+    case "goodbye-timeout":
+      if (phase.at !== "finishing") return stay(state);
+      return phase.after === "finish" && phase.tries < finTries && connection === "up"
+        ? go(state, { ...phase, tries: phase.tries + 1 }, ...sendFin(phase))
+        : ended(state, phase.after);
+    case "abort-timeout": {
+      if (!isAtWork(phase)) return stay(state);
+      const nodeFailure = { outcome: "interrupted", problem: abortUnanswered(context) } as const;
+      return stay(state, toQueue({ type: "failed", ...nodeFailure }), { do: "close-channel" });
     }
-    case "went-on":
-      return next({ ...state, asked: [] });
+    case "blob-request-closed":
+      return stay({ ...state, asked: [] });
     case "frame":
-      return heard(goesOn(event.frame.type) ? { ...state, asked: [] } : state, event.frame, event.offset, setting);
+      return runnerFrameTransition(
+        closesBlobRequest(event.frame.type) ? { ...state, asked: [] } : state,
+        event.frame,
+        event.offset,
+        context,
+      );
   }
 }
 
-/** A segment is with it that it has not ended. */
+/** Whether the runner has a segment that has not ended. */
 function isAtWork({ at }: Runner["phase"]): boolean {
   return at === "flying" || at === "sent" || at === "working" || at === "inherited";
 }
 
-function send(state: Runner, batch: Batch): Next<Runner> {
-  const { phase, line } = state;
+function send(state: Runner, batch: Batch): TransitionResult<Runner> {
+  const { phase, connection } = state;
   const launch = phase.at === "absent";
-  // What comes after its last segment is for a new one, when it has ended.
-  if (phase.at === "parting") return go(state, { at: "parting", due: batch });
-  if (line === "down") return go(state, { at: launch ? "absent" : "idle", due: batch });
+  // A runner that ends takes no more segments: the batch waits for the next runner.
+  if (phase.at === "ending") return go(state, { at: "ending", due: batch });
+  if (connection === "down") return go(state, { at: launch ? "absent" : "idle", due: batch });
   const number = state.segment + 1;
   const exchange = state.exchanges + 1;
   const sent = { ...state, segment: number, exchanges: exchange, isLast: batch.isLast };
-  const write = { do: "write", number, exchange, batch, launch } as const;
-  const told = tellQueue({ type: "sent", isFirst: line === "none" });
-  if (line === "none") return go({ ...sent, line: "down" }, { at: "flying" }, write, told, dial("flight", 1));
-  return go(sent, { at: "sent" }, write, { do: "announce" }, { do: "transmit", what: "flight" }, told);
+  const write = { do: "write-segment", number, exchange, batch, launch } as const;
+  const report = toQueue({ type: "sent", isFirst: connection === "none" });
+  if (connection === "none")
+    return go({ ...sent, connection: "down" }, { at: "flying" }, write, report, connect(1, { withFlight: true }));
+  return go(sent, { at: "sent" }, write, { do: "report-segment" }, { do: "transmit", what: "flight" }, report);
 }
 
-/** What was not done while there was no connection is done now. */
-function cameUp(state: Runner): Next<Runner> {
+/** Sends everything that had to wait for the connection. */
+function cameUp(state: Runner): TransitionResult<Runner> {
   const { phase, asked } = state;
-  const blobs: readonly Effect[] = asked.length > 0 ? [{ do: "send-blobs", names: asked }] : [];
+  const blobs: readonly SessionEffect[] = asked.length > 0 ? [{ do: "send-blobs", names: asked }] : [];
   switch (phase.at) {
     case "absent":
       if (phase.due) return sendDue(state, phase.due);
-      return next(state, tellQueue({ type: "lost" }), tellUp(state));
+      return stay(state, toQueue({ type: "lost" }), reportUp(state));
     case "idle":
-      return phase.due ? sendDue(state, phase.due) : next(state, ...blobs, tellUp(state));
+      return phase.due ? sendDue(state, phase.due) : stay(state, ...blobs, reportUp(state));
     case "flying":
-      return go(state, { at: "sent" }, { do: "announce" }, ...blobs);
+      return go(state, { at: "sent" }, { do: "report-segment" }, ...blobs);
     case "sent":
-      // What was on its way when the connection broke may not have arrived. Sent twice, it does no harm.
-      return next(state, { do: "transmit", what: "segment" }, ...blobs);
+      // The segment may have been lost with the old connection. A runner ignores a segment that it already has.
+      return stay(state, { do: "transmit", what: "segment" }, ...blobs);
     case "working":
-    case "parting":
-      return next(state, ...blobs, tellUp(state));
+    case "ending":
+      return stay(state, ...blobs, reportUp(state));
     case "inherited":
-      return next(state, { do: "say", text: "stop\n" });
-    case "leaving":
-      return next(state, ...goodbye(phase));
+      return stay(state, { do: "send-command", text: "stop\n" });
+    case "finishing":
+      return stay(state, ...sendFin(phase));
   }
 }
 
-/** Nothing that was not sent before a stop is sent after it. */
-function sendDue(state: Runner, due: Batch): Next<Runner> {
-  if (!state.wish) return send(state, due);
-  return go(state, { at: state.phase.at === "absent" ? "absent" : "idle" }, tellQueue({ type: "withheld" }));
+/** Sends the waiting batch; after a stop, withholds the batch. */
+function sendDue(state: Runner, due: Batch): TransitionResult<Runner> {
+  if (!state.stopRequest) return send(state, due);
+  return go(state, { at: state.phase.at === "absent" ? "absent" : "idle" }, toQueue({ type: "withheld" }));
 }
 
-function cut(state: Runner, mayDial: boolean): Next<Runner> {
+function closed(state: Runner, mayReconnect: boolean): TransitionResult<Runner> {
   const { phase } = state;
-  if (phase.at !== "leaving") return go(state, { at: "absent" });
-  // A connection that broke just now must not leave the node locked until the lease ends.
-  if (phase.after !== "finish" || phase.tries >= goodbyeTries || !mayDial) return part(state, phase.after);
+  if (phase.at !== "finishing") return go(state, { at: "absent" });
+  // Without `fin`, the runner would keep the lock until its lease ends.
+  if (phase.after !== "finish" || phase.tries >= finTries || !mayReconnect) return ended(state, phase.after);
   const tries = phase.tries + 1;
-  return go({ ...state, line: "down" }, { ...phase, tries }, forgetGoodbye, dial("attach", tries));
+  return go({ ...state, connection: "down" }, { ...phase, tries }, clearGoodbyeTimer, connect(tries));
 }
 
-function dial(purpose: "flight" | "look" | "attach", attempt: number): Message {
-  return tellConnection({ type: "dial", purpose, attempt });
+function connect(attempt: number, { withFlight = false } = {}): SessionEvent {
+  return toConnection({ type: "connect", withFlight, attempt });
 }
 
-function tellUp({ phase }: Runner): Message {
-  return tellQueue({ type: "up", hasRunner: phase.at === "idle" || phase.at === "working" });
+function reportUp({ phase }: Runner): SessionEvent {
+  return toQueue({ type: "up", hasRunner: phase.at === "idle" || phase.at === "working" });
 }

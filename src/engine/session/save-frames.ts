@@ -13,20 +13,20 @@ import type {
 } from "#engine/tables/table-store.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
-/** Bytes that a part (`a_part` in step/fragments/areas.ts) and a text have at most. */
+/** Bytes of a part (`a_part` in step/fragments/areas.ts), and of a text. */
 const longestPart = 4 << 20;
 const longestText = 256 << 10;
-/** What of one device is kept at most, packed, and how many names and texts it has. */
+/** Limits of one device: packed bytes, and names or texts. */
 const mostBytes = 1 << 30;
 const mostWords = 256;
 
-/** What came of one name. */
+/** The result for one name. */
 export type SaveResult =
   | (KeptTable & { readonly device: SavedDevice })
-  /** Why; `isAbsent`: the node has nothing of this name. */
+  /** `unsaved`: the reason. `isAbsent`: the node has no disk of this name. */
   | { readonly unsaved: string; readonly isAbsent?: boolean };
 
-interface Open {
+interface OpenSave {
   readonly number: number;
   readonly size: number;
   readonly save: TableSave;
@@ -36,28 +36,28 @@ interface Open {
   bytes: number;
 }
 
-/** What is announced and still to come. */
-interface Expected {
+/** A content that the node has announced, and the part that has arrived. */
+interface Announced {
   readonly gzip: Buffer[];
   left: number;
   readonly take: (gzip: Buffer) => Promise<void>;
 }
 
-/** A save that is not as it has to be. */
+/** The frames of a save break the protocol or a limit. */
 class Broken extends Error {}
 
 /**
- * Reads what save.sh says, one frame after the other, and gives the store what is whole: every byte is there, the SHA-256 of each piece is
- * that which the node read. A name of which anything is missing is unsaved.
+ * Reads the frames of save.sh and keeps complete saves in the store. A save is complete if every byte has arrived, and each piece has the
+ * SHA-256 that the node computed.
  */
 export class SaveReader {
   readonly results = new Map<string, SaveResult>();
   readonly #names: readonly string[];
   readonly #store: TableStore;
   readonly #occasion: (name: string) => SaveOccasion;
-  #open: Open | undefined;
-  #expected: Expected | undefined;
-  /** The node said that this was all. */
+  #open: OpenSave | undefined;
+  #expected: Announced | undefined;
+  /** The node has sent everything. */
   isWhole = false;
 
   constructor(names: readonly string[], store: TableStore, occasion: (name: string) => SaveOccasion) {
@@ -66,7 +66,7 @@ export class SaveReader {
     this.#occasion = occasion;
   }
 
-  /** Frames of others are passed over. */
+  /** Takes the next frame; frames of other types are ignored. */
   async take(frame: Frame): Promise<void> {
     try {
       await this.#take(frame);
@@ -75,7 +75,7 @@ export class SaveReader {
     }
   }
 
-  /** Nothing more comes: what is open is dropped. */
+  /** No further frame comes: an open save is dropped. */
   async end(why: string): Promise<void> {
     if (this.#open) await this.#fail(why);
     for (const name of this.#names) if (!this.results.has(name)) this.results.set(name, { unsaved: why });
@@ -125,7 +125,7 @@ export class SaveReader {
     this.#open = { number, size: countOf(size), save, ids: new Set(), pieces: [], texts: new Map(), bytes: 0 };
   }
 
-  #announceText(open: Open, [bytes = "", ...what]: readonly string[]): void {
+  #announceText(open: OpenSave, [bytes = "", ...what]: readonly string[]): void {
     if (open.texts.size >= mostWords) throw new Broken("the node said more than a disk has");
     this.#expect(open, countOf(bytes), async (gzip) => {
       const text = await unpack(gzip, { maxOutputLength: longestText });
@@ -133,7 +133,7 @@ export class SaveReader {
     });
   }
 
-  #announcePiece(open: Open, [offset = "", length = "", sha256 = "", bytes = ""]: readonly string[]): void {
+  #announcePiece(open: OpenSave, [offset = "", length = "", sha256 = "", bytes = ""]: readonly string[]): void {
     const piece = { offset: countOf(offset), length: countOf(length), sha256 };
     const before = open.pieces.at(-1);
     const isNext = piece.offset >= (before ? before.offset + before.length : 0);
@@ -149,7 +149,7 @@ export class SaveReader {
     });
   }
 
-  #expect(open: Open, left: number, take: Expected["take"]): void {
+  #expect(open: OpenSave, left: number, take: Announced["take"]): void {
     open.bytes += left;
     if (left === 0 || left > 2 * longestPart || open.bytes > mostBytes)
       throw new Broken("the node said more than a disk has");
@@ -159,7 +159,7 @@ export class SaveReader {
   async #takeBytes(bytes: Uint8Array): Promise<void> {
     const expected = this.#expected;
     if (!expected) return;
-    // A view into what the link reads next.
+    // A frame's bytes are a view into a buffer that the next read overwrites.
     expected.gzip.push(Buffer.from(bytes));
     expected.left -= bytes.length;
     if (expected.left > 0) return;
@@ -168,7 +168,7 @@ export class SaveReader {
     await expected.take(Buffer.concat(expected.gzip));
   }
 
-  async #keep({ number, save, size, ids, pieces, texts }: Open, name: string, [count = ""]: readonly string[]) {
+  async #keep({ number, save, size, ids, pieces, texts }: OpenSave, name: string, [count = ""]: readonly string[]) {
     if (pieces.length === 0 || pieces.length !== countOf(count)) throw new Broken("pieces of it did not arrive");
     const device: SavedDevice = { name, size, ids: [...ids], pieces, texts: Object.fromEntries(texts) };
     const kept = await save.keep(device, this.#occasion(name));
@@ -184,7 +184,7 @@ export class SaveReader {
   }
 }
 
-/** A number as sh writes it; what is none is -1, which nothing takes. */
+/** A number as sh writes it; anything else is -1, which every check refuses. */
 function countOf(word: string): number {
   return /^\d{1,15}$/.test(word) ? Number(word) : -1;
 }

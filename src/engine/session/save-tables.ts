@@ -2,12 +2,12 @@ import { savingText } from "#engine/program/without-runner.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { openLink } from "./link.ts";
+import { openFollowerChannel } from "./follower-channel.ts";
 import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
-/** Frames of one node: a GiB in portions, and as many again. */
+/** Frames of one node: twice the portions of a GiB. */
 const mostFrames = 1 << 15;
 
 interface SaveOptions {
@@ -17,13 +17,13 @@ interface SaveOptions {
   readonly store: TableStore;
   readonly occasion: (name: string) => SaveOccasion;
   readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
-  /** Ends it. */
+  /** Ends the save. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Asks the node for what is to be kept of these, over a channel of its own of a connection that is there, and keeps it. `isCut`: the
- * connection ended before the node had said all. Never throws for what happens on the node or on the bastion's disk.
+ * Saves the tables of these disks, over a channel of its own in the open connection. `isCut`: the channel ended before the node had sent
+ * everything. Failures on the node or of the bastion's disk are in the results.
  */
 export async function saveTables(
   options: SaveOptions,
@@ -34,26 +34,26 @@ export async function saveTables(
   let frames = 0;
   let why = "the connection ended before all of it had arrived";
   try {
-    const link = await openLink({
+    const channel = await openFollowerChannel({
       host,
       run,
       text: savingText(run, names),
       sudoPassword,
       onFrame: (frame) => {
         if (++frames > mostFrames) throw limitExceeded(run.node, "more frames than a disk has parts");
-        // Copied now: what a frame holds is a view into what is read next.
+        // A frame's bytes are a view into a buffer that the next read overwrites.
         const bytes = frame.bytes && { bytes: Buffer.from(frame.bytes) };
         taken = taken.then(() => reader.take({ ...frame, ...bytes }));
       },
       onLimit: ({ problems }) => (why = problems[0]?.message ?? why),
       settled: () => taken,
     });
-    const end = (): void => link.end();
+    const end = (): void => channel.end();
     signal.addEventListener("abort", end);
     if (signal.aborted) end();
-    const said = (await link.closed).trim();
+    const output = (await channel.closed).trim();
     signal.removeEventListener("abort", end);
-    if (said !== "") why += `: ${said.split("\n").at(-1)?.slice(0, 512)}`;
+    if (output !== "") why += `: ${output.split("\n").at(-1)?.slice(0, 512)}`;
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     why = error.message;
@@ -64,7 +64,7 @@ export async function saveTables(
   return { results: reader.results, isCut };
 }
 
-/** The node's time was over, or somebody stopped the run. */
+/** Why the signal ended the save: the time limit, or a stop of the run. */
 function whyEnded({ aborted, reason }: AbortSignal): string | undefined {
   if (!aborted) return undefined;
   return reason instanceof DOMException && reason.name === "TimeoutError"

@@ -5,30 +5,30 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-dependencies.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
-import type { Believed } from "./grants.ts";
+import type { VerifiedGrants } from "./grants.ts";
 import type { StepReport } from "./step-report.ts";
-import type { Effect, ReadyStep } from "./messages.ts";
+import type { SessionEffect, ReadyStep } from "./session-events.ts";
 
-/** A segment as it was written last. */
+/** The segment that was written last. */
 interface Written {
-  /** As a command to a runner that lives, and with the runner in front of it if that goes along. */
+  /** The command for a living runner. `flight`: with a new runner in front, if one is needed. */
   readonly segment: string;
   readonly flight: string;
   readonly event: RunEventBody;
 }
 
-/** Writes segments, and keeps what they may ask for. */
+/** Writes segments, and keeps the blobs that their steps may request. */
 export class SegmentWriter {
   #run: RunVariables;
   readonly #report: StepReport;
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
-  /** In a dry run: what each step stands on. */
+  /** In a dry run: the earlier steps on which each step depends. */
   readonly #dependencies: DryRunDependencies | undefined;
   readonly #standsOn = new Map<string, Survivals>();
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
   written: Written | undefined;
-  /** The node was booted since the session began. */
+  /** The node has booted since the session began. */
   hasBooted = false;
 
   constructor(run: RunVariables, report: StepReport) {
@@ -37,12 +37,12 @@ export class SegmentWriter {
     this.#report = report;
   }
 
-  /** From now on the node is told of these grants. */
-  grant({ grants, unsaved }: Believed): void {
+  /** Further segments bring these grants to the node. */
+  grant({ grants, unsaved }: VerifiedGrants): void {
     this.#run = { ...this.#run, grants, unsaved };
   }
 
-  write({ number, exchange, batch, launch }: Extract<Effect, { do: "write" }>): void {
+  write({ number, exchange, batch, launch }: Extract<SessionEffect, { do: "write-segment" }>): void {
     const steps = batch.steps.map((step) => ({ plan: step.plan, compiled: this.#compile(step) }));
     for (const [name, blob] of blobsOf(steps, this.#run)) this.blobs.set(name, blob);
     const program = segmentText({
@@ -51,7 +51,7 @@ export class SegmentWriter {
       now: Math.round(Date.now() / 1000),
       ...(this.#dependencies && { foresight: this.#foresight() }),
     });
-    // A runner that knows the end need not wait for our goodbye.
+    // A runner that knows its last segment ends without waiting for `fin`.
     const text = batch.isLast ? `k_fin=done\n${program}` : program;
     const segment = segmentCommand(this.#run, number, text);
     const flight = launch ? this.#runner(number, text) : segment;
@@ -75,15 +75,15 @@ export class SegmentWriter {
     return { ended, dependencies: this.#standsOn };
   }
 
-  /** Once a step: sent again, it asks for its blobs by the same names. */
+  /** Compiles a step once: sent again, it requests its blobs by the same random names. */
   #compile(step: ReadyStep): CompiledStep {
     const known = this.#compiled.get(step);
     if (known) return known;
     const { key, plan, owes } = step;
-    const stands = this.#dependencies?.next(key, plan);
-    if (stands) this.#standsOn.set(key, stands.on);
+    const dependencies = this.#dependencies?.next(key, plan);
+    if (dependencies) this.#standsOn.set(key, dependencies.on);
     const randomName = (): string => randomBytes(16).toString("hex");
-    const compiled = compileStep(plan, { owes, randomName, ...(stands && { foresight: stands }) });
+    const compiled = compileStep(plan, { owes, randomName, ...(dependencies && { foresight: dependencies }) });
     this.#compiled.set(step, compiled);
     this.#report.plan(key, plan);
     return compiled;

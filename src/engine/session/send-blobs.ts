@@ -5,23 +5,27 @@ import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { BlobFeed, FedNode } from "./blob-feed.ts";
-import type { Link } from "./link.ts";
-import type { Sending } from "./sending.ts";
+import type { FollowerChannel } from "./follower-channel.ts";
+import type { TransferProgress } from "./transfer-progress.ts";
 
 export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;
-  readonly sending: Sending;
-  /** False: the line was lost, and who comes back asks anew. */
+  readonly progress: TransferProgress;
+  /** False: the connection was lost, and the runner repeats its request over the next one. */
   readonly isOpen: () => boolean;
-  /** Who waits for what the bastion has yet to fetch. */
+  /** The asker of a content that the bastion must fetch first. */
   readonly askerFor: (label: string) => Asker;
-  /** Where others may feed the node. */
+  /** How other nodes may feed this node. */
   readonly fed?: { readonly feed: BlobFeed; readonly party: FedNode };
 }
 
-/** Answers a runner's question for blobs. For a name that was never offered the node gets nothing. */
-export async function sendBlobs(link: Link, names: readonly string[], answer: BlobAnswer): Promise<void> {
+/** Answers a runner's request for blobs. A name that was never offered gets no answer. */
+export async function sendBlobs(
+  follower: FollowerChannel,
+  names: readonly string[],
+  answer: BlobAnswer,
+): Promise<void> {
   const { fed, offered } = answer;
   const asked = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];
@@ -31,13 +35,13 @@ export async function sendBlobs(link: Link, names: readonly string[], answer: Bl
     if (blob && fed?.feed.takes(fed.party, blob)) large.push([name, blob]);
     else if (blob) asked.set(name, blob);
   }
-  await give(link, asked, answer);
-  // Each gets its place, and others can have it from here, before the next one is waited for.
-  for (const [name, blob] of large) await giveLarge(link, name, blob, answer);
-  answer.sending.end();
+  await send(follower, asked, answer);
+  // Each large content is put in its place before the next, so that other nodes can fetch it from this node early.
+  for (const [name, blob] of large) await sendLarge(follower, name, blob, answer);
+  answer.progress.end();
 }
 
-/** The content that the bastion fetches; without it the step is given why, and what it asked for with nothing in it. */
+/** The content, fetched by the bastion. If that fails, the node gets an empty blob, and the problem as a blob for the refusal. */
 async function fetched(
   name: string,
   { fetch, label = "contents" }: Blob,
@@ -56,32 +60,32 @@ async function fetched(
   }
 }
 
-async function giveLarge(link: Link, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
-  const { fed, sending, isOpen } = answer;
-  // The feed takes a node that left for one that waits, and by then it may have another connection.
+async function sendLarge(follower: FollowerChannel, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
+  const { fed, progress, isOpen } = answer;
+  // After a lost connection the feed must not be asked: it would take the node for one that still waits.
   if (!fed || !isOpen()) return;
   const { feed, party } = fed;
-  sending.hold(true);
+  progress.hold(true);
   const end = await feed.bring(party, name, blob);
-  sending.hold(false);
-  if (end === "there") await link.send(inPlace);
+  progress.hold(false);
+  if (end === "there") await follower.send(inPlace);
   else if (end === "send")
-    await give(link, new Map([[name, blob]]), answer, async () => {
-      if (await feed.keep(party, name, blob)) sending.arrive();
+    await send(follower, new Map([[name, blob]]), answer, async () => {
+      if (await feed.keep(party, name, blob)) progress.arrive();
     });
 }
 
-/** Gives these to the connection; `kept` comes before the word that puts them in their place. */
-async function give(
-  link: Link,
+/** Sends the blobs. `beforeInPlace` runs before the command that puts them in their place. */
+async function send(
+  follower: FollowerChannel,
   blobs: ReadonlyMap<string, Blob>,
-  { run, sending }: BlobAnswer,
-  kept?: () => Promise<void>,
+  { run, progress }: BlobAnswer,
+  beforeInPlace?: () => Promise<void>,
 ): Promise<void> {
-  const begin = ({ label = "contents", size }: Blob): void => sending.begin(label, size);
+  const begin = ({ label = "contents", size }: Blob): void => progress.begin(label, size);
   for await (const command of blobCommands(run, blobs, begin)) {
-    if (command === inPlace) await kept?.();
-    sending.write(command.length);
-    await link.send(command);
+    if (command === inPlace) await beforeInPlace?.();
+    progress.write(command.length);
+    await follower.send(command);
   }
 }

@@ -1,11 +1,11 @@
 import { unescapeLine } from "#engine/program/frames.ts";
 import type { NodeBudget } from "./node-budget.ts";
 
-/** More names, longer ones, and more levels than any module or our list of facts has. */
+/** Limits on facts, above those of every module and of kcore's own list. */
 const limits = { names: 1000, name: 256, levels: 16 };
 
 /**
- * Takes `NAME=VALUE` into the map; gives the characters that are kept of it.
+ * Adds `NAME=VALUE` to the map and returns the number of characters that are kept.
  * @throws KcoreError NODE_LIMIT_EXCEEDED (requirement S-4)
  */
 export function setFact(facts: Record<string, string>, text: string, budget: NodeBudget): number {

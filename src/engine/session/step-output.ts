@@ -1,12 +1,12 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
-/** Of a stream a node still has twenty pieces, the first large chunk and the last ones (runner.sh, k_reader), by their numbers. */
+/** A node keeps twenty pieces of a stream, the first large chunk and the last ones (runner.sh, k_reader), by their numbers. */
 const [piecesOfTurn, turn] = [20, 1_000_000];
-/** Large chunks that are kept in mind: those, of which an answer has 64 (segment.ts), and a few more. */
+/** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec` (segment.ts), and a few more. */
 const keptChunks = 72;
 
-export interface Stream {
+interface OutputStream {
   /** Bytes received, by number of the chunk. */
   readonly chunks: Map<number, number>;
   readonly lines: WholeLines;
@@ -14,20 +14,20 @@ export interface Stream {
   lost: number;
 }
 
-/** What is new of a piece of output. */
+/** The new part of a piece of output. */
 export interface NewOutput {
   readonly text: string;
-  /** What the text was made of. */
+  /** The bytes of the text. */
   readonly bytes: Uint8Array;
-  /** Bytes that were left out before it. */
+  /** Bytes that the node left out before the text. */
   readonly skipped: number;
 }
 
-/** What was received of the steps' output, so that no byte is told twice, and lines are told whole. */
+/** The received output of steps: each byte is reported once, and lines are reported whole. */
 export class StepOutput {
   readonly #now: () => number;
   /** By `KEY.STREAM`. */
-  readonly #streams = new Map<string, Stream>();
+  readonly #streams = new Map<string, OutputStream>();
 
   constructor(now: () => number) {
     this.#now = now;
@@ -41,7 +41,7 @@ export class StepOutput {
     return streams.join(" ");
   }
 
-  /** Takes a piece, `OFFSET BYTES LOST` and the bytes themselves; gives what may be told now. */
+  /** Takes a piece: `OFFSET BYTES LOST` and the bytes. Returns the output to report now. */
   take(
     id: string,
     chunk: number,
@@ -57,35 +57,40 @@ export class StepOutput {
     const skipped = Number(lost) - stream.lost;
     stream.lost = Number(lost);
     if (fresh.length === 0) return [];
-    const before = skipped > 0 ? tell(stream, stream.lines.end()) : [];
-    return [...before, ...tell(stream, stream.lines.take(fresh, this.#now()), skipped)];
+    const before = skipped > 0 ? outputOf(stream, stream.lines.end()) : [];
+    return [...before, ...outputOf(stream, stream.lines.take(fresh, this.#now()), skipped)];
   }
 
-  /** Lines that have not ended when the step has. */
+  /** The unfinished last lines of a step that has ended. */
   drain(key: string): readonly (NewOutput & { readonly stream: "out" | "err" })[] {
     return (["out", "err"] as const).flatMap((stream) => {
       const known = this.#streams.get(`${key}.${stream[0]}`);
-      return known ? tell(known, known.lines.end()).map((made) => ({ ...made, stream })) : [];
+      return known ? outputOf(known, known.lines.end()).map((made) => ({ ...made, stream })) : [];
     });
   }
 
-  /** The step is over, or another attempt's output begins from its first byte again. */
+  /** Drops a step's output: the step is over, or another attempt begins. */
   forget(key: string): void {
     for (const stream of ["o", "e"]) this.#streams.delete(`${key}.${stream}`);
   }
 }
 
-export function newStream(): Stream {
+export function newStream(): OutputStream {
   return { chunks: new Map(), lines: new WholeLines(), decoder: new TextDecoder("utf-8"), lost: 0 };
 }
 
-/** Bytes of a stream, as clean text and as they are. */
-export function tell({ decoder }: Stream, bytes: Uint8Array, skipped = 0): readonly NewOutput[] {
+/** The bytes of a stream, with their clean text. */
+export function outputOf({ decoder }: OutputStream, bytes: Uint8Array, skipped = 0): readonly NewOutput[] {
   if (bytes.length === 0 && skipped === 0) return [];
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];
 }
 
-/** The first ones stay as long as the node has them. */
+/** Drops the oldest large chunk. The first twenty pieces stay, because the node keeps them. */
 function forgetOldest(chunks: Map<number, number>): void {
   chunks.delete(Math.min(...[...chunks.keys()].filter((chunk) => chunk % turn > piecesOfTurn)));
+}
+
+/** The bytes in base64, unless the text in UTF-8 is equal to them. */
+export function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
+  return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
 }

@@ -7,19 +7,18 @@ import { MASK } from "#engine/step/secret.ts";
 import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#optional/omit-undefined.ts";
-import { cut } from "./cut.ts";
 import { refusalHint } from "./problems.ts";
 import type { StepRecord } from "./step-record.ts";
 
-/** Characters of a value that are told. */
-const toldOfValue = 4096;
+/** Characters of a value that an event holds. */
+const longestValue = 4096;
 
-/** Why a step failed, by the status that its end carried. */
+/** Why a step failed, by the status in its `end` frame. */
 export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
   const errors = hidden(plan) ? "" : record.errors.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
-  // The lines of a sensitive step may hold what nobody may see.
+  // The lines of a sensitive step may hold a secret.
   const at = !hidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
   if (problem) return { ...at, ...omitUndefined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
@@ -68,7 +67,7 @@ export function problemOf(record: StepRecord, rc: string): Problem {
 }
 
 /** Messages of programs that do not name their cause, each with a hint. */
-const known: readonly (readonly [said: RegExp, hint: string])[] = [
+const hints: readonly (readonly [said: RegExp, hint: string])[] = [
   [
     /Operation not permitted/,
     "the file may be immutable (lsattr FILE shows i or a; chattr -i FILE), the step's user not root, or the machine a container without that right",
@@ -80,10 +79,10 @@ const known: readonly (readonly [said: RegExp, hint: string])[] = [
 ];
 
 function hintOf(errors: string): { readonly hint?: string } {
-  return omitUndefined({ hint: known.find(([said]) => said.test(errors))?.[1] });
+  return omitUndefined({ hint: hints.find(([said]) => said.test(errors))?.[1] });
 }
 
-/** What of the wanted facts the node does not have. */
+/** The wanted facts that the node does not have. */
 export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: Facts }): Change[] {
   if (!plan) return [];
   const mask = (value: string): string => (hidden(plan) ? MASK : cleanText(value));
@@ -92,11 +91,17 @@ export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have
     .map(([name, want]) => ({
       name,
       want: mask(want),
-      ...(have[name] !== undefined && { have: mask(cut(have[name], toldOfValue)) }),
+      ...(have[name] !== undefined && { have: mask(truncate(have[name], longestValue)) }),
     }));
 }
 
-/** Nothing of it is shown; of a step that was not planned here nobody knows whether it may be. */
+/** Whether values and output of the step must not be shown. A step without a plan counts as sensitive. */
 export function hidden(plan: PlannedStep | undefined): boolean {
   return plan === undefined || plan.sensitive || plan.step.sensitive === true;
+}
+
+/** The text's first characters, with a mark if more followed. The copy does not keep a longer text in memory. */
+export function truncate(text: string, characters: number): string {
+  if (text.length <= characters) return text;
+  return `${Buffer.from(text.slice(0, characters).toWellFormed()).toString("utf8")}…`;
 }

@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
 
-/** What is known of one step of the node while its frames come in. */
+/** One step of the node, as its frames describe it so far. */
 export interface StepRecord {
   readonly draft: UnresolvedStep;
   readonly stage: string;
@@ -16,21 +16,21 @@ export interface StepRecord {
   problem?: Problem;
   cause?: Problem;
   why?: string;
-  /** In a dry run: how it ended was told with a condition. */
+  /** The outcome in a dry run depends on another step (`unless KEY …`). */
   isConditional?: boolean;
   startedAt?: number;
-  /** Its apply began, and did not come to an end yet: what is in order after that was brought about by this run. */
+  /** The apply began and has not ended. If the step is found in order later, this run has changed it. */
   applying?: boolean;
   errors: string;
-  /** It was begun, and its end was not told yet. */
+  /** The step was started and has not ended. */
   isOpen?: boolean;
-  /** How often it was begun. */
+  /** Number of starts. */
   starts: number;
-  /** Characters of what the node said that are kept here. */
+  /** Characters of the node's frames that this record keeps. */
   kept: number;
 }
 
-/** How a runner calls them. */
+/** By the runner's word for them. */
 export const outcomes: ReadonlyMap<string, Outcome> = new Map([
   ["ok", "ok"],
   ["changed", "changed"],
@@ -45,7 +45,7 @@ export function newRecord(draft: UnresolvedStep, stage: string): StepRecord {
   return { draft, stage, have: {}, now: {}, stdout: "", rc: 0, errors: "", starts: 0, kept: 0 };
 }
 
-/** Nobody tries again what ended so (take.ts). */
+/** Whether a step with this outcome is not sent again (next-batch.ts). */
 export function isFinal(outcome: Outcome | undefined): boolean {
   return outcome !== undefined && outcome !== "failed" && outcome !== "interrupted";
 }

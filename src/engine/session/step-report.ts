@@ -2,96 +2,97 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
-import { stepKey } from "#engine/program/compile-step.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
+import { shapeFacts } from "#engine/facts/shape.ts";
+import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
-import { cut } from "./cut.ts";
 import { unifiedDiff } from "./file-diff.ts";
-import { InOrder } from "./in-order.ts";
 import { NodeBudget } from "./node-budget.ts";
-import { shapeFacts } from "#engine/facts/shape.ts";
+import type { StepResults } from "./session-events.ts";
+import {
+  defaultReason,
+  endReason,
+  finishedEvent,
+  onTrialWith,
+  revertedEvent,
+  startReason,
+  trialProblem,
+} from "./step-end.ts";
+import { StepEvents } from "./step-events.ts";
 import { setFact } from "./step-facts.ts";
-import { StepOutput, type NewOutput } from "./step-output.ts";
+import { exactly, StepOutput, type NewOutput } from "./step-output.ts";
+import { hidden, problemOf, truncate } from "./step-problem.ts";
 import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
-import { changesOf, hidden, problemOf } from "./step-problem.ts";
 
-/** Times that a step is begun at most in a session, those that the record holds aside: by reboots, dead runners, resumed runs. */
+/** Starts of a step in a session, beyond those in the record. Reboots, dead runners and resumed runs start a step again. */
 const mostStarts = 32;
-/** Characters of a note, of a milestone or a reason, of a refusal, and of what a failed step printed on stderr that are told. */
-const told = { note: 65_536, word: 1024, refusal: 16_384, errors: 4096 };
-/** What an event costs of the node's budget beside its text, and a diff. */
+/** Characters that are kept of a note, of a milestone or reason, of a refusal, and of a failed step's stderr. */
+const limits = { note: 65_536, word: 1024, refusal: 16_384, errors: 4096 };
+/** Characters of the node's budget that a frame, an event and a diff cost beside their text. */
 const cost = { frame: 128, event: 512, diff: 65_536 };
 
 /**
- * Turns the frames of one node's steps into events. Steps are known by their keys; frames of keys that nobody planned
- * are ignored: what a node says can never name anything new (requirement S-4).
+ * The results of one node's steps, made from the node's frames, and reported as events. Frames with an unknown key are ignored: a node
+ * cannot name anything new (requirement S-4).
  */
-export class StepReport {
+export class StepReport implements StepResults {
   readonly #node: string;
-  readonly #emit: Emit;
-  /** By step: ends that the record holds, and that the node's journal is still to tell again. */
-  readonly #recorded: Map<string, readonly Outcome[]>;
   readonly #now: () => number;
-  /** Steps whose last attempt the record holds: what follows its end, a milestone, stands there too. */
-  readonly #replayed = new Set<string>();
-  readonly records = new Map<string, StepRecord>();
+  readonly #events: StepEvents;
   readonly #output: StepOutput;
-  readonly #order = new InOrder();
+  readonly records = new Map<string, StepRecord>();
   readonly facts: Record<string, string> = {};
-  /** Why the last connection failed that should confirm a change. */
-  met = "";
+  /** Why the last connection that should confirm a change failed. */
+  connectProblem = "";
   /** Grants that the node has used, or their fingerprints. */
   readonly wiping = new Set<string>();
   readonly budget: NodeBudget;
-  /** The last step that would change in a dry run: what `unknown` is unknown after. */
+  /** Title of the last step that would change in a dry run; steps after it may be unknown because of it. */
   #lastChange: string | undefined;
-  /** Events that wait for a diff before them. */
-  #waiting = 0;
-  #diffs: Promise<unknown> = Promise.resolve();
 
   constructor(options: {
     node: string;
     emit: Emit;
     recorded: ReadonlyMap<string, readonly Outcome[]>;
     now?: () => number;
-    /** `false`: what is foreseen of steps waits for {@link open}. */
-    isHeard?: boolean;
+    /** Foreseen events wait for {@link open}. */
+    isClosed?: boolean;
   }) {
     this.#node = options.node;
-    this.#emit = options.emit;
-    this.#recorded = new Map(options.recorded);
     this.#now = options.now ?? Date.now;
+    this.#events = new StepEvents(options.emit, options.recorded);
     this.#output = new StepOutput(this.#now);
     this.budget = new NodeBudget(options.node, () => this.records.size);
-    if (options.isHeard === false) this.#order.close();
+    if (options.isClosed) this.#events.order.close();
   }
 
-  add(key: string, draft: UnresolvedStep, stage: string): StepRecord {
-    const known = this.records.get(key);
-    if (known) return known;
-    const record = newRecord(draft, stage);
-    this.records.set(key, record);
-    return record;
+  add(key: string, draft: UnresolvedStep, stage: string): void {
+    this.records.set(key, newRecord(draft, stage));
   }
 
-  /** From now on these steps are told, in this order. */
+  /** Reports the given steps from now on, in this order. */
   expect(keys: readonly string[]): void {
-    this.#order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
+    this.#events.order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }
 
-  /** The node was heard, or nothing is asked of it: what was foreseen of its steps is told from now on. */
+  /** The node has answered, or has nothing to do: foreseen events are emitted from now on. */
   open(): void {
-    this.#order.open();
+    this.#events.order.open();
   }
 
-  /** Tells what still waits for steps before it, which will not be told any more. */
+  /** Emits the events that still wait for earlier steps. */
   release(): void {
-    this.#order.release();
+    this.#events.order.release();
   }
 
-  /** Says how the step looks that is being sent. */
+  /** Resolves when every event was emitted. */
+  async settled(): Promise<void> {
+    await this.#events.settled();
+  }
+
+  /** Keeps the plan of a step that is being sent. */
   plan(key: string, plan: PlannedStep): void {
     const record = this.records.get(key);
     if (record) record.plan = plan;
@@ -104,10 +105,10 @@ export class StepReport {
   ): void {
     const record = this.records.get(key);
     if (record && problem) record.problem = problem;
-    // It would answer what has failed: this is its turn.
-    const isAnswer = record?.draft.answers.some((id) => this.outcomeOf(stepKey(id)) === "failed") ?? false;
-    if (isAnswer) this.#order.skipTo(key);
-    this.finish(key, outcome, { ...(reason !== undefined && { reason }), isForeseen: !isAnswer });
+    // A step that handles a failure has its turn now.
+    const isHandler = record?.draft.answers.some((id) => this.outcomeOf(stepKey(id)) === "failed") ?? false;
+    if (isHandler) this.#events.order.skipTo(key);
+    this.finish(key, outcome, { ...(reason !== undefined && { reason }), isForeseen: !isHandler });
   }
 
   outcomeOf(key: string): Outcome | undefined {
@@ -118,12 +119,12 @@ export class StepReport {
     return this.records.get(key)?.startedAt !== undefined;
   }
 
-  /** The output known so far, for an attach: ` KEY.STREAM.CHUNK:BYTES …`. */
+  /** The output received so far, for an attach: `KEY.STREAM.CHUNK:BYTES …`. */
   get seen(): string {
     return this.#output.seen;
   }
 
-  /** Takes a frame that speaks of steps or facts. @throws KcoreError NODE_LIMIT_EXCEEDED */
+  /** Takes a frame about steps or facts. @throws KcoreError NODE_LIMIT_EXCEEDED */
   take({ type, rest, bytes }: Frame): void {
     const space = rest.indexOf(" ");
     const [first, text] = space < 0 ? [rest, ""] : [rest.slice(0, space), rest.slice(space + 1)];
@@ -135,7 +136,7 @@ export class StepReport {
     if (type === "quick") return this.#takeQuick(rest);
     if (type === "out") return this.#takeOutput(first, text, bytes ?? new Uint8Array());
     const record = this.records.get(first);
-    // What has its outcome keeps it: the node is not asked for it again.
+    // A final outcome stays: the step is not sent again.
     if (!record || (isFinal(record.outcome) && type !== "milestone")) return;
     this.budget.spend(cost.frame + text.length);
     this.#takeOfStep(first, record, type, text);
@@ -157,26 +158,26 @@ export class StepReport {
         if (text === "apply") record.applying = true;
         break;
       case "note": {
-        const note = cleanText(unescapeLine(cut(text, told.note)));
+        const note = cleanText(unescapeLine(truncate(text, limits.note)));
         this.budget.spend(note.length);
-        this.#say(key, draft.id, { type: "step.note", ...names, text: note });
+        this.#events.reportNow(key, draft.id, { type: "step.note", ...names, text: note });
         break;
       }
       case "wiping":
-        this.wiping.add(cut(text, told.word));
+        this.wiping.add(truncate(text, limits.word));
         break;
       case "retry":
-        this.#say(key, draft.id, {
+        this.#events.reportNow(key, draft.id, {
           type: "step.note",
           ...names,
-          text: `not yet; ${cut(text, told.word)} more attempts`,
+          text: `not yet; ${truncate(text, limits.word)} more attempts`,
         });
         break;
       case "refused": {
-        const [code = "", ...words] = cut(text, told.refusal).split(" ");
+        const [code = "", ...words] = truncate(text, limits.refusal).split(" ");
         const [message = "", ...detail] = cleanText(unescapeLine(words.join(" "))).split("\n");
         const more = detail.join("\n").trim();
-        record.problem = { code: cut(code, 64) as ErrorCode, message, ...(more !== "" && { detail: more }) };
+        record.problem = { code: truncate(code, 64) as ErrorCode, message, ...(more !== "" && { detail: more }) };
         break;
       }
       case "rc":
@@ -192,17 +193,17 @@ export class StepReport {
         break;
       case "milestone": {
         this.budget.spend(cost.event);
-        const milestone = cleanText(cut(text, told.word));
-        this.#tell(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
+        const milestone = cleanText(truncate(text, limits.word));
+        this.#events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
         break;
       }
       case "end": {
-        const [word = "", rc = "", ...reason] = cut(text, told.word).split(" ");
+        const [word = "", rc = "", ...reason] = truncate(text, limits.word).split(" ");
         const outcome = outcomes.get(word) ?? "failed";
         record.isConditional = reason[0] === "unless";
-        // One end for each start; without one ends what is passed over, or what its shell did not come to.
+        // An open step ends once. A step that was skipped, or that its shell never reached, ends without a start.
         if (record.isOpen || outcome !== record.outcome)
-          this.finish(key, outcome, { rc, reason: this.#doubtOf(outcome, reason) });
+          this.finish(key, outcome, { rc, reason: endReason(this.records, outcome, reason) });
         break;
       }
       default:
@@ -212,7 +213,7 @@ export class StepReport {
   #begin(key: string, record: StepRecord, why: string): void {
     const { draft, stage } = record;
     record.starts += 1;
-    if (record.starts > mostStarts + (this.#recorded.get(draft.id)?.length ?? 0))
+    if (record.starts > mostStarts + this.#events.recordedEnds(draft.id))
       throw this.budget.exceeded(`the start of “${draft.title}” ${mostStarts} times`);
     this.budget.spend(cost.event);
     this.#release(record);
@@ -222,16 +223,19 @@ export class StepReport {
     if (!record.applying) delete record.shown;
     record.plan ??= this.#planOf(record.draft);
     this.#output.forget(key);
-    this.#replayed.delete(draft.id);
-    if (why !== "") record.why = this.#reasonOf(why);
+    this.#events.begin(key, draft.id, draft.answers.length > 0);
+    if (why !== "") record.why = startReason(this.records, why);
     const names = { node: this.#node, step: draft.id };
-    // It runs because an earlier one failed: those between them will not be told.
-    if (draft.answers.length > 0) this.#order.skipTo(key);
-    else this.#order.begin(key);
-    this.#tell(key, draft.id, { type: "step.started", ...names, stage, title: draft.title, module: draft.module });
+    this.#events.report(key, draft.id, {
+      type: "step.started",
+      ...names,
+      stage,
+      title: draft.title,
+      module: draft.module,
+    });
   }
 
-  /** What an earlier process of this run has sent, as it is planned with what is heard of the steps before it. */
+  /** The plan of a step that an earlier process of this run sent, rendered with the results of the steps before it. */
   #planOf(draft: UnresolvedStep): PlannedStep | undefined {
     const { needs } = draft;
     const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
@@ -265,7 +269,7 @@ export class StepReport {
     return text;
   }
 
-  /** Records how a step ended and tells it, unless an earlier process of this run told it already. */
+  /** Records the outcome of a step, and reports it unless the record of a resumed run holds it. */
   finish(
     key: string,
     found: Outcome,
@@ -275,7 +279,7 @@ export class StepReport {
     if (!record) return;
     for (const { stream, ...made } of this.#output.drain(key)) {
       const event = this.#outputOf(record, stream, made);
-      if (event) this.#tell(key, record.draft.id, event);
+      if (event) this.#events.report(key, record.draft.id, event);
     }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
@@ -285,85 +289,43 @@ export class StepReport {
     record.isOpen = false;
     if (isFinal(outcome)) this.#output.forget(key);
     if (outcome === "would-change") this.#lastChange = record.draft.title;
-    const { draft, stage, plan } = record;
-    const back = outcome === "failed" ? this.#takeBack(key) : [];
-    const problem = outcome === "failed" ? this.#named(problemOf(record, rc), [...back, record]) : undefined;
-    if (problem) record.cause = problem;
-    if (this.#wasRecorded(draft.id, outcome)) {
-      this.#order.end(key, halts);
-      return this.#forget(record);
+    const reverted = outcome === "failed" ? onTrialWith(this.records, key) : [];
+    for (const one of reverted) one.outcome = "interrupted";
+    if (outcome === "failed")
+      record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
+    if (!this.#events.wasRecorded(record.draft.id, outcome)) {
+      for (const one of reverted) this.#events.reportNew(key, revertedEvent(one, this.#node, record));
+      this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });
     }
-    const why =
-      reason ||
-      (outcome === "unknown"
-        ? this.#doubted(plan)
-        : outcome === "changed" || outcome === "would-change"
-          ? record.why
-          : undefined);
-    const changes = outcome === "ok" || outcome === "skipped" ? [] : changesOf(record);
-    const always =
-      plan?.step.always === true && plan.step.tells !== true && plan.creates === undefined && plan.unless === undefined;
-    const event = {
-      type: "step.finished",
-      node: this.#node,
-      stage,
-      step: draft.id,
-      title: draft.title,
-      module: draft.module,
-      outcome,
-      position: draft.at,
-      ...(changes.length > 0 && { changes }),
-      ...(why !== undefined && why !== "" && { reason: why }),
-      ...(problem && { problem }),
-      ...(record.startedAt !== undefined && { duration: this.#now() - record.startedAt }),
-      ...(always && { always }),
-      ...(outcome === "failed" && !wasEnded(rc) && record.rc !== 0 && { exitStatus: record.rc }),
-    } as const;
-    this.budget.spend(
-      cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
-    );
-    for (const { draft: one, stage: where } of back) {
-      const { id: step, title, module, at: position } = one;
-      const undone = { type: "step.finished", node: this.#node, stage: where, step, title, module, position } as const;
-      const reason = `taken back: it was on trial with “${draft.title}”`;
-      this.#order.tell(key, () => this.#send({ ...undone, outcome: "interrupted", reason }));
-    }
-    const { shown } = record;
-    const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan))
-      this.#order.tell(key, () => this.#send(event), { isForeseen });
-    else {
-      this.budget.spend(cost.diff);
-      const complete = async (): Promise<RunEventBody> => {
-        const diff = await unifiedDiff(shown, target);
-        return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
-      };
-      this.#order.tell(key, () => this.#send(event, complete));
-    }
-    this.#order.end(key, halts);
+    this.#events.order.end(key, halts);
     this.#forget(record);
   }
 
-  /** After a failed step on trial, the node reverts the changes of the steps on trial right before it. */
-  #takeBack(key: string): readonly StepRecord[] {
-    if (this.records.get(key)?.plan?.risk === undefined) return [];
-    const keys = [...this.records.keys()];
-    const before = keys.slice(0, keys.indexOf(key)).map((one) => this.records.get(one) as StepRecord);
-    const tried = before.slice(before.findLastIndex(({ plan }) => plan?.risk === undefined) + 1);
-    const back = tried.filter(({ outcome }) => outcome === "changed");
-    for (const one of back) one.outcome = "interrupted";
-    return back;
+  #reportEnd(
+    key: string,
+    record: StepRecord,
+    outcome: Outcome,
+    { rc, reason, isForeseen }: { rc: string; reason: string; isForeseen: boolean },
+  ): void {
+    const { plan, shown } = record;
+    const why = reason || defaultReason(record, outcome, this.#lastChange);
+    const event = finishedEvent(record, outcome, { node: this.#node, rc, reason: why, now: this.#now() });
+    const { problem, changes = [] } = event;
+    this.budget.spend(
+      cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
+    );
+    const target = plan?.step.shown;
+    if (shown === undefined || target === undefined || hidden(plan))
+      return this.#events.reportNew(key, event, { isForeseen });
+    this.budget.spend(cost.diff);
+    const complete = async (): Promise<RunEventBody> => {
+      const diff = await unifiedDiff(shown, target);
+      return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
+    };
+    this.#events.reportNew(key, event, { complete });
   }
 
-  /** The problem of a reverted trial, with its steps' titles and the reason against the new connection. */
-  #named(problem: Problem, tried: readonly StepRecord[]): Problem {
-    if (problem.code !== "CONNECTIVITY_REVERTED") return problem;
-    const names = tried.map(({ draft }) => `“${draft.title}”`).join(", ");
-    const met = this.met === "" ? "" : `; the last attempt: ${this.met}`;
-    return { ...problem, message: `${problem.message.replace("the change", names)}${met}` };
-  }
-
-  /** Of a step that is over stays what others may use. */
+  /** Drops the values of an ended step, except those that other steps may use. */
   #forget(record: StepRecord): void {
     delete record.shown;
     if (!isFinal(record.outcome) || record.draft.register !== undefined) return;
@@ -376,22 +338,7 @@ export class StepReport {
     record.kept = 0;
   }
 
-  /** Emits in order: the library for diffs is loaded late, so what follows an event with a diff may have to wait for it. */
-  #send(event: RunEventBody, complete?: () => Promise<RunEventBody>): void {
-    if (!complete && this.#waiting === 0) return this.#emit(event);
-    this.#waiting += 1;
-    this.#diffs = this.#diffs.then(async () => {
-      this.#emit(complete ? await complete() : event);
-      this.#waiting -= 1;
-    });
-  }
-
-  /** Resolves when every event was emitted. */
-  async settled(): Promise<void> {
-    await this.#diffs;
-  }
-
-  /** Why a step failed; undefined if it did not. */
+  /** Why a step failed; undefined for a step that did not fail. */
   problemOf(key: string): Problem | undefined {
     return this.records.get(key)?.cause;
   }
@@ -405,8 +352,8 @@ export class StepReport {
   }
 
   /**
-   * The things that a step leaves on the node when it leaves its state; undefined: they are not known, as of a step that the node's answers
-   * leave out in this run alone, or of one that did not end.
+   * The things that stay on the node when the step is removed from its state. Undefined: not known, because the step did not end, or because
+   * the node's values exclude the step in this run alone.
    */
   leavesOf(key: string): readonly Leaving[] | undefined {
     const record = this.records.get(key);
@@ -416,41 +363,18 @@ export class StepReport {
     return record.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
   }
 
-  /** Emits what happens to a step at its turn, unless it is history that the record holds. */
-  #tell(key: string, step: string, event: RunEventBody): void {
-    if (!this.#recorded.has(step) && !this.#replayed.has(step)) this.#order.tell(key, () => this.#send(event));
-  }
-
-  /** The same of what a step says while it is at work: somebody wants to see it now. */
-  #say(key: string, step: string, event: RunEventBody): void {
-    if (this.#order.isEarly(key)) this.#order.skipTo(key);
-    this.#tell(key, step, event);
-  }
-
-  /**
-   * Whether this end of a step is the next one that the record holds. The journal tells them in the same order; when it
-   * tells another one, it is a new journal (a node set up anew), and everything in it is news.
-   */
-  #wasRecorded(step: string, outcome: Outcome): boolean {
-    const [next, ...later] = this.#recorded.get(step) ?? [];
-    if (next === outcome && later.length > 0) this.#recorded.set(step, later);
-    else this.#recorded.delete(step);
-    if (next === outcome) this.#replayed.add(step);
-    return next === outcome;
-  }
-
   #takeOutput(id: string, words: string, bytes: Uint8Array): void {
     const [, key = "", stream = "", chunk = ""] = /^([^.]+)\.([oe])\.(\d{1,9})$/.exec(id) ?? [];
     const record = this.records.get(key);
     if (!record || isFinal(record.outcome)) return;
     for (const made of this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes)) {
       const event = this.#outputOf(record, stream === "o" ? "out" : "err", made);
-      if (event) this.#say(key, record.draft.id, event);
+      if (event) this.#events.reportNow(key, record.draft.id, event);
     }
   }
 
   #outputOf(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
-    if (stream === "err") record.errors = lastLines(record.errors + made.text, told.errors);
+    if (stream === "err") record.errors = lastLines(record.errors + made.text, limits.errors);
     if (hidden(record.plan)) return undefined;
     return {
       type: "step.output",
@@ -462,35 +386,4 @@ export class StepReport {
       ...(made.skipped > 0 && { skipped: made.skipped }),
     };
   }
-
-  /** `after KEY` of an unknown step, and `unless KEY …` of one that is known on a condition, with the titles of the earlier steps. */
-  #doubtOf(outcome: Outcome, [word, ...rest]: readonly string[]): string {
-    const titles = rest.flatMap((key) => this.records.get(key)?.draft.title ?? []).join(" or ");
-    if (titles !== "" && word === "after") return `after ${titles}`;
-    if (titles !== "" && word === "unless")
-      return `unless ${titles} ${outcome === "would-change" ? "brings" : "changes"} it`;
-    return [word, ...rest].join(" ");
-  }
-
-  /** Why a dry run does not know of a step that its runner did not name a reason for. */
-  #doubted(plan: PlannedStep | undefined): string {
-    if (plan?.step.tells && this.#lastChange === undefined) return "only running it tells";
-    return `after ${this.#lastChange ?? "an earlier step"}`;
-  }
-
-  #reasonOf(why: string): string {
-    if (why === "owed") return "a reaction owed since an earlier run";
-    const changed = this.records.get(why.replace("changed ", ""));
-    return changed ? `because “${changed.draft.title}” changed` : "because something it watches changed";
-  }
-}
-
-/** The bytes beside the text, unless they are just what the text is in UTF-8. */
-export function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
-  return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
-}
-
-/** The runner ended it: its exit status is that of the signal. */
-function wasEnded(rc: string): boolean {
-  return rc === "timeout" || rc.startsWith("stalled:");
 }

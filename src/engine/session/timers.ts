@@ -1,32 +1,32 @@
-import type { Message, Timer } from "./messages.ts";
+import type { SessionEvent, Timer } from "./session-events.ts";
 
-/** What the machines are told when a timer is due. */
-const due: Readonly<Record<Timer, Message>> = {
-  retry: { to: "connection", event: { type: "waited" } },
-  goodbye: { to: "runner", event: { type: "unanswered" } },
-  abort: { to: "runner", event: { type: "abort-late" } },
-  lock: { to: "queue", event: { type: "lock-waited" } },
-  reboot: { to: "queue", event: { type: "reboot-late" } },
+/** The event of each timer that is due. */
+export const timerEvents: Readonly<Record<Timer, SessionEvent>> = {
+  retry: { to: "connection", event: { type: "retry-due" } },
+  goodbye: { to: "runner", event: { type: "goodbye-timeout" } },
+  abort: { to: "runner", event: { type: "abort-timeout" } },
+  lock: { to: "queue", event: { type: "lock-retry-due" } },
+  reboot: { to: "queue", event: { type: "reboot-timeout" } },
 };
 
 /** The timers of a session, one of each name. */
 export class Timers {
-  readonly #tell: (message: Message) => void;
+  readonly #send: (event: SessionEvent) => void;
   readonly #running = new Map<Timer, NodeJS.Timeout>();
 
-  constructor(tell: (message: Message) => void) {
-    this.#tell = tell;
+  constructor(send: (event: SessionEvent) => void) {
+    this.#send = send;
   }
 
-  wait(timer: Timer, milliseconds: number): void {
-    this.forget(timer);
+  start(timer: Timer, milliseconds: number): void {
+    this.clear(timer);
     this.#running.set(
       timer,
-      setTimeout(() => this.#tell(due[timer]), milliseconds),
+      setTimeout(() => this.#send(timerEvents[timer]), milliseconds),
     );
   }
 
-  forget(timer: Timer): void {
+  clear(timer: Timer): void {
     clearTimeout(this.#running.get(timer));
   }
 }

@@ -3,30 +3,30 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import type { StageWork, WorkResult } from "./session.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
-import type { Heard, Trouble } from "./messages.ts";
+import type { StepResults, NodeFailure } from "./session-events.ts";
 
 interface EndedWork {
   readonly node: string;
   readonly runId: string;
-  readonly heard: Heard;
+  readonly results: StepResults;
   readonly registered: WorkResult["registered"];
   readonly isStopped: boolean;
-  readonly trouble: Trouble | undefined;
-  /** Why its first failed step failed. */
+  readonly nodeFailure: NodeFailure | undefined;
+  /** Why the first failed step failed. */
   readonly failed: Problem | undefined;
 }
 
-/** What came of the work. */
+/** The result of a call of `perform`. */
 export function workResult(work: readonly StageWork[], end: EndedWork): WorkResult {
-  const { heard, failed, isStopped, registered } = end;
-  const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => heard.outcomeOf(stepKey(id)));
+  const { results, failed, isStopped, registered } = end;
+  const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => results.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
     outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
-  const trouble = end.trouble ?? (failed || isStopped ? undefined : missingEnd(work, end));
-  const problem = trouble?.problem ?? failed;
-  // What was stopped in its last step, and came to the end of it, is done.
+  const nodeFailure = end.nodeFailure ?? (failed || isStopped ? undefined : missingEnd(work, end));
+  const problem = nodeFailure?.problem ?? failed;
+  // Work that was stopped in its last step, and still came to its end, is done.
   const isCut = isStopped && !work.every(isFinished);
-  const outcome: NodeOutcome = trouble?.outcome ?? (failed ? "failed" : isCut ? "interrupted" : "done");
+  const outcome: NodeOutcome = nodeFailure?.outcome ?? (failed ? "failed" : isCut ? "interrupted" : "done");
   return {
     outcome,
     registered,
@@ -35,14 +35,14 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
   };
 }
 
-/** A step that was not told to be over, or was broken off. */
+/** Whether the step did not end, or was interrupted. */
 function isLeft(outcome: Outcome | undefined): boolean {
   return outcome === undefined || outcome === "interrupted";
 }
 
-/** What was to be done and was not told to be done is not done, whatever the reason. */
-function missingEnd(work: readonly StageWork[], { heard, node, runId }: EndedWork): Trouble | undefined {
-  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isLeft(heard.outcomeOf(stepKey(id))));
+/** The failure for a step without an outcome: a step counts as done only if the node reported its end. */
+function missingEnd(work: readonly StageWork[], { results, node, runId }: EndedWork): NodeFailure | undefined {
+  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isLeft(results.outcomeOf(stepKey(id))));
   if (!missing) return undefined;
   const problem: Problem = {
     code: "RUN_ABANDONED",

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { followerText } from "#engine/program/bootstrap.ts";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
@@ -61,7 +61,7 @@ describe("odd logins", () => {
     it(`F-12 works for a login with ${name} and noisy files`, async function () {
       if (!existsSync(path)) return this.skip();
       const { createTransport } = await import("#engine/transport/connect.ts");
-      const { openLink } = await import("#engine/session/link.ts");
+      const { openFollowerChannel } = await import("#engine/session/follower-channel.ts");
       const transport = createTransport({ home: folder });
       const host = await transport.connect(sshd.endpoint({ name: "n1", user: `u-${name}` }));
       const frames: string[] = [];
@@ -76,13 +76,12 @@ describe("odd logins", () => {
         // As root would be: no sudo on the way.
         login: "root",
       };
-      const link = await openLink({
+      const link = await openFollowerChannel({
         host,
         run,
         text: followerText(run, { offset: 0, seen: "" }),
         sudoPassword: () => Promise.resolve(undefined),
         onLimit: () => undefined,
-        settled: () => Promise.resolve(),
         onFrame: ({ type }) => {
           frames.push(type);
           if (type === "runner") link.end();
@@ -118,7 +117,7 @@ describe("odd logins", () => {
         const look = sessionOn(
           join(folder, "state"),
           { endpoint: { ...forced.endpoint(), name: "n1" } },
-          lookSessions({ look: "ping", stdin: async function* () {} }),
+          runnerlessSessions({ look: "ping", stdin: async function* () {} }),
         );
         const { problem: same } = await look.session.perform([]);
         await look.session.finish("failed");

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSyn
 import { release, tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
 import { Blob, blobName, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { stepOfData } from "#engine/step/fragments/files.ts";
@@ -92,13 +92,13 @@ describe("a whole session, whatever /bin/sh is", () => {
       }
       const argv = ["sh", "-c", "cat; printf '%s\\n' \"$@\"; echo apart >&2; exit 3", "sh", "a\\nb", "it's\n$HOME"];
       const command = draftOf("command", { want: {}, probe: sh`:`, apply: sh`exec ${argv}` });
-      const asked = sessionOn(folder, { connect }, lookSessions({ look: "ping", stdin }));
+      const asked = sessionOn(folder, { connect }, runnerlessSessions({ look: "ping", stdin }));
       const { problem } = await asked.session.perform([{ stage: "s", drafts: [command] }]);
       expect(problem?.message).to.equal("“command” failed with exit code 3");
       const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
       const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
       expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
-      const told = sessionOn(folder, { connect }, lookSessions({ look: "facts", stdin }));
+      const told = sessionOn(folder, { connect }, runnerlessSessions({ look: "facts", stdin }));
       expect((await told.session.perform([])).outcome).to.equal("done");
       const facts = told.events.find((event) => event.type === "node.facts")?.facts;
       expect(facts).to.have.nested.property("kernel.release", release());

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { lookSessions } from "#engine/session/look-session.ts";
+import { runnerlessSessions } from "#engine/session/runnerless-session.ts";
 import type { OpenSession, SessionOptions } from "#engine/session/session.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
@@ -116,7 +116,10 @@ describe("becoming root by sudo", () => {
       yield await Promise.resolve(Buffer.from("given\n"));
     }
     const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
-    const looked = await runWith("secret", "e".repeat(32), { open: lookSessions({ look: "ping", stdin }), command });
+    const looked = await runWith("secret", "e".repeat(32), {
+      open: runnerlessSessions({ look: "ping", stdin }),
+      command,
+    });
     expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
     const told = looked.events.map((event) =>
       event.type === "step.output"
@@ -127,7 +130,10 @@ describe("becoming root by sudo", () => {
     );
     expect(told).to.include.members(["out given\n", "err apart\n", "7"]);
     expect(existsSync(join(folder, "state"))).to.equal(false);
-    const wrong = await runWith("guess", "d".repeat(32), { open: lookSessions({ look: "ping", stdin }), command });
+    const wrong = await runWith("guess", "d".repeat(32), {
+      open: runnerlessSessions({ look: "ping", stdin }),
+      command,
+    });
     expect(wrong.code).to.equal("SUDO_PASSWORD_WRONG");
   });
 

@@ -1,15 +1,15 @@
 import { expect } from "chai";
-import { connectionAfter } from "#engine/session/connection.ts";
+import { connectionTransition } from "#engine/session/connection.ts";
 import { noConnection, type Connection } from "#engine/session/connection-state.ts";
-import type { ConnectionEvent, Heard, Setting } from "#engine/session/messages.ts";
+import type { ConnectionEvent, StepResults, TransitionContext } from "#engine/session/session-events.ts";
 
-const setting: Setting = {
+const context: TransitionContext = {
   node: "n1",
   runId: "r1",
   resumed: false,
   waitForLock: false,
   retryDelays: [0],
-  heard: {} as Heard,
+  results: {} as StepResults,
   now: 0,
   chance: 0.5,
 };
@@ -18,7 +18,7 @@ function after(events: readonly ConnectionEvent[]): { state: Connection; told: s
   let state = noConnection;
   let told: string[] = [];
   for (const event of events) {
-    const next = connectionAfter(state, event, setting);
+    const next = connectionTransition(state, event, context);
     state = next.state;
     told = next.effects.flatMap((effect) => ("to" in effect && effect.to === "runner" ? [effect.event.type] : []));
   }
@@ -26,31 +26,31 @@ function after(events: readonly ConnectionEvent[]): { state: Connection; told: s
 }
 
 describe("a connection that is made again", () => {
-  const dialled: readonly ConnectionEvent[] = [
-    { type: "dial", purpose: "attach", attempt: 2 },
+  const connected: readonly ConnectionEvent[] = [
+    { type: "connect", withFlight: false, attempt: 2 },
     { type: "reached" },
     { type: "hello", boot: "b1", epoch: 0 },
   ];
 
   it("is up when the follower has told what happened meanwhile", () => {
-    expect(after([...dialled, { type: "opened" }]).told).to.deep.equal(["opened"]);
-    const { state, told } = after([...dialled, { type: "opened" }, { type: "told" }]);
+    expect(after([...connected, { type: "opened" }]).told).to.deep.equal(["opened"]);
+    const { state, told } = after([...connected, { type: "opened" }, { type: "caught-up" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["up"]]);
   });
 
   it("is up also when all was told before its link was handed over, as with sudo", () => {
-    const { state, told } = after([...dialled, { type: "told" }, { type: "opened" }]);
+    const { state, told } = after([...connected, { type: "caught-up" }, { type: "opened" }]);
     expect([state.phase.at, told]).to.deep.equal(["open", ["opened", "up"]]);
   });
 
   it("waits on when the machine is not back, and gives up when it waits for a key that nobody has", () => {
     const gone: readonly ConnectionEvent[] = [
       { type: "expect-reboot", within: 1000 },
-      ...dialled,
+      ...connected,
       { type: "opened" },
-      { type: "told" },
-      { type: "lost", said: "" },
-      { type: "waited" },
+      { type: "caught-up" },
+      { type: "lost", output: "" },
+      { type: "retry-due" },
     ];
     const refusedWith = (code: "HOST_UNREACHABLE" | "UNLOCK_FAILED"): string =>
       after([...gone, { type: "refused", problem: { code, message: "" } }]).state.phase.at;
@@ -59,9 +59,17 @@ describe("a connection that is made again", () => {
 
   it("O8: warns of a clock that differs by more than the answer took, and of no slow line", () => {
     const warned = (reachedAt: number, heardAt: number, epoch: number): readonly string[] => {
-      const dialling = connectionAfter(noConnection, { type: "dial", purpose: "attach", attempt: 1 }, setting).state;
-      const greeting = connectionAfter(dialling, { type: "reached" }, { ...setting, now: reachedAt }).state;
-      const { effects } = connectionAfter(greeting, { type: "hello", boot: "b1", epoch }, { ...setting, now: heardAt });
+      const connecting = connectionTransition(
+        noConnection,
+        { type: "connect", withFlight: false, attempt: 1 },
+        context,
+      ).state;
+      const starting = connectionTransition(connecting, { type: "reached" }, { ...context, now: reachedAt }).state;
+      const { effects } = connectionTransition(
+        starting,
+        { type: "hello", boot: "b1", epoch },
+        { ...context, now: heardAt },
+      );
       return effects.flatMap((e) => ("do" in e && e.do === "emit" && e.event.type === "warning" ? [e.event.text] : []));
     };
     // The answer took twelve seconds, and the node may have read its clock at any time within these.

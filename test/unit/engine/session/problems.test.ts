@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import type { Setting } from "#engine/session/messages.ts";
+import type { TransitionContext } from "#engine/session/session-events.ts";
 import { nodeLocked, refusalHint } from "#engine/session/problems.ts";
-import { heard } from "#engine/session/runner-frames.ts";
+import { runnerFrameTransition } from "#engine/session/runner-frames.ts";
 import { noRunner } from "#engine/session/runner-state.ts";
 
 describe("what is told of a node that another run holds", () => {
@@ -40,10 +40,10 @@ describe("the hint to a refusal", () => {
 
 describe("a lock that is taken over", () => {
   const told = (holder: string) =>
-    heard(noRunner, { type: "lock", rest: `taken-over 12:345:boot:${holder}:root@vm` }, 0, {
+    runnerFrameTransition(noRunner, { type: "lock", rest: `taken-over 12:345:boot:${holder}:root@vm` }, 0, {
       node: "n1",
       runId: "own",
-    } as Setting).effects;
+    } as TransitionContext).effects;
 
   it("is told as what it is: another run's, or our own after a kill", () => {
     const text = (holder: string) => told(holder).map((effect) => "event" in effect && effect.event);

@@ -12,12 +12,12 @@ function connected(fields: Partial<Step> = {}): SessionWorld {
   const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
   const world = new SessionWorld({ node, drafts: [draft], waitForLock: false, retryDelays: [0] });
   world.perform([draft], true);
-  world.answerDial();
-  world.answerDial();
+  world.answerConnect();
+  world.answerConnect();
   return world;
 }
 const ends = (world: SessionWorld) =>
-  world.ended.map((end) => end.do === "return" && [end.trouble?.outcome, end.trouble?.problem.code]);
+  world.ended.map((end) => end.do === "return" && [end.nodeFailure?.outcome, end.nodeFailure?.problem.code]);
 
 describe("an abort", () => {
   function begun(): SessionWorld {
@@ -54,7 +54,7 @@ describe("a node that reboots", () => {
   }
   const problemOf = (world: SessionWorld) =>
     world.ended.flatMap((end) => {
-      const { message, detail } = (end.do === "return" && end.trouble?.problem) || {};
+      const { message, detail } = (end.do === "return" && end.nodeFailure?.problem) || {};
       return end.do === "return" ? [message, detail] : [];
     });
   const tooLong = "n1 did not come back within 30 s";
@@ -72,7 +72,7 @@ describe("a node that reboots", () => {
     world.reboot();
     for (let attempt = 0; attempt < 40 && world.ended.length === 0; attempt++) {
       world.wait();
-      world.refuseDial(0);
+      world.refuseConnect(0);
     }
     expect(problemOf(world)).to.deep.equal([tooLong, "last seen: n1 does not answer"]);
   });
@@ -81,8 +81,8 @@ describe("a node that reboots", () => {
     const world = goneDown();
     world.reboot();
     world.wait();
-    world.answerDial();
-    world.answerDial();
+    world.answerConnect();
+    world.answerConnect();
     while (world.deliverFrame());
     expect([problemOf(world), [...world.timers]]).to.deep.equal([[undefined, undefined], []]);
   });

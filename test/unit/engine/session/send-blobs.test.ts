@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
-import type { Link } from "#engine/session/link.ts";
+import type { FollowerChannel } from "#engine/session/follower-channel.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
-import { Sending } from "#engine/session/sending.ts";
+import { TransferProgress } from "#engine/session/transfer-progress.ts";
 import { blobOf, type Asker } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -31,14 +31,14 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     };
     const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
     const ending = { closed: Promise.resolve(""), exit: Promise.resolve({}), end: () => undefined };
-    const link: Link = { send, taken: () => 0, endInput: () => undefined, ...ending };
+    const follower: FollowerChannel = { send, taken: () => 0, endInput: () => undefined, ...ending };
     const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
-    const sending = new Sending({ ...options, now: Date.now });
+    const progress = new TransferProgress({ ...options, now: Date.now });
     const whose = { stateDir: "/s", runId: "r", who: "w", node: "n", login: "root" };
     const run = { nonce: "f", ...whose, dryRun: false, grants: [] };
     const fed = { feed, party: {} as FedNode };
     const askerFor = (): Asker => ({ signal: new AbortController().signal, tell: () => undefined });
-    await sendBlobs(link, [...offered.keys()], { run, offered, sending, fed, askerFor, isOpen: () => isOpen });
+    await sendBlobs(follower, [...offered.keys()], { run, offered, progress, fed, askerFor, isOpen: () => isOpen });
     return { asked, sent };
   }
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { StepReport } from "#engine/session/step-report.ts";
-import { UntoldSteps } from "#engine/session/untold-steps.ts";
+import { ReplayBuffer } from "#engine/session/replay-buffer.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
@@ -28,11 +28,11 @@ function reportWith(recorded: readonly Outcome[]) {
   return { report, attempt, told };
 }
 
-describe("what a node's journal tells of steps that are not known yet", () => {
-  it("S-4: is kept up to 8 MiB", () => {
-    const untold = new UntoldSteps();
-    for (let at = 0; at < 10; at++) untold.hear({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
-    expect(untold.of(key)).to.have.length(7);
+describe("the frames of steps that are not known yet", () => {
+  it("S-4: are kept up to 8 MiB", () => {
+    const buffer = new ReplayBuffer();
+    for (let at = 0; at < 10; at++) buffer.add({ type: "note", rest: `${key} ${"x".repeat(1 << 20)}` }, () => false);
+    expect(buffer.framesOf(key)).to.have.length(7);
   });
 });
 

@@ -1,65 +1,78 @@
 import { expect } from "chai";
-import { atFirst, machinesAfter, type Machines } from "#engine/session/machines.ts";
-import type { Effect, Heard, Message, Setting } from "#engine/session/messages.ts";
+import { initialState, transition, type SessionState } from "#engine/session/session-state.ts";
+import type { SessionEffect, StepResults, SessionEvent, TransitionContext } from "#engine/session/session-events.ts";
 
-const setting: Setting = {
+const context: TransitionContext = {
   node: "n1",
   runId: "r1",
   resumed: false,
   waitForLock: false,
   retryDelays: [0],
-  heard: {} as Heard,
+  results: {} as StepResults,
   now: 0,
   chance: 0.5,
 };
 
 /** A session that hears and meets these things, one after the other; what it has done in the world since the last of them. */
-function after(messages: readonly Message[]): { state: Machines; done: string[]; effects: readonly Effect[] } {
-  let state = atFirst;
-  let effects: readonly Effect[] = [];
-  for (const message of messages) ({ state, effects } = machinesAfter(state, message, setting));
+function after(messages: readonly SessionEvent[]): {
+  state: SessionState;
+  done: string[];
+  effects: readonly SessionEffect[];
+} {
+  let state = initialState;
+  let effects: readonly SessionEffect[] = [];
+  for (const message of messages) ({ state, effects } = transition(state, message, context));
   const words = effects.map((one) =>
     "text" in one ? one.text.trim() : "milliseconds" in one ? `wait ${one.milliseconds}` : one.do,
   );
   return { state, done: words, effects };
 }
 
-const connection = (event: Extract<Message, { to: "connection" }>["event"]): Message => ({ to: "connection", event });
-const frame = (type: string, rest: string, offset = 100): Message => ({
+const connection = (event: Extract<SessionEvent, { to: "connection" }>["event"]): SessionEvent => ({
+  to: "connection",
+  event,
+});
+const frame = (type: string, rest: string, offset = 100): SessionEvent => ({
   to: "runner",
   event: { type: "frame", frame: { type, rest }, offset },
 });
 
 describe("a change that a new connection has to confirm", () => {
-  const connected: readonly Message[] = [
-    { to: "runner", event: { type: "look" } },
+  const connected: readonly SessionEvent[] = [
+    { to: "runner", event: { type: "connect-only" } },
     connection({ type: "reached" }),
     connection({ type: "hello", boot: "b1", epoch: 0 }),
     connection({ type: "opened" }),
-    connection({ type: "told" }),
+    connection({ type: "caught-up" }),
     frame("runner", "alive 0"),
     frame("segment", "1"),
   ];
-  const again: readonly Message[] = [
-    connection({ type: "waited" }),
+  const again: readonly SessionEvent[] = [
+    connection({ type: "retry-due" }),
     connection({ type: "reached" }),
     connection({ type: "hello", boot: "b1", epoch: 0 }),
     connection({ type: "opened" }),
     frame("runner", "alive 0"),
-    connection({ type: "told" }),
+    connection({ type: "caught-up" }),
   ];
 
   it("is confirmed over one that is made at once, and by no other word", () => {
     const asked = after([...connected, frame("trial", "abc 30")]);
-    expect(asked.done).to.deep.equal(["stop-beat", "hang-up", "emit", "wait 0"]);
+    expect(asked.done).to.deep.equal(["stop-beat", "disconnect", "emit", "wait 0"]);
     expect(after([...connected, frame("trial", "abc 30"), ...again]).done).to.deep.equal(["confirm abc"]);
   });
 
   it("is confirmed again over a later one, while the node has not said how it ended", () => {
-    const twice = [...connected, frame("trial", "abc 30"), ...again, connection({ type: "lost", said: "" }), ...again];
+    const twice = [
+      ...connected,
+      frame("trial", "abc 30"),
+      ...again,
+      connection({ type: "lost", output: "" }),
+      ...again,
+    ];
     expect(after(twice).done).to.deep.equal(["confirm abc"]);
     const told = [...connected, frame("trial", "abc 30"), ...again, frame("trial-end", "abc confirmed")];
-    expect(after([...told, connection({ type: "lost", said: "" }), ...again]).done).to.deep.equal([]);
+    expect(after([...told, connection({ type: "lost", output: "" }), ...again]).done).to.deep.equal([]);
   });
 
   it("is confirmed by a bastion that hears of it when it comes: its connection is new", () => {
@@ -70,7 +83,7 @@ describe("a change that a new connection has to confirm", () => {
       frame("trial", "abc 30"),
     ];
     expect(after(joining).done).to.deep.equal([]);
-    expect(after([...joining, connection({ type: "told" })]).done).to.deep.equal(["confirm abc"]);
+    expect(after([...joining, connection({ type: "caught-up" })]).done).to.deep.equal(["confirm abc"]);
   });
 
   it("of a runner that is dead is history", () => {
@@ -82,10 +95,10 @@ describe("a change that a new connection has to confirm", () => {
     let { state, effects } = after([...connected, frame("trial", "abc 30")]);
     const problem = { code: "HOST_UNREACHABLE", message: "refused" } as const;
     let waited = 0;
-    while (effects.some((one) => one.do === "wait")) {
-      for (const one of effects) if (one.do === "wait") waited += one.milliseconds;
-      ({ state } = machinesAfter(state, connection({ type: "waited" }), setting));
-      ({ state, effects } = machinesAfter(state, connection({ type: "refused", problem }), setting));
+    while (effects.some((one) => one.do === "start-timer")) {
+      for (const one of effects) if (one.do === "start-timer") waited += one.milliseconds;
+      ({ state } = transition(state, connection({ type: "retry-due" }), context));
+      ({ state, effects } = transition(state, connection({ type: "refused", problem }), context));
     }
     expect(waited).to.equal(90_000);
   });

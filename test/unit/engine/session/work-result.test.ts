@@ -3,7 +3,7 @@ import { stepKey } from "#engine/program/compile-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { workResult } from "#engine/session/work-result.ts";
 import type { Outcome } from "#engine/events/event.ts";
-import type { Heard } from "#engine/session/messages.ts";
+import type { StepResults } from "#engine/session/session-events.ts";
 import { draftOf } from "#support/sessions.ts";
 
 describe("what came of a node's work", () => {
@@ -14,9 +14,9 @@ describe("what came of a node's work", () => {
       [stepKey("test/a"), a],
       [stepKey("test/b"), b],
     ]);
-    const heard = { outcomeOf: (key: string) => outcomes.get(key) } as Heard;
-    const rest = { registered: new Map(), trouble: undefined, failed: undefined };
-    return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", heard, isStopped, ...rest });
+    const results = { outcomeOf: (key: string) => outcomes.get(key) } as StepResults;
+    const rest = { registered: new Map(), nodeFailure: undefined, failed: undefined };
+    return workResult([{ stage: "s", drafts }], { node: "n1", runId: "r1", results, isStopped, ...rest });
   };
 
   it("is done when every step was told to be over", () => {

@@ -1,9 +1,9 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { LateScope, Registered, RenderedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
-import type { Effect, Heard, QueuedStep, ReadyStep } from "./messages.ts";
+import type { QueuedStep, ReadyStep, SessionEffect, StepResults } from "./session-events.ts";
 
-/** What the steps of a node rest on. */
-export interface Known {
+/** The values from which a node's steps are rendered. */
+export interface StepInputs {
   /** Every step of the node's work so far, by key. */
   readonly drafts: ReadonlyMap<string, UnresolvedStep>;
   /** By register name. */
@@ -11,30 +11,35 @@ export interface Known {
   readonly facts: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** What can go to the node now, and what is left for later. */
-export interface Taken {
+/** The steps that can be sent to the node now, and the steps that must wait. */
+interface NextBatch {
   readonly steps: readonly ReadyStep[];
   readonly rest: readonly QueuedStep[];
   readonly registered: ReadonlyMap<string, Registered | undefined>;
-  /** The next step rests on facts that nobody gathered. */
+  /** The next step needs facts, which are to be gathered. */
   readonly facts: boolean;
-  /** Steps that ended without the node. */
-  readonly ends: readonly Effect[];
-  /** The step after these cannot be rendered now that its late values are known. */
+  /** Effects of steps that ended without the node. */
+  readonly ends: readonly SessionEffect[];
+  /** Why the step after these cannot be rendered, although its values are known. */
   readonly unrenderable: Problem | undefined;
 }
 
 const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 
 /**
- * Takes from the queue what can be rendered now: up to the first step that rests on what is not known yet.
- * @param isAfterFailure only steps that answer a failure are sent
- * @throws what a draft throws beside KcoreError
+ * The steps from the head of the queue that can be rendered now, up to the first step that needs an unknown value.
+ * @param isAfterFailure only steps that react to a failure are sent
+ * @throws errors of rendering a draft, except KcoreError, which fails the step
  */
-export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, isAfterFailure: boolean): Taken {
+export function nextBatch(
+  queue: readonly QueuedStep[],
+  known: StepInputs,
+  results: StepResults,
+  isAfterFailure: boolean,
+): NextBatch {
   const registered = new Map(known.registered);
   const steps: ReadyStep[] = [];
-  const ends: Effect[] = [];
+  const ends: SessionEffect[] = [];
   const inSegment = new Set<string>();
   const until = (at: number, { facts = false, unrenderable }: { facts?: boolean; unrenderable?: Problem } = {}) => ({
     steps,
@@ -46,9 +51,9 @@ export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, i
   });
   for (const [at, { key, draft }] of queue.entries()) {
     const { register } = draft;
-    const before = heard.outcomeOf(key);
+    const before = results.outcomeOf(key);
     if (before !== undefined && before !== "failed" && before !== "interrupted") {
-      if (register !== undefined) registered.set(register, heard.registered(key));
+      if (register !== undefined) registered.set(register, results.registered(key));
       continue;
     }
     if (draft.needs.facts && !known.facts) return until(at, { facts: true });
@@ -76,10 +81,10 @@ export function take(queue: readonly QueuedStep[], known: Known, heard: Heard, i
   return until(queue.length);
 }
 
-/** What cannot be rendered now that its late values are known has failed, like a step that was tried. */
+/** The rendered step, or the problem of rendering, which fails the step. */
 function render(
   draft: UnresolvedStep,
-  { registered, facts }: Known,
+  { registered, facts }: StepInputs,
 ): RenderedStep | { readonly kind: "problem"; readonly problem: Problem } {
   const value = (name: string): Registered | undefined => (registered.has(name) ? registered.get(name) : nothing);
   const late: LateScope = {
@@ -94,7 +99,7 @@ function render(
   }
 }
 
-/** Keys of all steps, of this segment or a later one, that watch this one. */
-function watchersOf({ id }: UnresolvedStep, { drafts }: Known): string[] {
+/** Keys of all steps, of this segment or a later one, that watch this step. */
+function watchersOf({ id }: UnresolvedStep, { drafts }: StepInputs): string[] {
   return [...drafts].filter(([, { watches }]) => watches.includes(id)).map(([key]) => key);
 }

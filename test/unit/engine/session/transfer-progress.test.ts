@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Sending } from "#engine/session/sending.ts";
+import { TransferProgress } from "#engine/session/transfer-progress.ts";
 import type { Problem } from "#errors/problem.ts";
 
 const MB = 1_000_000;
@@ -10,10 +10,10 @@ describe("a large content on its way to a node", () => {
   let taken: number;
   let events: RunEventBody[];
   let problems: Problem[];
-  let sending: Sending;
+  let progress: TransferProgress;
   beforeEach(() => {
     [now, taken, events, problems] = [0, 7 * MB, [], []];
-    sending = new Sending({
+    progress = new TransferProgress({
       node: "n1",
       taken: () => taken,
       emit: (event) => events.push(event),
@@ -22,18 +22,18 @@ describe("a large content on its way to a node", () => {
       now: () => now,
     });
   });
-  afterEach(() => sending.stop());
+  afterEach(() => progress.stop());
 
   function begin(name: string, size: number): void {
-    sending.begin(name, size);
-    sending.write(size);
+    progress.begin(name, size);
+    progress.write(size);
   }
   /** Looks once a second while so many bytes a second are taken. */
   function pass(seconds: number, rate: number): void {
     for (let second = 0; second < seconds; second++) {
       now += 1000;
       taken += rate;
-      sending.look();
+      progress.sample();
     }
   }
 
@@ -51,9 +51,9 @@ describe("a large content on its way to a node", () => {
   it("is told once when the node has it, with its size and its time", () => {
     begin("kcore-0.1.0", 44 * MB);
     pass(3, 20 * MB);
-    sending.end();
+    progress.end();
     now += 500;
-    sending.arrive();
+    progress.arrive();
     expect(events.at(-2)).to.include({ type: "node.sending", sent: 44 * MB });
     const sent = { type: "node.sent", node: "n1", name: "kcore-0.1.0", bytes: 44 * MB, duration: 3500 };
     expect(events.at(-1)).to.deep.equal(sent);
@@ -62,7 +62,7 @@ describe("a large content on its way to a node", () => {
   it("is not told at all when it is small and there at once", () => {
     begin("site.conf", 90_000);
     begin("image", 2 * MB);
-    sending.arrive();
+    progress.arrive();
     expect(events.map((event) => "name" in event && event.name)).to.deep.equal(["image"]);
   });
 
@@ -102,7 +102,7 @@ describe("a large content on its way to a node", () => {
 
   it("gives the node time to hash what it has", () => {
     begin("image", 600 * MB);
-    sending.end();
+    progress.end();
     pass(6, 100 * MB);
     pass(600, 0);
     expect(problems).to.deep.equal([]);
@@ -113,7 +113,7 @@ describe("a large content on its way to a node", () => {
   it("gives the node time to hash the first of two before it takes the second", () => {
     begin("image", 600 * MB);
     begin("kcore-0.1.0", 44 * MB);
-    sending.end();
+    progress.end();
     pass(6, 100 * MB);
     // What fits into the pipe of a process that does not read.
     pass(1, 64 << 10);
@@ -127,12 +127,12 @@ describe("a large content on its way to a node", () => {
   it("need not move while something else is waited for", () => {
     begin("image", 600 * MB);
     pass(6, 100 * MB);
-    sending.hold(true);
+    progress.hold(true);
     const told = events.length;
     pass(3600, 0);
-    sending.hold(false);
+    progress.hold(false);
     expect([problems, events.length]).to.deep.equal([[], told]);
-    sending.arrive();
+    progress.arrive();
     begin("kcore-0.1.0", 44 * MB);
     pass(2, MB);
     expect(events.at(-1)).to.include({ name: "kcore-0.1.0", sent: 2 * MB });
@@ -144,9 +144,9 @@ describe("a large content on its way to a node", () => {
 
   it("is nobody's business any more when the connection went", () => {
     begin("kcore-0.1.0", 44 * MB);
-    sending.stop();
+    progress.stop();
     pass(100, 0);
-    sending.arrive();
+    progress.arrive();
     expect([events, problems]).to.deep.equal([[], []]);
   });
 });

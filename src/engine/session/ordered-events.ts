@@ -1,24 +1,23 @@
-interface Held {
-  readonly tell: () => void;
+interface HeldEvent {
+  readonly emit: () => void;
   readonly isForeseen: boolean;
 }
 
 /**
- * Steps are told in the order in which they stand, whatever the order in which a node speaks of them: its batch lane
- * begins many before the first of them has ended, and what never goes to the node is known at once. Only their starts and
- * ends wait; who says more is at work, and nobody is kept waiting for that.
+ * Emits events in the order of the steps. A node's batch begins many steps before the first of them has ended. The outcome of a step that is
+ * not sent is foreseen at once. Only starts and ends wait; notes and output skip the wait.
  */
-export class InOrder {
+export class OrderedEvents {
   #order: readonly string[] = [];
   #places: ReadonlyMap<string, number> = new Map();
-  /** The place of the first step that is not over. */
+  /** Place of the first step that is not over. */
   #turn = 0;
   #isHalted = false;
   #isClosed = false;
   readonly #over = new Set<string>();
-  readonly #held = new Map<string, Held[]>();
+  readonly #held = new Map<string, HeldEvent[]>();
 
-  /** From now on these steps are told, one after the other. */
+  /** Begins with the first of these steps; earlier steps get no turn any more. */
   expect(keys: readonly string[]): void {
     this.release();
     this.#order = keys;
@@ -29,7 +28,7 @@ export class InOrder {
     this.#advance();
   }
 
-  /** Until {@link open} no step's turn comes: the node has not been heard yet, and may never be. */
+  /** No step has its turn until {@link open}: the node has not answered, and may never do. */
   close(): void {
     this.#isClosed = true;
   }
@@ -40,40 +39,40 @@ export class InOrder {
     this.#advance();
   }
 
-  /** The step was begun: what had halted before is tried again. */
+  /** A step was started, perhaps again after its failure halted the order. */
   begin(key: string): void {
     this.#over.delete(key);
     this.#isHalted = false;
   }
 
-  /** Tells something of a step when all before it are over. `isForeseen`: the node was not asked; it is true at its turn only. */
-  tell(key: string, tell: () => void, { isForeseen = false } = {}): void {
-    if (!this.isEarly(key)) return tell();
+  /** Calls `emit` when all earlier steps are over. `isForeseen`: the event is true only if the step has its turn. */
+  whenDue(key: string, emit: () => void, { isForeseen = false } = {}): void {
+    if (!this.isEarly(key)) return emit();
     const held = this.#held.get(key);
-    if (held) held.push({ tell, isForeseen });
-    else this.#held.set(key, [{ tell, isForeseen }]);
+    if (held) held.push({ emit, isForeseen });
+    else this.#held.set(key, [{ emit, isForeseen }]);
   }
 
-  /** Whether steps before this one are not over. */
+  /** Whether earlier steps are not over. */
   isEarly(key: string): boolean {
     return this.#isClosed || (this.#places.get(key) ?? 0) > this.#turn;
   }
 
-  /** The step has ended. Nothing goes on behind one that `halts`: what was foreseen there will not happen. */
+  /** The step has ended. `halts`: no later step follows, so foreseen events after it do not happen. */
   end(key: string, halts = this.#isHalted): void {
     this.#over.add(key);
     this.#isHalted = halts;
     this.#advance();
   }
 
-  /** It is this step's turn: those before it will not be told any more. */
+  /** Gives this step its turn; earlier steps get none any more. */
   skipTo(key: string): void {
     const place = this.#places.get(key) ?? 0;
     for (; this.#turn < place; this.#turn += 1) this.#flush(this.#order[this.#turn] as string, !this.#isHalted);
     this.#advance();
   }
 
-  /** Nothing waits any longer; what was foreseen of steps whose turn did not come did not happen. */
+  /** Emits all held events, except foreseen ones, whose steps had no turn. */
   release(): void {
     for (const key of this.#order.slice(this.#turn)) this.#flush(key, false);
     this.#order = [];
@@ -92,6 +91,6 @@ export class InOrder {
   #flush(key: string, isItsTurn: boolean): void {
     const held = this.#held.get(key) ?? [];
     this.#held.delete(key);
-    for (const { tell, isForeseen } of held) if (isItsTurn || !isForeseen) tell();
+    for (const { emit, isForeseen } of held) if (isItsTurn || !isForeseen) emit();
   }
 }

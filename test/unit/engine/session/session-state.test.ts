@@ -19,15 +19,15 @@ const moves = {
   frame: 24,
   command: 20,
   act: 24,
-  dial: 14,
+  connect: 14,
   wait: 4,
   next: 8,
   drop: 3,
   refuse: 1,
   refuseLate: 1,
   vanish: 0.3,
-  judge: 2,
-  judgeShell: 0.1,
+  checkHost: 2,
+  checkShell: 0.1,
   reboot: 3,
   bootByItself: 0.2,
   kill: 0.7,
@@ -131,14 +131,14 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
   // Nobody disturbs it any more: whatever is asked for comes to its end.
   node.isHeldByOther = false;
   world.isUndisturbed = true;
-  const isOver = (): boolean => world.ended.length >= asked && !world.dialling;
+  const isOver = (): boolean => world.ended.length >= asked && !world.connecting;
   for (settle(world, isOver); left.length > 0; settle(world, isOver)) next();
 
   const ends = ["return", ...(rests ? ["rested"] : []), "return", "finished"];
   expect(world.ended.map((end) => end.do)).to.deep.equal(ends);
-  expect([world.link, [...world.timers], world.machines.connection.phase.at]).to.deep.equal([undefined, [], "none"]);
+  expect([world.link, [...world.timers], world.state.connection.phase.at]).to.deep.equal([undefined, [], "none"]);
   const isSmooth = !node.isFrozen && !world.wasUnanswered && world.drops + world.tries - dropsBefore <= 1;
-  if (isSmooth && world.machines.queue.phase.at !== "dead") expect(node.runner).to.equal(undefined);
+  if (isSmooth && world.state.queue.phase.at !== "dead") expect(node.runner).to.equal(undefined);
   if (diesAfter === undefined)
     for (const [key, times] of node.begun) expect(times).to.be.at.most(1 + (node.cutOff.get(key) ?? 0));
 }
@@ -149,15 +149,15 @@ function make(world: SessionWorld, move: Move, next: () => void): void {
     frame: () => world.deliverFrame(),
     command: () => world.deliverCommand(),
     act: () => node.act(),
-    dial: () => world.answerDial(),
+    connect: () => world.answerConnect(),
     wait: () => world.wait(),
     next,
     drop: () => world.drop(),
-    refuse: () => world.refuseDial(1),
-    refuseLate: () => world.refuseDial(2),
+    refuse: () => world.refuseConnect(1),
+    refuseLate: () => world.refuseConnect(2),
     vanish: () => world.vanish(),
-    judge: () => world.judge(true),
-    judgeShell: () => world.judge(false),
+    checkHost: () => world.checkHost(true),
+    checkShell: () => world.checkHost(false),
     reboot: () => node.willReboot && world.reboot(),
     bootByItself: () => world.reboot(),
     kill: () => node.kill(),
@@ -171,11 +171,11 @@ function make(world: SessionWorld, move: Move, next: () => void): void {
 
 function settle(world: SessionWorld, isOver: () => boolean): void {
   for (let turn = 0; !isOver(); turn++) {
-    if (turn > 2_000) throw new Error(`it does not end: ${JSON.stringify(world.machines, undefined, 1)}`);
-    world.judge(true);
-    world.answerDial();
+    if (turn > 2_000) throw new Error(`it does not end: ${JSON.stringify(world.state, undefined, 1)}`);
+    world.checkHost(true);
+    world.answerConnect();
     const moved = [world.deliverCommand(), world.node.act(), world.deliverFrame()];
-    if (moved.includes(true) || world.dialling) continue;
+    if (moved.includes(true) || world.connecting) continue;
     if (world.node.willReboot) world.reboot();
     else world.wait();
   }

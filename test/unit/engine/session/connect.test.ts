@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { dial } from "#engine/session/dial.ts";
+import { connectFollower } from "#engine/session/connect.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
@@ -28,7 +28,7 @@ describe("a connection to a machine that is gone", () => {
     };
     const stopping = isStopped ? AbortSignal.abort() : new AbortController().signal;
     const how = { session, attempt: number, stopping, mayStop: false, onHost: () => undefined, flight: "" };
-    const [problem] = await problemsOf(() => dial(how as unknown as Parameters<typeof dial>[0]));
+    const [problem] = await problemsOf(() => connectFollower(how as unknown as Parameters<typeof connectFollower>[0]));
     return [problem?.code, asked, events.flatMap((event) => (event.type === "node.waiting" ? [event.reason] : []))];
   }
   const failed = (): Promise<boolean> => Promise.reject(new KcoreError({ code: "UNLOCK_FAILED", message: "" }));

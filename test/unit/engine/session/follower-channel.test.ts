@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { openLink } from "#engine/session/link.ts";
+import { openFollowerChannel } from "#engine/session/follower-channel.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 
 describe("a link to a node", () => {
@@ -19,7 +19,7 @@ describe("a link to a node", () => {
       stderrTail: () => "",
     };
     const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
-    const link = await openLink({
+    const link = await openFollowerChannel({
       host,
       run: {
         nonce: "f".repeat(32),
@@ -37,7 +37,6 @@ describe("a link to a node", () => {
       patience: 20,
       sudoPassword: () => Promise.resolve(undefined),
       onLimit: () => undefined,
-      settled: () => Promise.resolve(),
       onFrame: () => undefined,
     });
     expect([await link.closed, told]).to.deep.equal(["", 1]);

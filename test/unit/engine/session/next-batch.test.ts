@@ -1,13 +1,13 @@
 import { expect } from "chai";
-import type { Heard } from "#engine/session/messages.ts";
-import { take } from "#engine/session/take.ts";
+import type { StepResults } from "#engine/session/session-events.ts";
+import { nextBatch } from "#engine/session/next-batch.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
 const step = { want: {}, probe: sh`:` };
 /** Of these steps nothing was heard yet. */
-const silent: Heard = {
+const silent: StepResults = {
   outcomeOf: () => undefined,
   wasStarted: () => false,
   problemOf: () => undefined,
@@ -16,10 +16,10 @@ const silent: Heard = {
 };
 
 describe("what goes to a node at a time", () => {
-  const taken = (drafts: readonly UnresolvedStep[], facts?: Readonly<Record<string, unknown>>) => {
+  const batchOf = (drafts: readonly UnresolvedStep[], facts?: Readonly<Record<string, unknown>>) => {
     const queue = drafts.map((draft) => ({ key: draft.id, draft }));
     const known = { drafts: new Map(drafts.map((draft) => [draft.id, draft])), registered: new Map(), facts };
-    const { steps, rest, facts: wants } = take(queue, known, silent, false);
+    const { steps, rest, facts: wants } = nextBatch(queue, known, silent, false);
     return { steps: steps.map(({ key }) => key), rest: rest.map(({ key }) => key), wants };
   };
   const first = draftOf("first", step, { register: "first" });
@@ -28,19 +28,19 @@ describe("what goes to a node at a time", () => {
   it("ends before a step that rests on facts, until they are gathered", () => {
     const factual = draftOf("factual", step, { needs: { facts: true, steps: [] } });
     const drafts = [first, factual, last];
-    expect(taken(drafts)).to.deep.equal({ steps: ["test/first"], rest: ["test/factual", "test/last"], wants: true });
+    expect(batchOf(drafts)).to.deep.equal({ steps: ["test/first"], rest: ["test/factual", "test/last"], wants: true });
     const all = ["test/first", "test/factual", "test/last"];
-    expect(taken(drafts, { os: "debian" })).to.deep.equal({ steps: all, rest: [], wants: false });
+    expect(batchOf(drafts, { os: "debian" })).to.deep.equal({ steps: all, rest: [], wants: false });
   });
 
   it("ends before a step that rests on one that goes with it", () => {
     const resting = draftOf("resting", step, { needs: { facts: false, steps: ["first"] } });
     const wanted = { steps: ["test/first"], rest: ["test/resting", "test/last"], wants: false };
-    expect(taken([first, resting, last])).to.deep.equal(wanted);
+    expect(batchOf([first, resting, last])).to.deep.equal(wanted);
   });
 
   it("ends with a step that boots the node", () => {
     const boot = draftOf("boot", { ...step, ends: "boot" });
-    expect(taken([first, boot, last])).to.deep.include({ steps: ["test/first", "test/boot"], rest: ["test/last"] });
+    expect(batchOf([first, boot, last])).to.deep.include({ steps: ["test/first", "test/boot"], rest: ["test/last"] });
   });
 });

@@ -14,58 +14,58 @@ import type { Channel, Exit, Host } from "#engine/transport/host.ts";
 import { before } from "#engine/transport/openssh-frame.ts";
 import { limitExceeded } from "./node-budget.ts";
 
-export interface LinkOptions {
+export interface FollowerOptions {
   readonly host: Host;
   readonly run: RunVariables;
-  /** What root's shell is given, without waiting for its first word. */
+  /** Input of root's shell, sent without waiting for the shell's first answer. */
   readonly text: string;
-  /** Bytes of the journal that are known already; none unless told otherwise. */
+  /** Bytes of the journal that are known already; default: none. */
   readonly offset?: number;
   /** `again`: the last password was wrong; then undefined means that there is no other. */
   readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
   /** With each frame, the bytes of the journal up to its end. */
   readonly onFrame: (frame: Frame, offset: number) => void;
-  /** The node sent what no runner sends; nothing more is heard of it over this link. */
+  /** The node exceeded a limit; nothing more is read from this channel. */
   readonly onLimit: (error: KcoreError) => void;
-  /** Resolves when what frames made was carried out; nothing more is read before. */
-  readonly settled: () => Promise<void>;
-  /** Gets the shell's stderr. With this callback the text may end the frames on stdout: the rest of stdout is raw bytes. */
+  /** Resolves when the effects of the frames so far are done; nothing more is read before. Default: at once. */
+  readonly settled?: () => Promise<void>;
+  /** Gets the shell's stderr. With this callback, the text may end the frames, and the rest of stdout is raw bytes. */
   readonly onStderr?: (bytes: Buffer) => void;
-  /** Called when the node's shell has said nothing for `quiet` milliseconds. */
+  /** Called if the node's shell has sent nothing for `quiet` milliseconds. */
   readonly onSilence?: () => void;
   readonly quiet?: number;
-  /** Milliseconds in which the node's shell must say its first word; a minute unless told otherwise. */
+  /** Milliseconds in which the node's shell must answer first; default: a minute. */
   readonly patience?: number;
 }
 
-/** The conversation with one follower: frames come in, commands go out. */
-export interface Link {
-  /** Sends commands; resolves when they left, also when the connection is gone (that shows in `closed`). */
+/** A channel to a follower, or to another of kcore's shells that answer in frames. */
+export interface FollowerChannel {
+  /** Sends commands; resolves once they were given to the connection. A lost connection shows in `closed` alone. */
   send(text: string | Uint8Array): Promise<void>;
-  /** Grows by the bytes that the node has taken of what was sent. */
+  /** Bytes that the node has taken, counted from an arbitrary start. */
   taken(): number;
-  /** Resolves when the channel is gone, with what it printed beside frames; never rejects. */
+  /** Resolves when the channel is gone, with its output beside frames; never rejects. */
   readonly closed: Promise<string>;
-  /** Closes the stdin of the running command, which goes on. */
+  /** Closes the stdin of the running command, which continues. */
   endInput(): void;
   /** Resolves with the command's exit, once known. */
   readonly exit: Promise<Exit>;
-  /** Closes our side: the follower ends. */
+  /** Closes the channel, so the follower ends. */
   end(): void;
 }
 
 /**
- * Gives the text to a shell on the host: a follower, and what goes along with it. A login that is not root becomes root by sudo first.
+ * Gives the text to a new shell on the host. A login that is not root becomes root by sudo first.
  * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED, NODE_SHELL_UNUSABLE
  */
-export async function openLink(options: LinkOptions): Promise<Link> {
+export async function openFollowerChannel(options: FollowerOptions): Promise<FollowerChannel> {
   const { host, run, text } = options;
   if (run.login === "root") return begin(options, text);
 
-  const link = await begin(options, sudoLine(run.nonce) + unlessRoot(run.nonce) + text);
-  const answer = await link.first;
-  if (answer !== "password" && answer !== "absent") return link;
-  link.end();
+  const follower = await begin(options, sudoLine(run.nonce) + unlessRoot(run.nonce) + text);
+  const answer = await follower.first;
+  if (answer !== "password" && answer !== "absent") return follower;
+  follower.end();
   if (answer === "absent")
     throw failure(
       "SUDO_MISSING",
@@ -76,7 +76,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   return threeTries(
     async (again) => {
       const password = await options.sudoPassword(again);
-      if (password === undefined) throw again ? wrong : passwordNeeded(options, (await link.closed).trim());
+      if (password === undefined) throw again ? wrong : passwordNeeded(options, (await follower.closed).trim());
       try {
         return await withPassword(await begin(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
       } catch (error) {
@@ -88,57 +88,57 @@ export async function openLink(options: LinkOptions): Promise<Link> {
   );
 }
 
-function passwordNeeded({ host, run }: LinkOptions, said: string): KcoreError {
+function passwordNeeded({ host, run }: FollowerOptions, output: string): KcoreError {
   return failure(
     "SUDO_PASSWORD_NEEDED",
     `${host.name}: sudo wants a password for ${run.login}`,
-    /expired/i.test(said)
+    /expired/i.test(output)
       ? `log in as ${run.login} there once and set a new password, or lift its age: chage -M -1 ${run.login}`
       : "give it in the roster as sudo: { password: { command: … } }, or allow NOPASSWD",
-    said,
+    output,
   );
 }
 
-async function begin(options: LinkOptions, input: string): Promise<Begun> {
+async function begin(options: FollowerOptions, input: string): Promise<Begun> {
   const { onStderr } = options;
-  let judge = (): void => undefined;
-  const hear = (bytes: Buffer): void => {
+  let readVerdict = (): void => undefined;
+  const takeStderr = (bytes: Buffer): void => {
     onStderr?.(bytes);
-    judge();
+    readVerdict();
   };
-  const channel = await options.host.exec(entryCommand, { input, onStderr: hear });
-  const begun = converse(channel, options);
-  judge = begun.judge;
+  const channel = await options.host.exec(entryCommand, { input, onStderr: takeStderr });
+  const begun = openFrames(channel, options);
+  readVerdict = begun.readVerdict;
   return begun;
 }
 
-interface Begun extends Link {
+interface Begun extends FollowerChannel {
   readonly first: Promise<First>;
   /** Reads sudo's verdict from its output. */
-  readonly judge: () => void;
+  readonly readVerdict: () => void;
 }
 
-/** Nothing may follow the password until the root shell answered: sudo would take it for further tries. */
-async function withPassword(link: Begun, { host, run, text }: LinkOptions): Promise<Link> {
-  const answer = await link.first;
+/** Waits for the root shell after the password: sudo would take further input as another password. */
+async function withPassword(follower: Begun, { host, run, text }: FollowerOptions): Promise<FollowerChannel> {
+  const answer = await follower.first;
   if (answer === "root") {
-    await link.send(`${sudoMark(run.nonce)}-go\n${text}`);
-    return link;
+    await follower.send(`${sudoMark(run.nonce)}-go\n${text}`);
+    return follower;
   }
-  link.end();
+  follower.end();
   if (answer === "wrong")
     throw failure(
       "SUDO_PASSWORD_WRONG",
       `${host.name}: sudo refused the password of ${run.login}`,
       "check what sudo: { password: … } in the roster refers to, or type it again",
     );
-  const said = (await link.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
+  const output = (await follower.closed).replaceAll(`${sudoMark(run.nonce)}?`, "").trim();
   throw new KcoreError(
     {
       code: "SUDO_FAILED",
       message: `${host.name}: sudo did not give ${run.login} a root shell`,
-      ...(said !== "" && { detail: said }),
-      hint: /tty/.test(said)
+      ...(output !== "" && { detail: output }),
+      hint: /tty/.test(output)
         ? "remove “Defaults requiretty” for this user in sudoers"
         : `check sudoers for ${run.login}`,
     },
@@ -148,32 +148,32 @@ async function withPassword(link: Begun, { host, run, text }: LinkOptions): Prom
 
 type First = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
 
-/** Frames that a follower says once. */
-const saidOnce: ReadonlySet<string> = new Set(["hello", "runner", "told"]);
-/** Milliseconds for which one node's frames may keep others waiting, and bytes that are looked through at a time. */
+/** Types of frames that a follower sends once. */
+const sentOnce: ReadonlySet<string> = new Set(["hello", "runner", "told"]);
+/** Milliseconds for which one node's frames may block the event loop, and bytes that are read at a time. */
 const turn = 10;
 const portion = 16 << 10;
 
-function converse(
+function openFrames(
   channel: Channel,
-  { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: LinkOptions,
+  { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: FollowerOptions,
 ): Begun {
   const reader = new FrameReader(run.nonce, offset, onStderr !== undefined);
-  // With a password, `cat` feeds sudo and waits on after sudo has ended: at this mark the bastion closes the stdin of `cat`.
-  const own = before(`${run.nonce} sudo ended\n`, () => channel.end());
+  // With a password, `cat` feeds sudo and does not end with it: at this mark the bastion closes the stdin of `cat`.
+  const commandOutput = before(`${run.nonce} sudo ended\n`, () => channel.end());
   const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
   const mark = sudoMark(run.nonce);
-  // A login shell that hangs in its start-up files keeps the connection, and would keep us waiting for ever.
+  // A login shell that hangs in its start-up files would keep the connection for ever.
   const timer = setTimeout(() => channel.close(), patience);
   const silence = onSilence && setTimeout(onSilence, quiet);
   void first.then(() => {
     clearTimeout(timer);
     clearTimeout(silence);
   });
-  const said = new Set<string>();
+  const seen = new Set<string>();
   let isAnswered = false;
   void first.then(() => (isAnswered = true));
-  const hear = (frame: Frame): void => {
+  const takeFrame = (frame: Frame): void => {
     if (frame.type === "sudo") {
       tellFirst(frame.rest as First);
       if (frame.rest === "ended") channel.close();
@@ -181,21 +181,21 @@ function converse(
     }
     tellFirst("hello");
     if (frame.bytes && frame.type === "raw") {
-      const bytes = own(frame.bytes as Buffer);
+      const bytes = commandOutput(frame.bytes as Buffer);
       return bytes.length === 0 ? undefined : onFrame({ ...frame, bytes }, 0);
     }
-    if (said.has(frame.type)) throw limitExceeded(run.node, `“${frame.type}” twice`);
-    if (saidOnce.has(frame.type)) said.add(frame.type);
+    if (seen.has(frame.type)) throw limitExceeded(run.node, `“${frame.type}” twice`);
+    if (sentOnce.has(frame.type)) seen.add(frame.type);
     onFrame(frame, reader.offset);
   };
   let began = performance.now();
-  const takeTurns = async (): Promise<void> => {
-    await settled();
+  const yieldTurn = async (): Promise<void> => {
+    await settled?.();
     if (performance.now() - began < turn) return;
     await setImmediate();
     began = performance.now();
   };
-  const judge = (): void => {
+  const readVerdict = (): void => {
     if (isAnswered) return;
     const text = `${reader.noise}${reader.tail}\n${channel.stderrTail()}`;
     // A second prompt means that the first password was wrong. The first prompt may lack a line break.
@@ -207,21 +207,21 @@ function converse(
       for await (const chunk of channel.stdout) {
         for (let at = 0; at < chunk.length; at += portion) {
           for (const frame of reader.push(chunk.subarray(at, at + portion))) {
-            hear(frame);
-            if (performance.now() - began >= turn) await takeTurns();
+            takeFrame(frame);
+            if (performance.now() - began >= turn) await yieldTurn();
           }
-          await takeTurns();
+          await yieldTurn();
         }
-        judge();
+        readVerdict();
       }
-      const rest = own();
+      const rest = commandOutput();
       if (rest.length > 0) onFrame({ type: "raw", rest: "", bytes: rest }, 0);
       // A command may close its stdout long before it ends.
       if (onStderr) await channel.exit;
     } catch (error) {
       if (error instanceof RangeError) onLimit(limitExceeded(run.node, error.message));
       else if (error instanceof KcoreError) onLimit(error);
-      // Else the connection is gone: the end of this link.
+      // With any other error the connection is gone, and the channel ends.
     }
     channel.close();
     tellFirst("closed");
@@ -232,12 +232,12 @@ function converse(
     try {
       await channel.write(bytes);
     } catch {
-      // Shows as the end of the link.
+      // A lost connection shows as the end of the channel.
     }
   };
   return {
     first,
-    judge,
+    readVerdict,
     exit: channel.exit,
     endInput: () => channel.end(),
     send,
@@ -254,7 +254,10 @@ function failure(
   code: "SUDO_MISSING" | "SUDO_PASSWORD_NEEDED" | "SUDO_PASSWORD_WRONG",
   message: string,
   hint: string,
-  said = "",
+  output = "",
 ): KcoreError {
-  return new KcoreError({ code, message, hint, ...(said !== "" && { detail: said }) }, { exitCode: exitCodes.failed });
+  return new KcoreError(
+    { code, message, hint, ...(output !== "" && { detail: output }) },
+    { exitCode: exitCodes.failed },
+  );
 }

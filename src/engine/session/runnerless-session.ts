@@ -10,51 +10,53 @@ import { lookingText, type Looking } from "#engine/program/without-runner.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
-import { dial } from "./dial.ts";
-import { openLink, type Link } from "./link.ts";
+import { connectFollower, isHostGone } from "./connect.ts";
+import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
-import { runVariables } from "./run-variables.ts";
-import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "./session.ts";
+import {
+  runVariables,
+  type NodeSession,
+  type OpenSession,
+  type SessionOptions,
+  type StageWork,
+  type WorkResult,
+} from "./session.ts";
 import { setFact } from "./step-facts.ts";
-import { newStream, tell } from "./step-output.ts";
-import { exactly } from "./step-report.ts";
+import { exactly, newStream, outputOf } from "./step-output.ts";
 
-export interface LookOptions {
-  /** The question to a node without steps. `run`: only this run is ended there. */
+export interface RunnerlessOptions {
+  /** The question to a node without steps. `run`: `unlock` ends only this run. */
   readonly look: "ping" | "facts" | "holder" | "unlock";
   readonly run?: string;
   /** The stdin of a command; called once per node. */
   readonly stdin: () => AsyncIterable<Uint8Array>;
 }
 
-/** Milliseconds: a connection that ends within this time after its channel is the reason for the channel's end. */
-const judgement = 100;
-
 /**
  * Opens sessions that leave no trace of kcore on the node: one shell at a channel, without lock, state folder or journal. A step's apply
  * runs once; a lost connection does not resume it.
  */
-export function lookSessions(how: LookOptions): OpenSession {
-  return (options) => new LookSession(options, how);
+export function runnerlessSessions(how: RunnerlessOptions): OpenSession {
+  return (options) => new RunnerlessSession(options, how);
 }
 
-interface Shell {
+interface ShellEnd {
   readonly exit: Exit;
   /** Output beside the frames. */
-  readonly said: string;
+  readonly output: string;
 }
 
-class LookSession implements NodeSession {
+class RunnerlessSession implements NodeSession {
   readonly exchanges = 0;
   readonly #options: SessionOptions;
-  readonly #how: LookOptions;
+  readonly #how: RunnerlessOptions;
   readonly #stopping = new AbortController();
   #host: Host | undefined;
   /** Ends the running command. */
   #end: (() => Promise<void>) | undefined;
 
-  constructor(options: SessionOptions, how: LookOptions) {
+  constructor(options: SessionOptions, how: RunnerlessOptions) {
     this.#options = options;
     this.#how = how;
   }
@@ -64,7 +66,7 @@ class LookSession implements NodeSession {
     const [draft] = stage?.drafts ?? [];
     try {
       const problem = stage && draft ? await this.#command(stage.stage, draft) : undefined;
-      if (!draft) await this.#look();
+      if (!draft) await this.#query();
       return this.#result(work, this.#isStopped ? "interrupted" : problem ? "failed" : "done", problem);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
@@ -83,7 +85,7 @@ class LookSession implements NodeSession {
     return { outcome, registered: new Map(), finishedStages, ...(problem && { problem }) };
   }
 
-  async #look(): Promise<void> {
+  async #query(): Promise<void> {
     const { emit, node } = this.#options;
     const facts: Record<string, string> = {};
     const budget = new NodeBudget(node.name, () => 0);
@@ -93,7 +95,7 @@ class LookSession implements NodeSession {
     const what = isUnlock ? ({ kind: "unlock", stateDir, run, isLook: look === "holder" } as const) : { kind: look };
     let holder = "";
     let isFreed = false;
-    await this.#ask(what, ({ type, rest }) => {
+    await this.#runShell(what, ({ type, rest }) => {
       if (type === "fact") setFact(facts, rest.slice(rest.indexOf(" ") + 1), budget);
       if (type === "holder") holder = rest;
       isFreed ||= type === "freed";
@@ -107,7 +109,7 @@ class LookSession implements NodeSession {
       throw new KcoreError(nodeLocked(name, holder, ""), { exitCode: exitCodes.failed });
   }
 
-  /** Runs the command of the only step; gives the problem if it failed. */
+  /** Runs the command of the only step; returns the problem of a failed command. */
   async #command(stage: string, draft: UnresolvedStep): Promise<Problem | undefined> {
     const { emit, node } = this.#options;
     const rendered = draft.render({ steps: new Map() });
@@ -116,26 +118,27 @@ class LookSession implements NodeSession {
     const step = { node: node.name, stage, step: draft.id, title: draft.title, module: draft.module };
     const streams = { out: newStream(), err: newStream() };
     const print = (stream: "out" | "err", bytes: Uint8Array): void => {
-      for (const made of tell(streams[stream], bytes))
+      for (const made of outputOf(streams[stream], bytes))
         emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...exactly(made) });
     };
     let began: number | undefined;
-    /** Stderr that arrived before stdout told that the command has begun. */
+    /** Stderr that arrived before the frame for the start of the command. */
     const early: Uint8Array[] = [];
-    const complain = (bytes: Uint8Array): void => void (began === undefined ? early.push(bytes) : print("err", bytes));
-    const hear = ({ type, rest, bytes }: Frame, link: Promise<Link>): void => {
+    const takeStderr = (bytes: Uint8Array): void =>
+      void (began === undefined ? early.push(bytes) : print("err", bytes));
+    const takeFrame = ({ type, rest, bytes }: Frame, channel: Promise<FollowerChannel>): void => {
       if (type !== "raw") return;
       if (bytes) return print("out", bytes);
       began = Date.now();
       emit({ type: "step.started", ...step });
       for (const one of early.splice(0)) print("err", one);
-      void link.then((opened) => {
+      void channel.then((opened) => {
         this.#end = () => this.#endGroup(rest, opened);
         if (this.#isStopped) void this.#end();
         void this.#feed(opened);
       });
     };
-    const { exit, said } = await this.#ask({ kind: "exec", text }, hear, complain);
+    const { exit, output } = await this.#runShell({ kind: "exec", text }, takeFrame, takeStderr);
     this.#end = undefined;
     const code = exit.code ?? (exit.signal && 128 + (constants.signals[`SIG${exit.signal}` as NodeJS.Signals] ?? 0));
     const duration = Date.now() - (began ?? Date.now());
@@ -152,22 +155,22 @@ class LookSession implements NodeSession {
     }
     if (began !== undefined) emit({ ...finished, outcome: "interrupted" });
     if (this.#isStopped) return undefined;
-    throw await this.#cut(said, began !== undefined);
+    throw await this.#endedEarly(output, began !== undefined);
   }
 
-  /** Gives the shell its task and resolves when the shell is through. @throws KcoreError */
-  async #ask(
+  /** Runs a shell on the node until its end. @throws KcoreError */
+  async #runShell(
     what: Looking,
-    hear: (frame: Frame, link: Promise<Link>) => void,
+    onFrame: (frame: Frame, channel: Promise<FollowerChannel>) => void,
     onStderr?: (bytes: Uint8Array) => void,
-  ): Promise<Shell> {
-    const { promise: opened, resolve } = Promise.withResolvers<Link>();
+  ): Promise<ShellEnd> {
+    const { promise: opened, resolve } = Promise.withResolvers<FollowerChannel>();
     const run = runVariables(this.#options);
-    let isHeard = false;
+    let hasAnswered = false;
     let problem: Problem | undefined;
     const limit = (error: KcoreError): void => void (problem ??= error.problems[0]);
-    const mine = behind(`${run.nonce}\n`, () => undefined);
-    const link = await dial({
+    const commandStderr = behind(`${run.nonce}\n`, () => undefined);
+    const channel = await connectFollower({
       session: this.#options,
       run,
       attempt: 1,
@@ -177,62 +180,59 @@ class LookSession implements NodeSession {
       sudoPassword: this.#options.sudoPassword,
       onHost: (host) => (this.#host = host),
       onFrame: (frame) => {
-        isHeard = true;
+        hasAnswered = true;
         if (frame.type === "fatal") {
           problem ??= followerFailed(run.node, frame.rest);
-          // A forced command that sends back what it reads would never end by itself.
-          void opened.then((link) => link.end());
+          // A forced command that echoes its input would never end by itself.
+          void opened.then((channel) => channel.end());
         }
-        hear(frame, opened);
+        onFrame(frame, opened);
       },
       onLimit: limit,
-      settled: () => Promise.resolve(),
-      onStderr: (bytes) => onStderr?.(mine(bytes)),
+      onStderr: (bytes) => onStderr?.(commandStderr(bytes)),
     });
-    resolve(link);
-    const end = (): void => link.end();
-    // Only a command goes on without its channel and has to be ended there; a look does not.
+    resolve(channel);
+    const end = (): void => channel.end();
+    // A command would continue without its channel, so it is ended on the node instead.
     if (what.kind !== "exec") this.#stopping.signal.addEventListener("abort", end);
-    const said = await link.closed;
-    const exit = await link.exit;
+    const output = await channel.closed;
+    const exit = await channel.exit;
     if (problem) throw new KcoreError(problem, { exitCode: exitCodes.failed });
-    if (!isHeard || (what.kind !== "exec" && exit.code === undefined)) throw await this.#cut(said, isHeard);
-    return { exit, said };
+    if (!hasAnswered || (what.kind !== "exec" && exit.code === undefined))
+      throw await this.#endedEarly(output, hasAnswered);
+    return { exit, output };
   }
 
-  /** The error for a shell that went away before its end. */
-  async #cut(said: string, isHeard: boolean): Promise<KcoreError> {
+  /** The error for a shell that ended too early. */
+  async #endedEarly(output: string, hasAnswered: boolean): Promise<KcoreError> {
     const { node } = this.#options;
-    const isGone = await Promise.race([
-      this.#host?.closed.then(() => true) ?? true,
-      sleep(judgement, false, { ref: false }),
-    ]);
-    const lost = connectionLost(node.name, isHeard ? "" : said);
-    if (!isGone && !isHeard)
+    const isGone = await isHostGone(this.#host);
+    const lost = connectionLost(node.name, hasAnswered ? "" : output);
+    if (!isGone && !hasAnswered)
       return new KcoreError(shellUnusable(node.name, lost.detail), { exitCode: exitCodes.failed });
     const hint = "whether the command finished is unknown; one that neither reads nor writes may still run there";
-    return new KcoreError({ ...lost, ...(isHeard && { hint }) }, { exitCode: exitCodes.unreachable });
+    return new KcoreError({ ...lost, ...(hasAnswered && { hint }) }, { exitCode: exitCodes.unreachable });
   }
 
-  async #feed(link: Link): Promise<void> {
+  async #feed(channel: FollowerChannel): Promise<void> {
     try {
-      for await (const bytes of this.#how.stdin()) await link.send(bytes);
+      for await (const bytes of this.#how.stdin()) await channel.send(bytes);
     } catch {
       // A stdin that cannot be read counts as ended.
     }
-    link.endInput();
+    channel.endInput();
   }
 
   /** Ends the command's process group over a second channel: the first one's stdin belongs to the command. */
-  async #endGroup(pid: string, command: Link): Promise<void> {
+  async #endGroup(pid: string, command: FollowerChannel): Promise<void> {
     const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
     try {
       const text = lookingText(run, { kind: "end", pid });
       const { sudoPassword } = this.#options;
-      const nothing = { onFrame: () => undefined, onLimit: () => undefined, settled: () => Promise.resolve() };
-      const link = await openLink({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
-      await link.closed;
-      await Promise.race([command.exit, sleep(judgement, undefined, { ref: false })]);
+      const nothing = { onFrame: () => undefined, onLimit: () => undefined };
+      const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
+      await channel.closed;
+      await Promise.race([command.exit, sleep(100, undefined, { ref: false })]);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
     }

@@ -1,0 +1,210 @@
+import { formatBytes, formatSending } from "#base/units.ts";
+import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Asker, Blob } from "#engine/step/blob.ts";
+import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
+import type { Frame } from "#engine/program/frames.ts";
+import type { FollowerChannel } from "./follower-channel.ts";
+import type { SessionOptions } from "./session.ts";
+import type { Host } from "#engine/transport/host.ts";
+import { connectFollower, isHostGone } from "./connect.ts";
+import type { ConnectionEvent } from "./session-events.ts";
+import { ownBug } from "./problems.ts";
+import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
+import { TransferProgress } from "./transfer-progress.ts";
+
+const beatEvery = 5_000;
+/** Milliseconds without progress in sending blobs; a disk that is slow to flush needs some time. */
+const stallLimit = 120_000;
+
+export interface TransportOptions {
+  readonly session: SessionOptions;
+  readonly run: RunVariables;
+  /** Aborted when the session is stopped. */
+  readonly stopping: AbortSignal;
+  /** The output received so far, for an attach. */
+  readonly seen: () => string;
+  readonly onEvent: (event: ConnectionEvent) => void;
+  /** @throws KcoreError NODE_LIMIT_EXCEEDED */
+  readonly onFrame: (frame: Frame, offset: number) => void;
+  readonly onLimit: (error: KcoreError) => void;
+  /** Sending blobs makes no progress any more. */
+  readonly onStall: (problem: Problem) => void;
+  readonly settled: () => Promise<void>;
+  /** An error that no node can cause. */
+  readonly onBug: (error: unknown) => void;
+}
+
+/** The connections of a session: one at a time, with one follower. */
+export class SessionTransport {
+  readonly #options: TransportOptions;
+  #host: Host | undefined;
+  #follower: FollowerChannel | undefined;
+  #beat: NodeJS.Timeout | undefined;
+  /** Progress of the last request for blobs, until the node continues. */
+  #progress: TransferProgress | undefined;
+  /** Bytes of the journal that were read. */
+  #offset = 0;
+  #answers: Promise<void> = Promise.resolve();
+  /** Connections that are being made or closed. */
+  #change: Promise<void> = Promise.resolve();
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+  }
+
+  get host(): Host | undefined {
+    return this.#host;
+  }
+
+  /** Resolves when no connection is being made or closed any more. */
+  async settled(): Promise<void> {
+    for (let seen; seen !== this.#change;) await (seen = this.#change);
+  }
+
+  /** Makes a connection once the previous one is closed. `mayStop`: a stop of the session ends the attempt. */
+  connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): void {
+    this.#change = this.#change.then(() => this.#connect(how));
+  }
+
+  carryOut(what: "check-host" | "start-beat" | "stop-beat" | "close-channel" | "disconnect"): void {
+    switch (what) {
+      case "check-host":
+        return void this.#checkHost();
+      case "start-beat":
+        this.#beat = setInterval(() => this.send("beat\n"), beatEvery).unref();
+        return;
+      case "stop-beat":
+        return clearInterval(this.#beat);
+      case "close-channel":
+        return this.#follower?.end();
+      case "disconnect":
+        return this.#disconnect();
+    }
+  }
+
+  send(text: string): void {
+    void this.#follower?.send(text);
+  }
+
+  /** Answers a request for blobs. Answers follow each other, because a runner waits for its answer before it asks again. */
+  sendBlobs(names: readonly string[], offered: ReadonlyMap<string, Blob>): void {
+    const follower = this.#follower;
+    this.#answers = this.#answers.then(async () => {
+      if (!follower || follower !== this.#follower) return;
+      try {
+        const { run } = this.#options;
+        const isOpen = (): boolean => follower === this.#follower;
+        const askerFor = (label: string): Asker => this.#askerFor(label);
+        await sendBlobs(follower, names, {
+          run,
+          offered,
+          progress: this.#watch(follower),
+          isOpen,
+          askerFor,
+          ...this.#fed(),
+        });
+      } catch (error) {
+        const { stopping } = this.#options;
+        // The stop ended a fetch, and the runner was told of the stop.
+        if (stopping.aborted && error === stopping.reason) return;
+        // The blob cannot be sent, as when a file of the project changed during the run. The runner must not wait for it.
+        this.send("stop\n");
+        this.#options.onBug(error);
+      }
+    });
+  }
+
+  #askerFor(label: string): Asker {
+    const { session, stopping } = this.#options;
+    const { emit, node } = session;
+    const tell: Asker["tell"] = ({ got, total }) => {
+      const progress =
+        got === 0 ? "" : `: ${total === undefined ? formatBytes(got) : formatSending({ sent: got, total })}`;
+      emit({ type: "node.waiting", node: node.name, reason: `for ${label}, which the bastion fetches${progress}` });
+    };
+    return { signal: stopping, tell };
+  }
+
+  /** How other nodes may feed this node. */
+  #fed(): Pick<BlobAnswer, "fed"> {
+    const { session, run } = this.#options;
+    const { feed, node, endpoint, sudoPassword, emit } = session;
+    const host = this.#host;
+    if (!feed || !host) return {};
+    return { fed: { feed, party: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
+  }
+
+  #watch(follower: FollowerChannel): TransferProgress {
+    const { session, onStall } = this.#options;
+    const { emit, node, transferStall: stall = stallLimit } = session;
+    this.#progress?.stop();
+    const taken = (): number => follower.taken();
+    return (this.#progress = new TransferProgress({ node: node.name, taken, emit, stall, onStall, now: Date.now }));
+  }
+
+  /** The node continues: the blobs have arrived. */
+  arrived(): void {
+    this.#progress?.arrive();
+    this.#progress = undefined;
+  }
+
+  async #checkHost(): Promise<void> {
+    this.#options.onEvent({ type: "host-checked", isHostGone: await isHostGone(this.#host) });
+  }
+
+  #disconnect(): void {
+    this.#progress?.stop();
+    const follower = this.#follower;
+    const host = this.#host;
+    this.#follower = this.#host = undefined;
+    follower?.end();
+    const { feed, node } = this.#options.session;
+    feed?.leave(node.name);
+    if (host && !feed?.inherits(host)) this.#change = this.#change.then(() => host.close());
+  }
+
+  async #connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {
+    const { session, run, stopping, seen, onEvent, onFrame, onLimit, settled, onBug } = this.#options;
+    const { flight, ...attempt } = how;
+    const offset = this.#offset;
+    try {
+      const follower: FollowerChannel = await connectFollower({
+        ...attempt,
+        session,
+        run,
+        stopping,
+        offset,
+        // The flight follows the text of the follower without waiting for the hello.
+        text: followerText(run, { offset, seen: seen() }) + flight,
+        sudoPassword: session.sudoPassword,
+        onHost: (host) => {
+          this.#host = host;
+          onEvent({ type: "reached" });
+        },
+        onFrame: (frame, offset) => {
+          this.#offset = offset;
+          onFrame(frame, offset);
+        },
+        onLimit,
+        settled,
+      });
+      this.#follower = follower;
+      onEvent({ type: "opened" });
+      void follower.closed.then((output) => this.#lost(follower, output));
+    } catch (error) {
+      this.#host = undefined;
+      if (!(error instanceof KcoreError)) onBug(error);
+      const problem = error instanceof KcoreError ? (error.problems[0] as Problem) : ownBug(error);
+      onEvent({ type: "refused", problem });
+    }
+  }
+
+  #lost(follower: FollowerChannel, output: string): void {
+    if (this.#follower !== follower) return;
+    this.#progress?.stop();
+    this.#follower = undefined;
+    const { feed, node } = this.#options.session;
+    feed?.leave(node.name);
+    this.#options.onEvent({ type: "lost", output });
+  }
+}
