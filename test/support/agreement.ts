@@ -40,7 +40,7 @@ export async function putNumber(
   }
 }
 
-/** What was acknowledged and is older, or absent, on some controller. */
+/** The acknowledged values that some controller lacks or holds only in an older version. */
 export async function findLost(
   controllers: readonly TestController[],
   acknowledged: ReadonlyMap<string, number>,

@@ -6,7 +6,7 @@ import { startDelayLine, type DelayLine } from "./delay-line.ts";
 import type { SshServer } from "./ssh-server.ts";
 import { startSshd } from "./sshd.ts";
 
-/** A private sshd behind a line that can be slow or cut, for all tests of a `describe`, and an empty folder for each of them. */
+/** A private sshd behind a line that can be slow or cut, for all tests of a `describe`. Each test gets an empty folder. */
 export class BreakableNode {
   sshd!: SshServer;
   line!: DelayLine;

@@ -111,8 +111,9 @@ export interface Daemon {
 }
 
 /**
- * Starts the program that nodes run (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through`: a command that
- * becomes it, nsenter(1) say. A controller has what its unit sets; an agent has not: sources cannot be read without a compiler.
+ * Starts the program of the nodes (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through` is a command that execs it, such as
+ * nsenter(1).
+ * A controller gets the settings of its unit. An agent does not: sources cannot be read without a compiler.
  */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent" | "updater", "run"],
@@ -124,7 +125,7 @@ export async function startDaemon(
   }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  // It dies with the test, also when that is killed, and also when it is stopped itself.
+  // The daemon dies with the test, also if the test is killed, and also while it is stopped.
   const args = [
     "--pdeathsig",
     "KILL",

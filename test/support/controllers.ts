@@ -32,9 +32,9 @@ export interface TestController {
   readonly log: () => string;
   /** With the operator's certificate. */
   readonly operator: ApiClient;
-  /** A client with other credentials. What {@link nodeCredentials} gave is recorded before the first call. */
+  /** A client with other credentials. A certificate of {@link nodeCredentials} is recorded before the first call. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
-  /** Resolves when it listens and has asked the others, for a second at most, what it missed. */
+  /** Resolves when the controller listens and has asked its peers, for a second at most, for missed transactions. */
   readonly start: () => Promise<void>;
   /** In good order, or by a signal when it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
@@ -156,7 +156,7 @@ export async function areAllInStep(controllers: readonly TestController[]): Prom
   return states.every(({ peers }) => peers.length >= controllers.length - 1 && peers.every(({ inStep }) => inStep));
 }
 
-/** Waits until each of these has all that `from` has written by now: what one writes comes to the others in its order. */
+/** Waits until each of these has every write of `from` made so far; the writes of one controller arrive in order. */
 export async function knowAllOf(from: TestController, controllers: readonly TestController[]): Promise<void> {
   const id = `Order/${randomUUID()}`;
   await from.operator.call("putObject", { value: {} }, { id });
@@ -169,10 +169,13 @@ export async function knowAllOf(from: TestController, controllers: readonly Test
     );
 }
 
-/** What the bastion issued and the cluster does not know of yet. */
+/** Certificates that the bastion issued and the cluster does not know yet. */
 const unrecorded = new WeakSet<Credentials>();
 
-/** A node's certificate, issued and in time recorded as the bastion does; `issueTo` makes one that nobody tells of. */
+/**
+ * A node's certificate, which is recorded in the cluster before its first use, as the bastion does. `issueTo` makes one that is never
+ * recorded.
+ */
 export function nodeCredentials(
   cluster: TestCluster,
   id: string,
@@ -183,7 +186,7 @@ export function nodeCredentials(
   return credentials;
 }
 
-/** Tells a controller what was issued, as the bastion does before it is used: a node's key is accepted only then (S-10). */
+/** Records certificates at a controller before their first use: a controller accepts a node's key only then (S-10). */
 export async function recordAt(
   { operator }: Pick<TestController, "operator">,
   ...issued: readonly Pick<Credentials, "cert">[]
@@ -227,7 +230,7 @@ function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Cre
   };
 }
 
-/** What an agent would tell. */
+/** A registration as an agent sends it. */
 export function registrationOf(nodeId: string, changes: Partial<Registration> = {}): Registration {
   return {
     nodeId,
@@ -243,7 +246,7 @@ export function registrationOf(nodeId: string, changes: Partial<Registration> = 
   };
 }
 
-/** All that a controller needs to start, but nobody knows of it yet; {@link startController} does the rest. */
+/** All that a controller needs to start, not yet known to the cluster; {@link startController} does the rest. */
 export async function prepareController(
   cluster: TestCluster,
   {
@@ -315,7 +318,7 @@ export async function prepareController(
   return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, start, end };
 }
 
-/** Whether a controller that was started again has not heard yet what it missed. */
+/** Whether a restarted controller has not yet received the transactions it missed. */
 async function isAsking(operator: ApiClient): Promise<boolean> {
   const { reason } = await operator.call("ready", {}).catch(() => ({ reason: undefined }));
   return reason?.startsWith("it has just started") === true;

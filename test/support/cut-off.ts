@@ -21,7 +21,7 @@ export async function cut(
   return effects;
 }
 
-/** What ends the updater in the middle: somebody, or the machine's power. */
+/** Two ends of the updater in the middle of its work: its process is killed, or the machine loses power. */
 export const endings = ["killed", "without power"] as const;
 
 /**

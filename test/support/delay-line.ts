@@ -63,7 +63,7 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       onChunk(chunk);
       const part = chunk.subarray(0, Math.max(0, limit - passed));
       passed += chunk.length;
-      // What was let through arrives before the end does.
+      // Bytes that passed arrive before the connection's end does.
       if (passed >= limit) setTimeout(() => [from, to].forEach((socket) => socket.resetAndDestroy()), 5);
       later(() => {
         if (!isUp) arrivals++;

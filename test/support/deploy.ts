@@ -8,7 +8,7 @@ import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
-/** What a command ended with; `code` is 128 + the signal's number for one that a signal ended. */
+/** The end of a command; `code` is 128 + the signal's number if a signal ended it. */
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
@@ -45,7 +45,7 @@ export interface Bastion {
   until(holds: (events: readonly RunEvent[]) => boolean, what: string, limit?: number): Promise<readonly RunEvent[]>;
   /** Kills the process that drives the newest run, without farewell. */
   killDriver(): Promise<void>;
-  /** Ends what still runs and removes the folder. */
+  /** Ends running processes and removes the folder. */
   remove(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function openBastion(
     LC_ALL: "C.UTF-8",
     HOME: process.env["HOME"] ?? project,
     KCORE_HOME: home,
-    // Its identity for sealed secrets is made there.
+    // The identity for sealed secrets is made in this folder.
     XDG_CONFIG_HOME: join(home, "config"),
   };
   const started = new Set<ChildProcess>();
@@ -198,7 +198,7 @@ export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string
   return counts;
 }
 
-/** What a command prints on a node as root; throws unless it exits 0. */
+/** The output of a command that root runs on a node; throws unless it exits 0. */
 export async function on(node: LabNode, command: string, timeout = 600_000): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);

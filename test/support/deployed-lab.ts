@@ -4,12 +4,12 @@ import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
-/** What the nodes were deployed with, for the tests that look at it. */
+/** The first deployment of the nodes, for the tests that examine it. */
 interface FirstDeployment {
-  /** What a dry run told before it. */
+  /** The events of the dry run before it. */
   readonly plan: readonly RunEvent[];
   readonly run: string;
-  /** What `kcore runs attach` printed in another terminal. */
+  /** The output of `kcore runs attach` in another terminal. */
   readonly attached: Ended;
   /** How many nodes had ended when the terminal was closed. */
   readonly endedBefore: number;

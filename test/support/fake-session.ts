@@ -4,7 +4,7 @@ import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** What a taught step does on a node. */
+/** The prepared outcome of a step on a node. */
 export interface Lesson {
   readonly outcome?: "ok" | "changed" | "failed" | "interrupted";
   readonly registered?: Partial<Registered>;
@@ -16,7 +16,7 @@ export interface Lesson {
 
 export interface FakeNodes {
   readonly open: OpenSession;
-  /** What happened, in order: `n1 connect`, `n1 step web/config`, `n1 perform [a+b]`, `n1 finish done`. */
+  /** The calls in order: `n1 connect`, `n1 step web/config`, `n1 perform [a+b]`, `n1 finish done`. */
   readonly log: string[];
   readonly options: Map<string, SessionOptions>;
 }

@@ -17,13 +17,13 @@ const collectGarbage = runInNewContext("gc") as () => void;
 
 /** MiB that a session may hold. */
 export const mayHold = 32;
-/** Garbage is collected only where all that is in use is more: what is held is a part of it. The long form measures always. */
+/** The test collects garbage only while more than this is in use, since held memory is a part of it. The long form always measures. */
 const looksFrom = isLongForm ? 0 : mayHold * 2 ** 20;
 
-/** What a node that says all of that did to the bastion. */
+/** The load that a node's output put on the bastion. */
 export interface Flooded {
   readonly result: WorkResult;
-  /** What the run's record would hold of it: bytes, and by type of event how many. */
+  /** The size of the run's record in bytes, and its events by type. */
   readonly recorded: number;
   readonly events: ReadonlyMap<string, number>;
   /** MiB that the session held at its end, and while the node spoke wherever that may have been more than {@link mayHold}. */
@@ -42,7 +42,7 @@ export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
  * processor alone, so that a busy machine makes no case slow.
  */
 export async function flood(drafts: readonly StepDraft[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
-  // What making it costs is not the session's doing.
+  // Making the bytes is no cost of the session.
   const chunks = [...says()];
   const events = new Map<string, number>();
   let [recorded, held, sent] = [0, 0, 0];
@@ -112,9 +112,10 @@ function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) =
   };
 }
 
-/** Bytes in use, without what nobody holds any more. */
+/** Bytes in use, without garbage. */
 function used(): number {
-  // What lies outside of the heap is counted until a collection's sweeper, which runs beside it, has been there: the next one waits for it.
+  // Memory outside of the heap counts until a collection's sweeper, a concurrent thread, has freed it. The second collection waits for that
+  // sweeper.
   collectGarbage();
   collectGarbage();
   return inUse();

@@ -26,7 +26,7 @@ export class GuideFollower {
     this.words = words;
   }
 
-  /** Gives the page's command, with `more` that the lab needs, and compares what it prints with what the page shows. */
+  /** Runs the page's command, with `more` that the lab needs, and compares its output with the page. */
   async follow(step: TranscriptStep, more: readonly string[] = []): Promise<void> {
     const [program, ...words] = wordsOf(step.command).map((word) => this.toReal(word));
     expect(program, `docs/cluster-install.md:${step.line}`).to.equal("kcore");
@@ -35,7 +35,7 @@ export class GuideFollower {
       return { code, output: this.toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // What one controller was told reaches the others in a moment, and the first heartbeat takes another.
+    // A write reaches the other controllers a moment later, and the first heartbeat takes another.
     for (let turn = 0; turn < 120 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
       await sleep(1000);
       ({ code, output } = await run());
@@ -53,7 +53,7 @@ export class GuideFollower {
   }
 
   private toShown(text: string): string {
-    // The lab's machines got the time once, to the second, and nobody tells it from then on.
+    // The lab's machines get the time once, to the second, and no time server after that.
     text = text.replaceAll(/^warning: .* \(CLOCK_DRIFT \S+\)\n/gm, "");
     const known = shownNames.flatMap((name) => this.nodes.get(name) ?? []);
     return known.reduce((done, node) => done.replaceAll(node.address, shown[node.name as Name]), text);

@@ -22,7 +22,7 @@ export interface GatheredLines {
   readonly processes: number;
 }
 
-/** What facts.sh says in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
+/** The lines that facts.sh prints in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
 export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredLines {
   const [library = ""] = shippedText("step").split("# ---- the engine");
   const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
@@ -37,7 +37,7 @@ export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredL
   return { flat, processes };
 }
 
-/** What a text prints, and `processes N`: how many it started. FOLDER in it has the files. @throws Error when it fails */
+/** The output of a text, and `processes N`: the number of processes it started. FOLDER in it has the files. @throws Error when it fails */
 export function runInNamespaces(shell: string, text: string, { before = ":", files = {} }: Gathering): string {
   const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
   try {

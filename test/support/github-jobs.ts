@@ -46,7 +46,7 @@ export function readWorkflow(): Workflow {
 
 const events = { proposal: "pull_request", push: "push", schedule: "schedule" } as const;
 
-/** What `github.…` is in a job's `if`; a proposal may come from a fork. */
+/** The values of `github.…` in a job's `if`; a proposal may come from a fork. */
 export function githubContext(event: CiEvent, { fork = false } = {}): Readonly<Record<string, string>> {
   return {
     "github.event_name": events[event],

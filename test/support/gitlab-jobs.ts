@@ -103,7 +103,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
   ): Promise<JobEnd> => {
     const { folder, home } = jobFolder(world, name, "builds/us/site");
     const workspace = join(folder, "builds/us/site");
-    // Its helper works without a umask, and whoever is in the container may write what it made.
+    // GitLab's helper works without a umask, so that every user of the container may write the checkout.
     const umask = process.umask(0);
     world.checkOut(at.commit, workspace);
     process.umask(umask);
@@ -139,7 +139,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
   return { name: "GitLab", pipeline, close: notes.close };
 }
 
-/** Variables of the type File: the path of a file that everybody in the container may read. */
+/** Variables of the type File: the path of a file that every user of the container may read. */
 function keptAsFiles(folder: string, secrets: Environment): Environment {
   mkdirSync(join(folder, "tmp"));
   return Object.fromEntries(

@@ -23,12 +23,12 @@ export const hostileUser = { uid: 65_534, gid: 65_534, name: "nobody", group: "n
 
 const untouched = "untouched";
 
-/** What the names of root's work would mean in root's own folder. */
+/** Names of root's work that must not appear in root's own folder. */
 const forbiddenNames = ["conf", "entry"];
 
 /**
- * Runs as the owner of a folder and does with it what an owner may, as fast as it can, until it is killed: swaps the folder that root
- * works in and what is in it for links to root's own. In between it lets things be, so that root's work gets somewhere.
+ * Runs as the owner of a folder until it is killed. As fast as it can, it swaps root's work folder and its contents for links to root's own.
+ * In between it pauses, so that root's work progresses.
  */
 const attacker = `
 const fs = require("node:fs");
@@ -66,7 +66,7 @@ export class HostileHome {
   readonly root: string;
   /** The owner's, in a folder of root's. */
   readonly home: string;
-  /** Root shall work here: in the home, or in a sticky folder beside it that everybody can make names in. */
+  /** The folder that root works in: the home, or a sticky folder beside it in which every user may make names. */
   readonly dir: string;
   readonly #victim: string;
   readonly #forbidden: string;
@@ -105,13 +105,13 @@ export class HostileHome {
     this.#own = new Set([...readdirSync(this.root), "aside", "attached", "batch", "current"]);
   }
 
-  /** What a step's shell runs to apply it. */
+  /** The text that a step's shell runs to apply it. */
   applyText(module: ModuleDefinition, args: unknown): string {
     const { apply } = stepOf(module, args);
     return apply?.render({ secret: String, blob: () => quote(join(this.root, "source")) }) ?? "";
   }
 
-  /** What the batch lane runs to apply it; see apply.sh. */
+  /** The text that the batch lane runs to apply it; see apply.sh. */
   batchText(module: ModuleDefinition, args: unknown): string {
     const { data } = stepOf(module, args);
     if (!data) throw new Error(`${module.name} is no data with these arguments`);
@@ -124,7 +124,7 @@ cd "$K_RUN" && : >batch && : >current && echo $$ >attached || exit 1
 grep -q changed "$K_RUN/batch"`;
   }
 
-  /** Makes what the owner has in its folder. */
+  /** Makes the owner's files in its folder. */
   fill(names: readonly string[]): void {
     for (const name of names) {
       const path = join(this.dir, name);
@@ -165,7 +165,7 @@ echo "done $done"
     return Number(count);
   }
 
-  /** What was done to root's own files; nothing if all is well. */
+  /** The changes to root's own files; empty if all is well. */
   get damage(): readonly string[] {
     const found: string[] = [];
     const look = (path: string, names?: readonly string[]): void => {

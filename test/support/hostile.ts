@@ -9,7 +9,7 @@ export function tries(short: number, long: number): number {
   return isLongForm ? long : short;
 }
 
-/** Says what the long form measured, for the table in docs/security.md; the short form measures nothing. */
+/** Prints a measurement of the long form, for the table in docs/security.md; the short form prints nothing. */
 export function tellLongForm(text: string): void {
   if (isLongForm) console.log(`      ${text}`);
 }

@@ -70,7 +70,7 @@ export class TestProject {
     return this.start(words).ended;
   }
 
-  /** The same without a process of its own: for what no signal, pipe or descriptor is needed to show. */
+  /** Runs kcore in this process, for tests that need no signal, pipe or descriptor. */
   async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const { callKcore } = await import("./call-kcore.ts");
     return callKcore(words, {

@@ -10,7 +10,7 @@ import type { SteppedRollout } from "./stepped-rollout.ts";
 const now = 1_000_000;
 const at = new Date(now).toISOString();
 
-/** What a controller knows of a cluster and its updates, in memory; it carries nothing out. */
+/** A controller's knowledge of a cluster and its updates, in memory, without carrying anything out. */
 export class KnownUpdates {
   readonly parts: ViewParts & { readonly members: () => readonly string[] };
 

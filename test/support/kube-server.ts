@@ -11,7 +11,7 @@ import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
-/** Where scripts/make-kube-apiserver.sh puts what it made: with what else the lab keeps. */
+/** The output of scripts/make-kube-apiserver.sh, in the lab's cache. */
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
 /** The programs of a real API server, where they are in the cache. */
 export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
@@ -49,8 +49,8 @@ const users = { admin: "tok,admin,1,system:masters", nobody: "tok2,nobody,2" } a
 const tokens = { admin: "tok", nobody: "tok2" } as const;
 
 /**
- * A real API server with its etcd, on ports of its own. It has no controllers and no kubelets: nodes and pods are what a test creates, and their
- * status what it gives them.
+ * A real API server with its etcd, on ports of its own, without controllers and kubelets.
+ * A test creates nodes and pods, and sets their status.
  */
 export class KubeServer {
   readonly #folder: TempDir;
@@ -97,7 +97,7 @@ export class KubeServer {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** Its certificate with the CA that vouches for it. */
+  /** The CA certificate that signed the server's. */
   get ca(): string {
     return readFileSync(join(this.#folder.path, "certs/apiserver.crt"), "utf8");
   }
@@ -201,7 +201,7 @@ export class KubeServer {
   }
 }
 
-/** An object as the API gives it, or a list of them: what the tests read of one. */
+/** An object or a list of the API: the fields that tests read. */
 export interface Answer {
   readonly metadata: {
     readonly name: string;

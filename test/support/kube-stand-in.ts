@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
-/** What was asked of the stand-in. */
+/** A request to the stand-in. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
@@ -16,10 +16,10 @@ export interface Asked {
   readonly body: string;
 }
 
-/** What it answers; a function gets the response itself. */
+/** A prepared answer; a function gets the response itself. */
 export type Said = { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
 
-/** A TLS server that answers as a test says, for what no real API server of one version does; it refuses what it was not taught. */
+/** A TLS server with prepared answers, for behaviour that no single version of a real API server has. It refuses other requests. */
 export class KubeStandIn {
   readonly asked: Asked[] = [];
   answer: (asked: Asked) => Said | undefined = () => undefined;

@@ -70,7 +70,7 @@ export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: 
   return () => ({ ...(disk as LoopDisk), folder: folder.path });
 }
 
-/** Those that a killed run left: the device was free, so none is in use. */
+/** Removes links that a killed run left: the device was free, so none is in use. */
 function removeLinksTo(device: string): void {
   for (const entry of readdirSync(links, { withFileTypes: true })) {
     const link = join(links, entry.name);
@@ -78,7 +78,7 @@ function removeLinksTo(device: string): void {
   }
 }
 
-/** A master boot record of partitions, each by where it begins and what it has, in MiB. */
+/** A master boot record of partitions, each with its start and size in MiB. */
 export function masterBootRecord(...partitions: readonly (readonly [number, number])[]): Buffer {
   const record = Buffer.alloc(512);
   for (const [index, [begin, size]] of partitions.entries()) {

@@ -1,6 +1,6 @@
 import type { Disk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
 
-/** What shall happen instead of an operation: its error; or the machine dies in the middle of it, and it never ends. */
+/** A fault in place of an operation: an error, or the machine dies in the middle of it and the operation never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";
 
 interface Inode {
@@ -12,8 +12,8 @@ type Change = { readonly at: number; readonly bytes: Buffer } | { readonly lengt
 type Rename = { readonly name: string; readonly inode: Inode | undefined };
 
 /**
- * A disk in memory that forgets, as real ones do, what was not synced: `afterCrash` gives what could be found then. An
- * operation is told to `onOperation` as a word and a path before it is done; what that returns goes wrong.
+ * A disk in memory that loses unsynced data in a crash; `afterCrash` gives one possible state. Before each operation, `onOperation` gets its
+ * word and path, and returns the fault to inject.
  */
 export class MemoryDisk implements Disk {
   readonly operations: string[] = [];
@@ -152,10 +152,10 @@ export class MemoryDisk implements Disk {
   }
 }
 
-/** What a file may hold after a crash; the content that was synced is never touched. */
+/** The possible contents of a file after a crash; synced content is never touched. */
 function crashed({ content, pending }: Inode, random: () => number): Buffer {
   let left = content;
-  // Back to what was synced: undo is not possible on the applied content, so it is built again from the front.
+  // The synced content is built again from the front, since a change cannot be undone in the applied content.
   const firstAt = Math.min(
     ...pending.map((change) => ("length" in change ? change.length : change.at)),
     content.length,

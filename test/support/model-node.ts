@@ -1,6 +1,6 @@
 import type { Batch } from "#engine/session/messages.ts";
 
-/** What a bastion sends to a model node. */
+/** A command from the bastion to a model node. */
 export type ModelCommand =
   | { readonly do: "runner"; readonly number: number; readonly batch: Batch }
   | { readonly do: "segment"; readonly number: number; readonly batch: Batch }
@@ -8,7 +8,7 @@ export type ModelCommand =
   | { readonly do: "stop" | "abort" }
   | { readonly do: "fin"; readonly outcome: string };
 
-/** What a step does there. */
+/** The behaviour of a step on the model node. */
 export interface ModelStep {
   readonly outcome: "ok" | "changed" | "failed";
   readonly needsBlob: boolean;
@@ -21,7 +21,7 @@ export class ModelFollower {
   readonly #toldAt: number;
   #at: number;
   #isTold = false;
-  /** It heard the last word: what comes later is thrown away. */
+  /** The node has received the run's end, and ignores later commands. */
   isOver = false;
 
   constructor(node: ModelNode, said: readonly string[], at: number) {
@@ -79,9 +79,9 @@ export class ModelNode {
   isHeldByOther = false;
   /** A step was applied that boots the node. */
   willReboot = false;
-  /** Another bastion resumed the run: it cannot know what its reboots are. */
+  /** Another bastion resumed the run, and does not know whether a reboot belongs to the run. */
   wasTakenOver = false;
-  /** Its processes hang. */
+  /** The node's processes hang. */
   isFrozen = false;
   /** How often steps were begun, and how often one was cut off. */
   readonly begun = new Map<string, number>();
@@ -136,7 +136,7 @@ export class ModelNode {
     if (!step || open.isFailed || (this.#wish && !open.isStarted)) return this.#closeSegment(runner, open);
     const { key } = step;
     if (!open.isStarted) {
-      // The lease: nothing begins while nobody watches.
+      // The lease: no step begins without a follower.
       if (!this.follower) return false;
       if (this.willReboot && !this.wasTakenOver)
         throw new Error("this does not hold: nothing begins while the node is about to boot");

@@ -14,8 +14,7 @@ export interface NodeFarm {
 }
 
 /**
- * Starts a farm. The server speaks real SSH (ssh2's), on every address of 127.0.0.0/8; which node a connection means, the
- * run itself says in its bootstrap.
+ * Starts a farm. Its server speaks real SSH (ssh2's) on every address of 127.0.0.0/8; the run names the node of a connection in its bootstrap.
  */
 export async function startFarm(count: number, behaviour: Behaviour = {}): Promise<NodeFarm> {
   const width = String(count).length;
@@ -29,7 +28,7 @@ export async function startFarm(count: number, behaviour: Behaviour = {}): Promi
   const login = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const sockets = new Set<Socket>();
   const ssh = new ssh2.Server({ hostKeys: [host.private] }, (client) => {
-    // It executes nothing, so it may let in whoever finds it.
+    // The server executes nothing, so that any key may log in.
     client.on("authentication", (context) =>
       context.method === "publickey" ? context.accept() : context.reject(["publickey"]),
     );

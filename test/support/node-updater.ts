@@ -22,7 +22,7 @@ export interface UpdaterNode {
   readonly move: (to: Present) => Promise<void>;
   /** Before a step is done. @throws UpdateFailure */
   readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
-  /** What keeps what it runs from holding. */
+  /** The contents that are missing on the node, if any. */
   readonly missing?: () => Missing | undefined;
   readonly uptime?: Ports["uptime"];
 }

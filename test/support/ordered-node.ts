@@ -20,7 +20,7 @@ export interface GivenUpdate {
   readonly bundle?: Bundle;
 }
 
-/** In the place of a real node's agent: gives its updater orders that the bastion signed, and hears what it says of them. */
+/** Takes the place of a real node's agent: gives the updater signed orders, and collects its reports. */
 export class OrderedNode {
   readonly #node: LabNode;
   readonly #bastion: Bastion;

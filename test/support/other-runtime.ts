@@ -15,7 +15,7 @@ export interface OtherBundle {
 
 export interface OtherRelease {
   readonly version: string;
-  /** What its program does before anything else: JavaScript, with `process`. */
+  /** JavaScript that its program runs first, with `process`. */
   readonly first?: string;
 }
 
@@ -44,7 +44,7 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
   return buildRuntime({ root, cache: await cacheFolder(root, folder), note: () => undefined });
 }
 
-/** Completes what `makeOtherRuntime` made to the whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
+/** Completes the runtime of `makeOtherRuntime` to a whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
 export async function completeOtherKcore(folder: string, version: string): Promise<string> {
   const root = rootOf(folder, version);
   // Links would lead the program to the present package.json.

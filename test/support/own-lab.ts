@@ -45,7 +45,7 @@ async function claim(where: PlaceOptions & { name: string }, options: LabOptions
   };
 }
 
-/** Holds a lock until what it gives is called or this process ends; gives nothing if another process holds it. */
+/** Holds a lock until the returned function is called or this process ends; undefined if another process holds it. */
 async function hold(name: string): Promise<(() => void) | undefined> {
   const { home } = await findPlace();
   return new Promise((resolve, reject) => {

@@ -29,9 +29,9 @@ export interface Page {
   readonly name: string;
   readonly text: string;
   readonly blocks: readonly Block[];
-  /** Its lines outside of blocks, with their numbers from 1. */
+  /** The page's lines outside of blocks, with their numbers from 1. */
   readonly prose: readonly { readonly text: string; readonly line: number }[];
-  /** What stands between backticks outside of blocks. */
+  /** Text between backticks outside of blocks. */
   readonly spans: readonly Piece[];
 }
 

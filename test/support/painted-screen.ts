@@ -35,7 +35,7 @@ interface Style {
 function paintLine(line: string): string {
   let style: Style = {};
   let drawn = "";
-  // oxlint-disable-next-line no-control-regex -- terminal sequences are what is read here
+  // oxlint-disable-next-line no-control-regex -- the pattern reads terminal sequences
   for (const [, codes, text = ""] of line.matchAll(/(?:\u001b\[([\d;]*)m)|([^\u001b]+)/g))
     if (codes !== undefined) style = restyle(style, codes.split(";").map(Number));
     else drawn += `<span style="${cssOf(style)}">${cells(text)}</span>`;

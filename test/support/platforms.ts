@@ -24,7 +24,7 @@ export function readPlatforms(): ReadonlyMap<string, PlatformRow> {
 /** How the table says that something is missing. */
 export const noneOf = (what: string): string => `refuses: no \`${what}\``;
 
-/** What the table says of a module that came to these ends. */
+/** The cell of the table for a module that came to these ends. */
 export const cellOf = (ends: readonly string[]): string => [...new Set(ends)].join("; ");
 
 /** How a dry run ended, in the table's words. */

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a process has used so far. */
+/** The resources that a process has used so far. */
 export interface Use {
   readonly pid: number;
   /** When this was read, monotonic, ms. */
@@ -12,7 +12,7 @@ export interface Use {
   readonly residentMb: number;
 }
 
-/** What it used a second between two moments. */
+/** A process's use a second between two moments. */
 export interface Rate {
   readonly wakes: number;
   /** The busiest thread first. */

@@ -13,8 +13,8 @@ const isBuilt =
   );
 
 /**
- * What a kcore under test is given: nothing, it is the bundle, as users have it; without one of today the sources, which
- * take several times as long to start, with what Node makes of them kept for the next.
+ * The environment of a kcore under test. An up-to-date bundle needs none, as for users. Otherwise the sources run, which take several times as
+ * long to start; Node's compile cache is kept for the next start.
  */
 export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
   ? {}

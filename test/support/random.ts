@@ -1,4 +1,4 @@
-/** Numbers in [0, 1) that one seed decides (mulberry32); each user of chance takes a stream of its own. */
+/** Numbers in [0, 1) of one seed (mulberry32); each user of chance takes a stream of its own. */
 export class Chance {
   #state: number;
 
@@ -32,7 +32,7 @@ export class Chance {
     return this.next() < probability;
   }
 
-  /** A stream that goes on by itself, whatever is drawn from this one later. */
+  /** A stream that does not depend on later numbers of this one. */
   fork(): Chance {
     return new Chance(Math.floor(this.next() * 0x100000000));
   }

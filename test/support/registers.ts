@@ -19,7 +19,7 @@ export const anyText = fc.oneof(
   fc.constant("{broken"),
 );
 
-/** What a sequence of writes and deliveries between some writers leads to; the transactions have true contexts. */
+/** A transaction with its true context, made by random writes and deliveries between a few writers. */
 export interface Transaction {
   readonly registers: readonly Register[];
   readonly origin: string;

@@ -43,7 +43,7 @@ export class TestReplica {
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
       db: {
         data: this.state,
-        // Settled already: what follows runs before the scheduler's next event.
+        // The promise is settled already, so that its continuation runs before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
           if (this.#held) return new Promise((durable) => this.#held?.push({ records, durable }));

@@ -15,7 +15,7 @@ import { nodeCredentials, recordAt, registrationOf, type TestController } from "
 import { hangLimit } from "./limit.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
-/** What a node does with a step. */
+/** The way a node answers a step. */
 export type Answer =
   /** As it should. */
   { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
@@ -35,8 +35,8 @@ const beatMs = 500;
 const log = createLog({ write: () => undefined, clock: Date.now });
 
 /**
- * Nodes of a cluster that let themselves be updated: the product's agent carries orders to the product's updater, at the first of the
- * controllers that answers; what an update brings is a name. Hundreds of them live in one process.
+ * Updatable nodes of a cluster, hundreds of them in one process. The product's agent carries orders to the product's updater, at the first
+ * controller that answers; a new version is only a name.
  */
 export async function startRolloutNodes(
   cluster: TestCluster,

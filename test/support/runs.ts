@@ -55,7 +55,7 @@ export function runRequest(fields: Partial<RunRequest> = {}): RunRequest {
   };
 }
 
-/** Dependencies whose world is the fake nodes; a question nobody taught an answer to fails the test. */
+/** Dependencies of a run over the fake nodes; a question without a prepared answer fails the test. */
 export function runDependencies(
   nodes: FakeNodes,
   events: RunEventBody[],

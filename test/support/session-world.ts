@@ -31,8 +31,8 @@ interface WorldOptions {
 }
 
 /**
- * The machines of a session with a model node at the other end, and what must hold whatever happens between them: it
- * throws when something does not. Nothing happens by itself: each method lets one thing happen.
+ * The state machines of a session with a model node at the other end, and the invariants between them: a broken one throws. Each method makes
+ * one event happen, and no event happens otherwise.
  */
 export class SessionWorld {
   readonly node: ModelNode;
@@ -53,7 +53,7 @@ export class SessionWorld {
   #offset = 0;
   #isBeating = false;
   #written: { readonly launch: boolean; readonly segment: ModelCommand & { do: "segment" } } | undefined;
-  /** Which segments went to which runner, and how many drops there had been. */
+  /** The segments sent to each runner, with the number of drops before. */
   readonly #sent = new Map<string, number>();
   readonly #begunSegments = new Set<number>();
   readonly #writtenKeys = new Set<string>();
@@ -65,7 +65,7 @@ export class SessionWorld {
   /** The running segment ends with a reboot. */
   #isReboot = false;
   #isQuestionOpen = false;
-  /** Then nobody knows in which boot it arrived. */
+  /** If true, the boot in which the flight arrived is unknown. */
   #hasFlightBroken = false;
   /** Connections tried since the node said hello last. */
   tries = 0;
@@ -120,7 +120,7 @@ export class SessionWorld {
     this.#tell({ to: "connection", event: { type: "opened" } });
   }
 
-  /** It cannot be made; what of a flight was on its way arrives, up to that many commands. */
+  /** The connection fails. If the node was reached, the first commands of the flight, up to `arrives`, arrive. */
   refuseDial(arrives: number): void {
     const { dialling } = this;
     if (!dialling) return;
@@ -182,7 +182,7 @@ export class SessionWorld {
     this.#tell({ to: "connection", event: { type: "judged", isHostGone } });
   }
 
-  /** The line is dead for longer than anybody tries. */
+  /** The line is dead for longer than all attempts. */
   vanish(): void {
     this.drop();
     for (let attempt = 0; attempt < 8 && (this.dialling || this.timers.has("retry")); attempt++) {
@@ -327,7 +327,7 @@ export class SessionWorld {
   }
 
   #checkEnd({ trouble, failed }: Extract<Effect, { do: "return" }>): void {
-    // The second time it says only what it said before.
+    // A second end with trouble repeats the first.
     if (trouble && this.ended.some((end) => end.do === "return" && end.trouble)) return;
     const { node } = this;
     const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;
@@ -358,7 +358,7 @@ function holds(claim: boolean, what: string): void {
   if (!claim) throw new Error(`this does not hold: ${what}`);
 }
 
-/** The outcome of every step is told once; a run that is resumed tries again what had failed, and tells of that too. */
+/** The run tells the outcome of every step once; a resumed run tries failed steps again, and tells of them again. */
 function toldOnce(events: readonly RunEventBody[], isResumed: boolean): void {
   const told = events.flatMap((event) =>
     event.type === "step.finished" && !(isResumed && ["failed", "interrupted"].includes(event.outcome))

@@ -26,15 +26,15 @@ export interface SshServer {
   readonly folder: string;
   /** A private key file that every user of it accepts. */
   readonly identityFile: string;
-  /** Its host key, `TYPE BASE64`. */
+  /** The server's host key, `TYPE BASE64`. */
   readonly hostKey: string;
   /** The home of a user. */
   home(user: string): string;
   /** An endpoint that reaches it as root with its key pinned; fields may be overridden. */
   endpoint(fields?: Partial<Endpoint>): Endpoint;
-  /** What it wrote to its log. */
+  /** The server's log. */
   log(): Promise<string>;
-  /** Kills, without farewell, the server's processes that serve connections; what they run goes on. */
+  /** Kills the server's processes that serve connections, without farewell; their children run on. */
   dropSessions(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -146,7 +146,7 @@ interface Parts {
 
 function makeHandle({ dir, child, plan, identityFile, hostKey }: Parts): SshServer {
   const folder = dir.path;
-  // The servers' own processes; what a session runs leads another session and is left alone, as a lost line would.
+  // The servers' own processes. A session's children lead another session and are left alone, as after a lost line.
   const servers = async () => {
     const found: number[] = [];
     for (const pid of await descendantsOf(child.pid ?? -1)) {

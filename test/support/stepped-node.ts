@@ -20,9 +20,9 @@ import { hangLimit } from "./limit.ts";
 const programs = "cat chgrp chmod chown head ln ls mkdir mv readlink rm rmdir sha256sum stat sync tr wc".split(" ");
 
 /**
- * This machine as a node whose programs can be stopped at a point of a batch: each start of a program of the batch lane is a
- * point, counted from 1. In a mount namespace of its own, /usr/local/sbin holds a stand-in for each of them that counts, waits
- * where it was told to, and then is the real one; and /bin/sh is the shell under test.
+ * This machine as a node whose programs stop at a point of a batch: each start of a program of the batch lane is a point, counted from 1.
+ * In a mount namespace, /usr/local/sbin holds a stand-in for each program that counts, waits at the chosen point, and then execs the real one.
+ * /bin/sh is the shell under test.
  */
 export class SteppedNode {
   readonly state: string;
@@ -141,7 +141,7 @@ exec ${real} "$@"
     return [Number(runner), -Number(step)].filter((pid) => Math.abs(pid) > 1);
   }
 
-  /** Whoever is stopped is named once, and let go by that name: a runner that stands still may be about to write the record. */
+  /** The stopped processes are listed once and continued by that list: a stopped runner may be about to write the record. */
   signal(name: NodeJS.Signals, pids = this.atWork()): void {
     for (const pid of pids)
       try {

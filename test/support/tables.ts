@@ -5,13 +5,13 @@ export const noTables: TableStore = {
   open: () => Promise.reject(new Error("the test saves no table")),
 };
 
-/** A store in memory that tells what was kept and dropped, in order. */
+/** A store in memory that lists the kept and dropped backups, in order. */
 export class MemoryTables implements TableStore {
   readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
   dropped = 0;
   /** Names of devices of which nothing came. */
   readonly forgotten: string[] = [];
-  /** What keeping fails with. */
+  /** The error of each attempt to keep a backup. */
   failure: Error | undefined;
 
   open(): ReturnType<TableStore["open"]> {

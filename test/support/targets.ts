@@ -12,7 +12,7 @@ import { makeTempDir } from "./temp-dir.ts";
 
 const run = promisify(execFile);
 
-/** Real sshds, one process an address, in one process namespace: so what runs on them can be counted exactly. */
+/** Real sshds, one process an address, in one process namespace, so that their processes can be counted exactly. */
 export interface Targets {
   readonly addresses: readonly string[];
   readonly port: number;
@@ -23,7 +23,7 @@ export interface Targets {
   quiet(): Promise<void>;
   /** How many processes (and threads) `work` starts on all targets together, those that sshd serves it with included. */
   countStarts(work: () => Promise<unknown>): Promise<number>;
-  /** Seconds of CPU that everything on the targets has used: what runs, and what has ended. Call it when all is quiet. */
+  /** Seconds of CPU of all processes of the targets, running and ended. Call it when all is quiet. */
   cpuSeconds(): number;
   stop(): Promise<void>;
 }
@@ -75,7 +75,7 @@ wait`;
     await stop();
     throw new Error(`the targets' sshds do not listen on port ${port}:\n${log}`, { cause: error });
   }
-  // The namespace's first process; it reaps whatever outlives its parents.
+  // The namespace's first process, which reaps orphans.
   const init = (await descendantsOf(child.pid ?? -1)).find((pid) => numberInside(pid) === 1) ?? -1;
   const space = readlinkSync(`/proc/${init}/ns/pid`);
   const members = () => processesIn(space);
@@ -132,7 +132,7 @@ function numberInside(pid: number): number {
   return Number(/^NSpid:.*\s(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }
 
-/** Its own time and that of the children it has waited for (proc_pid_stat(5), fields 14 to 17, in ticks of 10 ms). */
+/** A process's own time and that of the children it has waited for (proc_pid_stat(5), fields 14 to 17, in ticks of 10 ms). */
 function cpuOf(pid: number): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** One command of a guide and what it printed; `…` in the output stands for anything. */
+/** One command of a guide and its output; `…` in the output stands for anything. */
 export interface TranscriptStep {
   readonly command: string;
   readonly output: readonly string[];
@@ -40,7 +40,7 @@ export function readGuides(file: string): readonly Guide[] {
   return guides.filter(({ steps }) => steps.length > 0);
 }
 
-/** The commands of a transcript, each with what it printed. */
+/** The commands of a transcript, each with its output. */
 export function stepsOf(lines: readonly { readonly text: string; readonly line: number }[]): TranscriptStep[] {
   const steps: { command: string; output: string[]; exitCode: number; line: number }[] = [];
   for (const { text, line } of lines) {
@@ -58,8 +58,8 @@ export function wordsOf(command: string): readonly string[] {
 }
 
 /**
- * Whether an output is what a page shows: `…` fits anything, a line of nothing else any number of lines; runs of blanks,
- * ages, ids and dates count as the same.
+ * Whether an output fits a page: `…` fits anything, a line of only `…` any number of lines.
+ * Runs of blanks, ages, ids and dates count as the same.
  */
 export function fits(output: string, shown: readonly string[]): boolean {
   const lines = shown.map((line) => (line === "…" ? "(?:[^\\n]*\\n)*?" : `${patternOf(line)}\\n`));

@@ -14,7 +14,7 @@ export interface TransportUnderTest {
   stop(): Promise<void>;
 }
 
-/** What every transport promises. */
+/** The promises of every transport. */
 export function describeTransport(name: string, start: () => Promise<TransportUnderTest>): void {
   describe(`transport: ${name}`, () => {
     let transport: TransportUnderTest;
@@ -140,7 +140,7 @@ export function describeTransport(name: string, start: () => Promise<TransportUn
     });
 
     it("runs several commands at once", async () => {
-      // They end together: dropbear 2022.83 closes a session that waits for its command when another one's ends.
+      // The channels end together: dropbear 2022.83 closes a session that waits for its command when another session ends.
       const start = (n: number) => host.exec(`read -r x; echo ${n} $x; cat`, { input: `i${n}\n` });
       const channels = await Promise.all([1, 2, 3, 4].map(start));
       for (const channel of channels) channel.end();

@@ -30,7 +30,7 @@ export class UpdateNodes {
     this.#sshd = fields.sshd;
   }
 
-  /** `roster`: more of each node's entry; a port of 1 is where nobody answers. */
+  /** `roster` has more fields of each node's entry; no server listens on port 1. */
   static async start(roster: Readonly<Record<string, string>>): Promise<UpdateNodes> {
     const project = new TestProject();
     const cluster = await createTestCluster();

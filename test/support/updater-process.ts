@@ -7,9 +7,9 @@ import { names } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
-/** What a node does otherwise than well. */
+/** Faults of a node. */
 export interface UpdaterBehaviour {
-  /** What the bastion has confirmed does not hold. */
+  /** The failure of a version after the bastion's confirmation. */
   readonly hold?: Failure;
   /** The time of an activation is over when it waits for the bastion. */
   readonly isLate?: boolean;

@@ -15,7 +15,7 @@ import { hangLimit } from "./limit.ts";
 
 type Message = Readonly<Record<string, unknown>> & { readonly t: string };
 
-/** A controller made by hand, that says over the real wire what another version of kcore might. */
+/** A hand-made controller that speaks on the real wire as another version of kcore might. */
 export interface WirePeer {
   /** All that was heard. */
   readonly heard: readonly Message[];

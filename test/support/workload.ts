@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 
 /**
- * What a node is made to hold by the workload: folders, files with contents made for it, links, and two files that guarded
- * commands leave. Paths are relative to the node's own folder.
+ * The contents that the workload gives a node: folders, generated files, links, and two files of guarded commands.
+ * Paths are relative to the node's own folder.
  */
 export interface Workload {
   readonly directories: readonly { readonly path: string; readonly mode: string }[];
@@ -36,7 +36,7 @@ export function stepsOf({ directories, files, links, commands }: Workload): numb
   return directories.length + files.length + links.length + commands.length;
 }
 
-/** A file's text for a node, or for what a template engine puts in its place: lines of 64 bytes, more or less. */
+/** A file's text for a node, or for a template engine's placeholder: lines of about 64 bytes. */
 export function contentOf({ path, lines }: Workload["files"][number], node: string): string {
   const line = (at: number) => `${`setting_${String(at).padStart(2, "0")} = ${path} of`.padEnd(60, ".")} ${node}\n`;
   return Array.from({ length: lines }, (_, at) => line(at)).join("");
@@ -69,7 +69,7 @@ export function stateOf(work: Workload, base: string): Record<string, string> {
   };
 }
 
-/** Throws unless a node's folder holds exactly what the workload wants: kinds, modes, contents by checksum, targets of links. */
+/** Throws unless a node's folder holds exactly the workload: kinds, modes, contents by checksum, targets of links. */
 export function proveTree(work: Workload, folder: string, node: string): void {
   const wanted = new Map<string, string>([
     ...work.directories.map(({ path, mode }) => [path, `directory ${mode}`] as const),
@@ -105,8 +105,8 @@ function entriesBelow(folder: string): string[] {
 /** Makes an empty folder for each node. */
 export function makeFolders(base: string, nodes: readonly string[], mode = 0o755): void {
   mkdirSync(base, { recursive: true });
-  // Each node has a disk of its own: on ext4 (chattr(1), T) its files are kept apart from those of the others, and none pays for
-  // what the others deleted. Elsewhere this says that it cannot.
+  // Each node has a disk of its own. On ext4, chattr(1) T keeps its files apart from those of other nodes, so that none pays for their
+  // deletions. Other filesystems refuse the flag.
   spawnSync("chattr", ["+T", base], { stdio: "ignore" });
   for (const node of nodes) mkdirSync(join(base, node), { recursive: true, mode });
 }

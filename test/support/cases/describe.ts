@@ -12,7 +12,7 @@ import { fixtures, type Look, type Move, type Table } from "./table.ts";
 
 type Load = () => Promise<ModuleDefinition>;
 
-/** Tests of a module, made of its table: what its steps are, which arguments it takes, and its cases on each shell. */
+/** Tests of a module from its table: the shape of its steps, the arguments it accepts, and its cases on each shell. */
 export function describeTable(load: Load, table: Table, shells: readonly string[]): void {
   for (const [sentence, looks] of Object.entries(table.step))
     it(sentence, async () => {
@@ -69,7 +69,7 @@ function contextFor(
   return contextOf({
     files: table.project,
     remote: ({ label }) => blobOf(table.project[label] ?? `the table has no file ${label}`),
-    // A template's text tells what it was given.
+    // The text shows the template's name and variables.
     renderTemplate: (name, vars) => `${name} ${JSON.stringify(vars)}`,
     ...(sensitive ? { sensitive } : {}),
     ...(runAs === undefined ? {} : { runAs }),

@@ -42,7 +42,7 @@ export class Sh {
   }
 }
 
-/** Compares what was found with what a table says of it; a map of a table names only some keys, unless it is an {@link All}. */
+/** Compares a found value with a table's value. A map of a table names only some keys, unless it is an {@link All}. */
 export function expectAs(found: unknown, wanted: unknown, what: string): void {
   if (wanted instanceof Has) {
     for (const part of wanted.parts)
