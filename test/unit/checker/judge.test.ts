@@ -14,7 +14,7 @@ function decide(at: number, value: "approved" | "rejected", began: number, more:
   return write(at, value, began, { key: node, ...more });
 }
 
-/** What four controllers show alike. */
+/** Four controllers that show the same. */
 function views(values: Readonly<Record<string, string>>, conflicts: readonly ListedConflict[] = []): readonly View[] {
   return [0, 1, 2, 3].map((at) => ({ at, values: new Map(Object.entries(values)), conflicts }));
 }

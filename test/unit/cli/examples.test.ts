@@ -9,7 +9,7 @@ function leavesOf(command: Command, before: readonly string[] = []): readonly { 
   return own.length > 0 ? own.flatMap((one) => leavesOf(one, words)) : [{ words: words.join(" "), command }];
 }
 
-/** Its help as it is printed. */
+/** A command's help as printed. */
 function helpOf(command: Command): string {
   let text = "";
   command.configureOutput({ writeOut: (more) => (text += more) }).outputHelp();

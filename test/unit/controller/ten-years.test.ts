@@ -114,7 +114,7 @@ describe("ten years of a cluster", () => {
         if (week % 52 === 0) years.push(cluster.sizes());
       }
       const [, second = []] = years;
-      // 20 updates with a row and a report of each node, and what they brought; certificates of 90 days.
+      // 20 updates with a row and a report of each node, and their certificates of 90 days.
       expect(Math.max(...second.map(([registers]) => registers))).to.be.lessThan(20 * (3 + 2 * nodes.length) + 100);
       const last = cluster.sizes();
       expect(last[0], "both hold the same").to.deep.equal(last[1]);

@@ -35,7 +35,7 @@ function waysOf(text: string): readonly string[] {
   return choice === undefined ? [plain] : choice.split("|").flatMap((one) => waysOf(plain.replace(choice, one)));
 }
 
-/** Reads the words as the command line does, and carries nothing out. @throws what the command line would */
+/** Parses the words as the command line does, without carrying them out. @throws the errors of the command line */
 async function parse(words: readonly string[]): Promise<void> {
   const program = addMachineOptions(addClusterOptions(new Command("kcore")))
     .version("0")

@@ -45,7 +45,7 @@ function cellsOf(row: string): readonly string[] {
     .map((cell) => cell.trim());
 }
 
-/** The rows of the table that stands below a heading: its cells, and what stands between backticks in the first. */
+/** The rows of the table below a heading: their cells, and the text between backticks in the first cell. */
 function rowsBelow(name: string, heading: string): readonly { names: readonly string[]; cells: readonly string[] }[] {
   const { prose = [] } = pages.find((page) => page.name === name) ?? {};
   const from = prose.findIndex(({ text }) => text.startsWith(heading));
@@ -172,7 +172,7 @@ describe("what README and docs name", () => {
 
   it("modules by names that there are", () => {
     const families = new Set(Array.from(registry.keys(), (name) => name.split(".")[0]));
-    // One page tells what others call them.
+    // docs/moving.md alone uses the words of other tools.
     const own = pages.filter(({ name }) => name !== "docs/moving.md");
     const named = own.flatMap(({ spans }) =>
       spans.filter(

@@ -10,7 +10,7 @@ const under = (folder: string): string[] =>
 const code = ["src", "test", "scripts", "bench", "states", "orchestrate", "templates"].flatMap(under);
 const pages = [...under("docs"), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 const read = (file: string): string => readFileSync(join(root, file), "utf8");
-/** What a CI's jobs write, as docs/ci.md tells. */
+/** Files that a CI's jobs write, as in docs/ci.md. */
 const written = /^(?:(?:report\/)?(?:plan|deploy|drift)|FILE)\.md$/;
 const placesOf = (files: readonly string[], pattern: RegExp): { file: string; line: number; name: string }[] =>
   files.flatMap((file) =>

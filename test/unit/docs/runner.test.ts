@@ -22,7 +22,7 @@ function column(before: string): string[] {
   return rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([a-z-]+)/g)].map(([, word = ""]) => word));
 }
 
-/** What the pattern's group holds wherever it matches. */
+/** The different matches of the pattern's group. */
 function words(text: string | undefined, pattern: RegExp): string[] {
   return [...new Set([...(text ?? "").matchAll(pattern)].map(([, word = ""]) => word))];
 }

@@ -277,7 +277,7 @@ describe("an install of a machine that is in the roster", () => {
       });
     };
     expect(found("A", "B", "C")[0]).to.contain("nothing");
-    // A data disk more is what it says.
+    // The roster does not pin the serial number C, so that /dev/sdb is a further data disk.
     expect(found("A", "C", "B")[0]).to.contain("nothing");
     expect(found("B", "A", "C")[0]).to.contain(
       "/dev/sda is the disk with the serial number B now, which the roster has as a disk of c with use: volumes",

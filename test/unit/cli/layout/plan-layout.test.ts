@@ -23,7 +23,7 @@ const part = (more: Partial<Shown> = {}): Shown => ({ name: "sdb1", type: "part"
 const table = { pttype: "gpt", ptuuid: "11111111-2222-4333-8444-555555555555" };
 const lv: Shown = { name: "dm-0", type: "lvm" };
 
-/** What the disk is, and the codes and reasons by which it is refused: with `code`, by a dry run. */
+/** The disk's verdict, and the codes and reasons of refusals; with `code`, a dry run refuses the disk. */
 const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["code"]; mode?: string } = {}) => {
   const inventory = inventoryOf(devices, mode);
   const found = planLayout(node, layout, inventory);

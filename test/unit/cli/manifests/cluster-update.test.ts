@@ -223,7 +223,7 @@ const wanted: fc.Arbitrary<Wanted> = fc.record({
 type Plain = Readonly<Record<string, unknown>>;
 type Flip = () => boolean;
 
-/** Without what is not said. */
+/** Fields without those that are 0 or empty. */
 const said = (fields: Plain): Plain =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== 0 && value !== ""));
 const pairs = (labels: Wanted["labels"]): readonly string[] =>
@@ -243,7 +243,7 @@ function canonical(one: Wanted): Plain {
   };
 }
 
-/** What the forerunner's tool writes out always, said or not. */
+/** The fields that the predecessor's tool always writes, set or not. */
 function ofTool(one: Wanted): Plain {
   const { type, batchSize, maxUnavailable, mode, rebootPolicy, approvalPolicy } = one;
   return {

@@ -22,7 +22,7 @@ describe("rejects of nodes", () => {
     await all.heal();
     expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
-    // Whoever has read them all lets it in, everywhere.
+    // An approval by a writer that has seen all rejections counts on every controller.
     await there.setApproval("n", { state: "approved", by });
     await all.settle();
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
@@ -126,7 +126,7 @@ describe("rejects of nodes", () => {
     ]);
     expect(all.parts.map(({ rejects }) => rejects.of("n").length)).to.deep.equal([1, 1]);
     expect(all.parts.map(({ certificates }) => certificates.isRevoked("0".repeat(64)))).to.deep.equal([true, true]);
-    // Who looks again finds it too: a controller that is started with it on its disk.
+    // A controller that starts with the conflict on its disk finds it, too.
     expect(watchRejects(all.parts[1]?.records as Records).of("n").length).to.equal(1);
     await all.nodes[1]?.setApproval("n", { state: "approved", by });
     await all.settle();

@@ -446,7 +446,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 10);
     wire.cut();
     b.replica.stop();
-    // Put back, it waits for what it lost, and its first write with it.
+    // A restored replica waits for the writes that it lost, and holds its first write back until then.
     const old = new TestReplica(scheduler, "b", { recovered: backup, tuning: { slice: 1 } });
     const own = old.replica.write([{ key: "own", value: 1 }]);
     old.hold();
@@ -555,7 +555,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     wire.cut();
     b.replica.stop();
-    // Its clock was put back with it: what it writes is stamped below the deletion.
+    // The replica's clock was set back, too: the stamps of its writes are below the deletion's.
     const old = new TestReplica(scheduler, "b", { recovered: backup }, -85_000);
     const write = old.replica.write([{ key: "late", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 2_000);
@@ -637,7 +637,7 @@ describe("two replicas", () => {
       await scheduler.runUntil(scheduler.now + 0.5);
     const asked = scheduler.now;
     await scheduler.runUntil(asked + 5);
-    // It is carried out before the question arrives, and the push of it is lost.
+    // The write is done before the question arrives, and its push is lost.
     await a.replica.write([{ key: "other", value: null }]);
     await scheduler.runUntil(asked + 14);
     slow.isHeld = true;
@@ -753,7 +753,7 @@ describe("two replicas", () => {
 
 describe("a controller that was put back, or mended", () => {
   const word = (): string => "0123abcd";
-  /** `b` had all of `a`; now its journal has lost what stood at these keys' writes, and keeps apart what stood behind. */
+  /** `b` had all of `a`. Now its journal has lost the writes of these keys, and has set the later ones aside. */
   const mended = (records: readonly JournalRecord[], lost: string): readonly JournalRecord[] => {
     const at = records.findIndex(
       (record) => record.t === "apply" && record.page.registers.some(([key]) => key === lost),

@@ -13,7 +13,7 @@ const limits = { segmentBytes: 4000, snapshotRecords: 12, snapshotBytes: 1_000_0
 /** Of some sectors, so that a torn write may have lost any of them. */
 const recordOf = (number: number) => oneRegister(number, undefined, JSON.stringify("x".repeat((number * 373) % 1400)));
 
-/** A program that keeps numbers: each record adds one. What it was told is on the disk stands in `acknowledged`. */
+/** A program that keeps numbers: each record adds one. `acknowledged` has the numbers that the store reported as durable. */
 class Program {
   readonly acknowledged: number[] = [];
   readonly db: ControllerDatabase;

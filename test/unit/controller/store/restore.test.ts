@@ -155,7 +155,7 @@ describe("a controller's backup, restore and repair", () => {
     await writeFile(second, bytes);
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     const { notes, records, aside } = await repairStore(where());
-    // What stands behind the damage, and is no write, counts for nothing.
+    // Bytes behind the damage that are no write do not count.
     expect(records).to.equal(1);
     expect(notes.join()).to.match(/at byte 16: a frame's checksum is wrong/);
     expect(await readFile(join(aside, second.slice(folder.length + 1)))).to.deep.equal(bytes);

@@ -21,7 +21,7 @@ function leaves(value: unknown, path = ""): readonly (readonly [string, unknown]
 const filesIn = (folder: string, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, `${text}\n`]));
 
-/** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and what is none of it. */
+/** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and devices of other kinds. */
 const machine = {
   files: {
     ...filesIn("block/sda", { size: "3907029168", dev: "8:0", ro: "0", removable: "0", "queue/rotational": "1" }),

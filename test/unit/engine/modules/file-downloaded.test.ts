@@ -10,7 +10,7 @@ import { makeTempDir } from "#support/temp-dir.ts";
 
 const content = blobOf("the content");
 
-/** Beside its table: what the bastion is told, and what a node asks it for. */
+/** Beside the table of the module: the offers to the bastion, and a node's requests. */
 describe("file.downloaded by way of the bastion", () => {
   it("names what is to be fetched, and nothing of a sensitive step; where the node fetches, nothing is", () => {
     const remotes: RemoteContent[] = [];

@@ -485,7 +485,7 @@ describe("conducting a run", () => {
   });
 });
 
-/** A stage with the step s/b that rests on the stage `on`, and notes in `seen` what that gave. */
+/** A stage with the step s/b that rests on the stage `on`, and records in `seen` the facts it got. */
 function seeing(id: string, on: string, seen: unknown[], nodes: readonly string[]): PlannedStage {
   return applyStage(id, nodes, [], {
     rests: new Set([on]),

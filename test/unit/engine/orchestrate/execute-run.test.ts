@@ -96,7 +96,7 @@ stages:
   - { id: web, on: "{{params.node_name}}", apply: [web] }
 `;
 const deploying: Given = { files: orchestration(DEPLOY), actions: [healthy] };
-/** What {@link DEPLOY} does with all nodes. */
+/** The waves of {@link DEPLOY} over all nodes. */
 const WAVES = [
   "health | health | ",
   "web | web (1 of 3: c1) | c1",

@@ -18,7 +18,7 @@ steps:
   - { include: os-boot, with: { disk: "{{params.disk}}" } }
 `;
 
-/** Of the real deploy_node over one node with these variables: the ids of stages that have a turn, those of the stage `system`, and what it rests on. */
+/** The real deploy_node over one node with these variables: ids of stages with a turn, those of the stage `system`, and its requirements. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
   const project = await makeProject({

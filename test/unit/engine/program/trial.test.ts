@@ -35,7 +35,7 @@ function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight
   return segmentText({ steps, facts: false, ...(foresight && { foresight }) });
 }
 
-/** What the shells of steps on trial get beyond step.sh, as a segment sets it. */
+/** The additions to step.sh for the shells of steps on trial, as a segment sets them. */
 const library = /^K_FILES='[^]*?(?=\nrk_)/m.exec(segmentOf([{ risk: "connectivity" }]))?.[0] ?? "";
 
 describe("what a change on trial keeps", () => {
@@ -47,7 +47,7 @@ describe("what a change on trial keeps", () => {
       const [program = "", ...before] = shell.split(" ");
       const run = (...args: readonly string[]) =>
         spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
-      /** Keeps something as a step does, and then does something; what it refused with. */
+      /** The refusal of a step that backs something up and then runs a change. */
       const step = (keep: string, change = ":", id = "r1"): string => {
         const found = at("found");
         const lines = [

@@ -10,7 +10,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("segment-functions"))?.[0] ?? "";
 
 describe("the watch over a step's bytes", () => {
-  /** What it finds when it looks at this shell itself, which does this between two looks. */
+  /** The watch's findings about this shell itself, which runs `between` between two looks. */
   function overAfter(shell: string, between: string, more = ""): string {
     const [program = "", ...words] = shell.split(" ");
     const text = `${watch}

@@ -14,7 +14,7 @@ import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { person } from "#support/sealed.ts";
 
-/** What is sealed here: the value that each place stands for is its name. */
+/** The sealed places; the value of each is its name. */
 const SEALED = ["token", "other", "deep"] as const;
 
 describe("a sealed value is opened", () => {

@@ -14,7 +14,7 @@ interface Planned extends ModelStep {
   readonly rests: "nothing" | "before" | "facts";
 }
 
-/** What may happen, and how often compared with the others. */
+/** The possible moves, each with its relative frequency. */
 const moves = {
   frame: 24,
   command: 20,
@@ -128,7 +128,7 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
     // A runner that hangs for ever is a matter of the goodbye alone.
     if (move === "freeze" && left.length === 0) node.isFrozen = true;
   }
-  // Nobody disturbs it any more: whatever is asked for comes to its end.
+  // Without further disturbance, every requested step ends.
   node.isHeldByOther = false;
   world.isUndisturbed = true;
   const isOver = (): boolean => world.ended.length >= asked && !world.dialling;

@@ -115,7 +115,7 @@ describe("a large content on its way to a node", () => {
     begin("kcore-0.1.0", 44 * MB);
     sending.end();
     pass(6, 100 * MB);
-    // What fits into the pipe of a process that does not read.
+    // The pipe of a process that does not read takes this much.
     pass(1, 64 << 10);
     pass(600, 0);
     expect(problems).to.deep.equal([]);

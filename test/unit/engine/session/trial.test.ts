@@ -13,7 +13,7 @@ const setting: Setting = {
   chance: 0.5,
 };
 
-/** A session that hears and meets these things, one after the other; what it has done in the world since the last of them. */
+/** A session after these messages, and its effects since the last of them. */
 function after(messages: readonly Message[]): { state: Machines; done: string[]; effects: readonly Effect[] } {
   let state = atFirst;
   let effects: readonly Effect[] = [];
