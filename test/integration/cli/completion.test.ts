@@ -35,7 +35,7 @@ describe("completion in real shells", () => {
   const run = (shell: string, args: readonly string[]): string =>
     execFileSync(shell, [...args], { cwd: project.project, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-  /** Asks bash, in one shell, what it offers for each line with the cursor at its end. */
+  /** Asks bash, in one shell, for the completions of each line with the cursor at its end. */
   const offersInBash = (wanted: Readonly<Record<string, readonly string[]>>): void => {
     const asked = Object.keys(wanted).map((line) => {
       // bash itself ends words at “:” and “=”.

@@ -41,7 +41,7 @@ describe("kcore exec", () => {
     expect(await once(child, "exit")).to.deep.equal([130, null]);
   });
 
-  /** What `kcore WORDS…` writes, as bytes. */
+  /** The output of `kcore WORDS…`, as bytes. */
   async function bytesOf(
     words: readonly string[],
     input?: Uint8Array,

@@ -135,7 +135,7 @@ describe("the live view in a terminal", () => {
     expect(await other.shows(/waiting for you: confirm/)).to.contain("then: work on here");
     // A key at the very moment of the question decides nothing.
     while (/y yes/.test(await other.screen())) await other.press("y");
-    // Who answered is at the keys, and may look around at the end.
+    // The view that answered has the keys, and stays open at the end.
     await other.shows(/done +· +q leaves/);
     await other.press("q");
     for (const terminal of [one, other]) {

@@ -68,7 +68,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const again = await restore(name(), "--verbose");
     expect(again.stdout).to.contain("disk  in order").and.contain("changed=0");
 
-    // It holds something, so it has to be granted.
+    // The disk has contents, so that a wipe needs a grant.
     disk?.write(randomBytes(512));
     const other = content();
     const refused = await restore(name());

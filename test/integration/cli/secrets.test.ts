@@ -124,7 +124,7 @@ steps:
         expect(done.stdout + done.stderr).not.to.contain(word);
         expect(found(word)).to.deep.equal([]);
       }
-      // The same search finds what is no secret.
+      // The same search finds a value that is no secret.
       expect(found("plain-control").filter((file) => file.includes(".kcore/runs"))).not.to.deep.equal([]);
 
       const nobody = { XDG_CONFIG_HOME: join(project.path, "nobody") };
@@ -275,7 +275,7 @@ steps:
   });
 
   describe("in an editor", () => {
-    /** An editor that tells what it is given, and then does as a shell text says with "$1". */
+    /** An editor that prints the file it gets, and then runs this shell text on it as "$1". */
     const editor = (does: string): Record<string, string> => {
       const file = join(project.path, "editor");
       writeFileSync(

@@ -108,7 +108,7 @@ describe("bastion actions against a real controller", () => {
     contextFor(nodeEntry("n1", nodeId, fields), changes);
   const controllerN1 = (fields: Partial<NodeEntry> = {}, changes: Partial<ActionContext> = {}): ActionContext =>
     n1({ roles: ["controller"], ...fields }, changes);
-  /** What cluster.record is given of a certificate that is issued for this context's node. */
+  /** The inputs of cluster.record for a certificate of this context's node. */
   const issued = async (context: ActionContext, { args } = keyFor()) => {
     const { outputs } = await pkiIssueNode.run(args, context);
     return { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port };
@@ -567,7 +567,7 @@ describe("bastion actions against a real controller", () => {
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
     await rm(mark);
     expect((await begin()).outputs).not.to.have.property("found");
-    // Nobody was ever deployed from it.
+    // No controller was ever deployed from this context.
     await removeController(place(), "lab", endpoint);
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
   });

@@ -212,7 +212,7 @@ describe("bundles on controllers", () => {
 
     it("goes on at the next where one is gone, or gives something else", async () => {
       await Promise.all([uploadBundle(first.operator, source), uploadBundle(second.operator, source)]);
-      // It looks once whether it is what it is called.
+      // A controller compares a bundle with its id only once, at the first request.
       const { client } = await startNode(second);
       await fetchBundle(client, source.bundle, target);
       await writeFile(join(second.dbPath, "bundles", id), randomBytes(bytes.length));

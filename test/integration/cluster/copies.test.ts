@@ -89,7 +89,7 @@ describe("two processes that run as one controller", () => {
     });
     expect(oneTooMany).to.equal(true);
     expect((await copy.operator.call("ready", {})).ready).to.equal(false);
-    // It may still ask the others what it missed (503 CONTROLLER_JOINING).
+    // The copy may still ask its peers for missed transactions (503 CONTROLLER_JOINING).
     await eventually(
       async () =>
         (await reasonOf(copy.operator.call("putObject", { value: { n: 1 } }, { id: "Twin/late" }))) ===
@@ -97,12 +97,12 @@ describe("two processes that run as one controller", () => {
     );
     await put(third, "Twin/goes-on");
     expect(acknowledged).to.include("Twin/goes-on");
-    // What others do not have yet when a controller is lost is on its disk alone.
+    // Transactions that no peer has when a controller is lost are on its disk alone.
     await eventually(
       async () => (await reasonOf(first.operator.call("getObject", {}, { id: "Twin/goes-on" }))) === "allowed",
     );
 
-    // The operator keeps the copy: it is let in, with whatever it had acknowledged.
+    // The operator keeps the copy: the cluster admits it with all its acknowledged writes.
     await third.stop("SIGKILL");
     await eventually(async () => (await copy.operator.call("ready", {})).ready);
     await put(copy, "Twin/kept-copy");

@@ -30,7 +30,7 @@ describe("a controller whose file system fails", () => {
     await cluster.remove();
   });
 
-  /** Two controllers; the state of the second lies on what this command mounts on "$0". */
+  /** Two controllers; this command mounts the second's state on "$0". */
   const start = async (mount: string): Promise<void> => {
     const through = ["unshare", "-m", "--propagation", "private"];
     const shell = ["sh", "-c", `${mount} && exec "$@"`, dir];

@@ -54,7 +54,7 @@ describe("a controller that may open few files", () => {
       if (index % 20 !== 0) continue;
       await new Promise((resolve) => setTimeout(resolve, 50));
       most = Math.max(most, await descriptors());
-      // Who is connected already is served, and what he writes is stored.
+      // The controller serves existing connections, and stores their writes.
       await node.call("heartbeat", { nodeId: id });
       await controller.operator.call("putObject", { value: { index } }, { id: "Cluster/x" });
     }

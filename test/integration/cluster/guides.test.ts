@@ -36,7 +36,7 @@ describe("the guides of docs/day-2.md, command by command", () => {
     return id;
   }
 
-  /** What has to be there before a guide begins. */
+  /** Preparations of each guide. */
   const preparations: Readonly<Record<string, () => Promise<Readonly<Record<string, string>>>>> = {
     "Approve a node": async () => {
       await register("n3", "192.0.2.23", {}, false);
@@ -86,7 +86,8 @@ describe("the guides of docs/day-2.md, command by command", () => {
     expect(program, `docs/day-2.md:${step.line}`).to.equal("kcore");
     const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
     const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
-    // What the command before wrote reaches the others in milliseconds; a reader is not as fast.
+    // A command's write reaches the other controllers in milliseconds; a reader of the page is slower.
+    // A controller that the guide stopped prevents this state, so that the wait is short.
     const isCalm = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
     // One that the guide stopped keeps the others from it: they are not waited for for long.
     for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);

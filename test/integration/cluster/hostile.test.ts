@@ -53,7 +53,7 @@ describe("a controller among hostile peers", function () {
     const text = await controller.operator.call("metrics", {});
     return Number(/^process_resident_memory_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1]) / 2 ** 20;
   };
-  /** What a process that has just started grows to by itself is not the strangers' doing. */
+  /** The memory of a process after its start, so that its own growth is not counted as the attackers'. */
   const settledRss = async (): Promise<number> => {
     for (let index = 0; index < 100; index++) await rss();
     return rss();
@@ -200,7 +200,7 @@ describe("a controller among hostile peers", function () {
   });
 });
 
-/** What a node that tries again is answered: the machine may lose its first connection when many come at once. */
+/** The answer to a node that tries again: the machine may lose a first connection under load. */
 async function served<Result>(call: () => Promise<Result>, triesLeft = 4): Promise<Result> {
   try {
     return await call();
@@ -210,7 +210,7 @@ async function served<Result>(call: () => Promise<Result>, triesLeft = 4): Promi
   }
 }
 
-/** What a TLS client sends before it has heard anything. */
+/** The first bytes that a TLS client sends. */
 async function clientHello(): Promise<Buffer> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

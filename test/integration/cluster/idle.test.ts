@@ -10,7 +10,7 @@ describe("three controllers that have nothing to do", () => {
     const { controllers, stop } = await startControllers(cluster, 3, { processes: true });
     try {
       for (const { operator } of controllers) operator.close();
-      // The start is not what is counted. That is a measurement: there is no sign to wait for.
+      // The count begins after the start; as a measurement, it has no event to wait for.
       await sleep(15_000);
       const before = controllers.map((each) => useOf(each.pid()));
       await sleep(15_000);

@@ -32,7 +32,7 @@ describe("a controller that is asked for long lists", () => {
     await cluster?.remove();
   });
 
-  /** Asks, and throws away what comes; gives how many bytes that were. */
+  /** Makes a request and discards the answer; gives its size in bytes. */
   const fetch = (path: string, options: { verb?: string; body?: string } = {}): Promise<number> =>
     new Promise((resolve, reject) => {
       const { host, port } = parseEndpoint(controller.endpoint);

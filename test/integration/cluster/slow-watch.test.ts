@@ -13,7 +13,7 @@ import { nodeCredentials, recordAt, registrationOf, startController } from "#sup
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
 
-/** A process and what it wrote so far. */
+/** A process and its output so far. */
 function followed(child: ChildProcess) {
   let [told, complained] = ["", ""];
   child.stdout?.on("data", (text: string) => (told += text));
@@ -70,7 +70,7 @@ describe("a watch whose client does not read", () => {
     const both = [get, top];
     try {
       await eventually(() => both.every(({ told }) => told().includes("loaded")));
-      // They watch when they tell of this.
+      // Both watch once they report this node.
       await register("before");
       await eventually(() => both.every(({ told }) => told().includes("before")));
       for (const { child } of both) child.kill("SIGSTOP");
@@ -81,7 +81,7 @@ describe("a watch whose client does not read", () => {
       for (const { child } of both) child.kill("SIGCONT");
       await eventually(() => both.every(({ told }) => told().includes("missed")));
       await eventually(() => get.told().includes(`"rejected"`) && top.told().includes("loaded: rejected"));
-      // What was under way is read first, then the end of it.
+      // The client reads the pending messages before the connection's end.
       await eventually(() => get.complained().includes("the next controller is asked"));
       await eventually(() => /^lost\n[^]*^live$/m.test(top.told()));
       // And on it goes.

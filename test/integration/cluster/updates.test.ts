@@ -19,7 +19,7 @@ const hereId = randomUUID();
 
 describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
-  /** By host name: what a node answers with, instead of doing as it is told. */
+  /** A node's answer in place of its work, by host name. */
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
@@ -87,7 +87,7 @@ steps:
   it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
     const file = manifest("again", ["n3"], "0.4.0");
     await apply(file);
-    // Nothing is signed, so nobody is asked for a passphrase.
+    // Without a new signature, kcore asks for no passphrase.
     expect(await does("apply", "-f", file, "--bundle", "0.4.0")).to.match(/^again unchanged: generation 1, /);
     const stale = (await get("again")).hash;
     manifest("again", ["n3", "n4"], "0.4.0");

@@ -107,7 +107,7 @@ class Scene {
   }
 }
 
-/** How each step ended, with what it found and its diff. */
+/** The outcome of each step, with its facts and diff. */
 function endsOf(events: readonly RunEventBody[]): unknown[] {
   return events.flatMap((event) =>
     event.type === "step.finished" ? [[event.title, event.outcome, event.changes, event.diff, event.problem]] : [],
@@ -132,7 +132,7 @@ describe("a batch of data steps under fault", () => {
     scenes.clear();
   });
 
-  /** One run without a fault: what all others must come to. */
+  /** One run without a fault: all others must come to the same result. */
   const undisturbed = async (shell: string): Promise<Undisturbed> => {
     const scene = sceneOn(shell);
     const { run, over } = scene.begin();

@@ -11,7 +11,7 @@ import { person } from "#support/sealed.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
-/** Looks for texts in argv and environment of every process, as fast as it can; prints what it finds. Knows them by stdin. */
+/** Searches argv and environment of every process for texts, as fast as it can, and prints its findings. It gets the texts by stdin. */
 const watcher = `
 const { readdirSync, readFileSync } = require("node:fs");
 const words = JSON.parse(readFileSync(0, "utf8"));

@@ -51,7 +51,7 @@ describe("Core dumps", () => {
     const isPlain = /^[a-z]+$/.test(pattern);
     const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
     if (isPlain) {
-      // A shell that nobody told not to leaves one: so the test can fail.
+      // A shell without the limit leaves a core dump, so that the test can fail.
       spawn("/bin/sh", [...free, "/bin/sh", "-c", "kill -SEGV $$"], { cwd: folder });
       await eventually(() => cores()[0]);
       for (const core of cores()) rmSync(core);
@@ -131,7 +131,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What `ulimit -c` is for a process; undefined if it is gone. */
+/** The core limit (`ulimit -c`) of a process; undefined if it is gone. */
 function coreLimitOf(pid: number): string | undefined {
   try {
     return /Max core file size\s+(\S+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1];

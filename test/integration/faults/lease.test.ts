@@ -56,7 +56,7 @@ describe("the lease of a run", () => {
       { stage: "s", drafts: [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))] },
     ]);
     await run.seen((event) => event.type === "step.started" && event.title === "slow");
-    // What the runner does after 30 s without a beat.
+    // The same as the runner does after 30 s without a beat.
     rmSync(join(state, "runs", "silent", "attached"));
     // Well before the bastion says again that it is there, every 5 s.
     await eventually(() => existsSync(join(folder, "slow")));

@@ -10,7 +10,7 @@ import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** What people write into the files of their shells. */
+/** Typical contents of users' shell start-up files. */
 const noise = "echo 'Welcome, you have mail'; echo oops >&2; stty -echo 2>/dev/null; printf 'no line end'\n";
 const rcFiles = [".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".cshrc", ".tcshrc", ".kshrc", ".mkshrc"];
 
@@ -28,7 +28,7 @@ const shells: Readonly<Record<string, string>> = {
 
 describe("odd logins", () => {
   let sshd: SshServer;
-  // What a login shell started may still make folders for a moment: in this one it cannot.
+  // Processes of a login shell may make folders for a moment longer; in this folder they cannot.
   let all: string;
   let folder: string;
   before(async () => {

@@ -12,7 +12,7 @@ import { shellsOf } from "#support/shells.ts";
 import { startSshd } from "#support/sshd.ts";
 import { runStepOn } from "#support/steps.ts";
 
-/** Any text a shell can hold: everything but NUL; half of it made of what shells find special. */
+/** Any text that a shell can hold: everything but NUL. Half of it are characters that are special in shells. */
 const special = fc.constantFrom(
   ...Array.from("'\"\\`$(){}[]*?~#&|;<>!=%^-+ \t\n\r\v\f\u0001\u001b\u007f\u0085\u00a0\u2028é€😀"),
   "$(id)",

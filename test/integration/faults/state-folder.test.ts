@@ -124,7 +124,7 @@ describe("the state folder of a node", () => {
     expect(await problemOfRun()).to.equal(undefined);
     expect(readdirSync(join(state, "runs", "killed"))).to.deep.equal(["journal"]);
     expect(execFileSync("sh", ["-c", `grep -r ${secret} ${state} || :`], { encoding: "utf8" })).to.equal("");
-    // It would try to reach the node for half a minute.
+    // Otherwise the session would try to reach the node for half a minute.
     killed.session.abort();
     void killed.session.finish("interrupted");
   });

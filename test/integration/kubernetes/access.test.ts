@@ -97,7 +97,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
   });
 });
 
-/** The certificate of a CA that nobody here has to do with. */
+/** The certificate of an unrelated CA. */
 function otherCa(): string {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"];
   return execFileSync("openssl", ["req", "-x509", ...key, "-subj", "/CN=other", "-days", "1"], {

@@ -13,7 +13,7 @@ import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** What no API server of one version does by itself: proxies before it, versions that differ, lines that break. */
+/** Faults that no API server of one version has by itself: proxies before it, versions that differ, lines that break. */
 describe("Kubernetes' API as seen through what stands before it", () => {
   let server: KubeStandIn;
   beforeEach(async () => (server = await KubeStandIn.start()));

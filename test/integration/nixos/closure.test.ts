@@ -21,7 +21,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const profile = "/nix/var/nix/profiles/web";
 
-/** A library, what needs it, and a program that needs both; `version` is the program's alone, `wide` more paths that it needs. */
+/** A library, a page that needs it, and a program that needs both. `version` is the program's alone, `wide` the number of its further paths. */
 const expression = `{ version, wide }:
 let
   make = name: text: derivation {
@@ -36,7 +36,7 @@ let
 in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
 `;
 
-/** What one run sent, and how it ended. */
+/** The paths that one run sent, and its outcomes. */
 interface Sent {
   readonly outcomes: readonly string[];
   /** Names of the paths whose contents were read to be sent. */
@@ -59,7 +59,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     if (process.getuid?.() !== 0 || !existsSync("/usr/bin/nix-store")) return this.skip();
     folder = await makeTempDir("closure");
     mkdirSync(join(folder.path, "bin"));
-    // What the bastion calls nix-store is this machine's, over a store of the test.
+    // The bastion's nix-store is this machine's, over a store of the test.
     const program = join(folder.path, "bin", "nix-store");
     writeFileSync(program, `#!/bin/sh\nexec ${at("bastion", "/usr/bin/nix-store")} "$@"\n`);
     chmodSync(program, 0o755);
@@ -77,14 +77,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
   };
   beforeEach(() => fresh("home"));
 
-  /** A program that sees the store of that name, and whatever /bin/sh is. */
+  /** A program that sees the store of that name, with this /bin/sh. */
   function at(name: string, program: string, shell?: string): string {
     const store = join(folder.path, name, "nix");
     mkdirSync(join(store, "store"), { recursive: true });
     const asSh = shell === undefined ? [] : [`mount --bind ${shell} /mnt/root${realpathSync("/bin/sh")}`];
     return withOwnStore(program, `mount --bind ${store} /mnt/root/nix`, ...asSh);
   }
-  /** What a command prints that sees that store. */
+  /** The output of a command that sees that store. */
   const inStore = (name: string, command: string): string =>
     execFileSync("sh", ["-c", `${at(name, "sh")} -c ${quote(command)} 2>&1`], {
       encoding: "utf8",
@@ -212,14 +212,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       expect(verify(two.storePath)).to.contain("sound");
       expect(inStore("node", `nix-store -q --references ${page?.path}`)).to.contain(lib?.path);
 
-      // What nothing needs any more: the top of a run that was cut off before the profile was set.
+      // An unused path: the top of a run that was cut off before it set the profile.
       inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
       inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
       const again = await deliver(two, { shell });
       expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
 
-      // What an older generation of the profile keeps from being deleted.
+      // A path that an older generation of the profile protects from deletion.
       inStore("node", `: >${one.storePath}.tmp && mv -f ${one.storePath}.tmp ${one.storePath}`);
       const back = await deliver(one, { shell, change: ({ guard: _guard, ...step }) => step });
       expect(back, JSON.stringify(back)).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
@@ -237,14 +237,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     // The program, the list, and five portions.
     expect(parts.exchanges).to.equal(7);
     expect(verify(closure.storePath)).to.contain("sound");
-    // What a run before it brought is there, though it was cut off while the rest was on its way.
+    // The paths of an earlier portion stay, though the run was cut off during the next one.
     fresh();
     const cut = await deliver({ ...closure, source }, { breakAt: 150 });
     expect(cut.outcomes, JSON.stringify(cut)).to.not.include("web changed");
     const rest = await deliver({ ...closure, source });
     expect(rest.outcomes).to.deep.equal(["web changed"]);
     expect(rest.sent).to.have.length(303 - 128);
-    // What a garbage collector took between two portions, or between two runs, is sent again by the next one.
+    // The next portion, or the next run, sends again a path that the garbage collector took.
     fresh();
     const atRead = (count: number): void => void (count === 150 && inStore("node", "nix-store --gc"));
     const taken = await deliver({ ...closure, source }, { atRead });

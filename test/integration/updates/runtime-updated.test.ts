@@ -37,7 +37,7 @@ const statementOf = (name: string): string =>
     }),
   );
 
-/** What update.sign gives; the epochs of owners go by the last number of their names. */
+/** The result of update.sign; the number at the end of an owner's name decides its epoch. */
 function signedOf({ update = "u1", owner = "bastion-1" }: { readonly update?: string; readonly owner?: string } = {}) {
   const epoch = 10 * Number(/\d+$/.exec(owner)?.[0]);
   const sign = (said: object) => ({ statement: JSON.stringify(said), signature: "", signer: "" });

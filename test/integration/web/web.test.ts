@@ -107,7 +107,7 @@ describe("kcore web", () => {
     await until(page, "document.querySelector('.lane').dataset.name === 'c'");
     await page.locator(".failures").getByText("it is bad").first().waitFor();
     expect(await page.locator("#count-failed").innerText()).to.equal("1");
-    // What was opened is open still, after other rows have changed and moved.
+    // An open row stays open after other rows have changed and moved.
     expect(await row.getByText("begun").isVisible()).to.equal(true);
     go("a", "good");
     go("b", "good");

@@ -63,7 +63,7 @@ describe("nodes that feed one another over SSH", () => {
 
   interface Setting {
     readonly content?: Blob;
-    /** What the roster says of the nodes' port, where something else listens than what we reach. */
+    /** The nodes' port in the roster, on which another server listens than the one that kcore reaches. */
     readonly told?: number;
     readonly reached?: readonly SshServer[];
     /** Called when the sessions have begun. */

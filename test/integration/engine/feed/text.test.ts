@@ -38,7 +38,7 @@ interface TalkOptions {
   readonly words?: readonly string[];
   /** Seconds. */
   readonly silence?: number;
-  /** What stands in a file's place, for it alone. */
+  /** Other contents of files, for this node alone. */
   readonly over?: Readonly<Record<string, string>>;
 }
 
@@ -70,7 +70,7 @@ class Talk {
     this.child.stdin?.write(text);
   }
 
-  /** What comes behind this beginning of a line. */
+  /** The rest of the line that begins so. */
   hear(start: string): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#waiting.push({ start, resolve });
@@ -78,7 +78,7 @@ class Talk {
     return promise;
   }
 
-  /** The answer, without what was told on the way. */
+  /** The answer, without the frames before it. */
   async ask(command: string, more = ""): Promise<string> {
     const number = (this.#number += 1);
     this.say(`${command.replace("N", String(number))}\n${more}`);
@@ -138,7 +138,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     talks.push(made);
     return made;
   }
-  /** The files of keys of the server's root, and what they hold. */
+  /** The files of keys of the server's root, with their contents. */
   const rootKeys = (): Record<string, string> => {
     const ssh = join(server.home("root"), ".ssh");
     return Object.fromEntries(readdirSync(ssh).map((file) => [file, readFileSync(join(ssh, file), "utf8")]));

@@ -213,7 +213,7 @@ describe("a run's own process", () => {
       created: 1_790_000_000_000,
       attended: false,
     });
-    // A disk of its own for the record, seen by nobody else and gone with the shell.
+    // The record has a disk of its own, which only this shell sees and which goes with the shell.
     const script = [
       `cp -a ${project}/.kcore ${project}/kept`,
       `mount -t tmpfs -o size=600k none ${project}/.kcore`,

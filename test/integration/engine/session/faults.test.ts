@@ -78,7 +78,7 @@ describe("a node's session over SSH, under faults", () => {
       { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
     ]);
     await run.seen(startedStep("slow"));
-    // What a reboot does: the runner and its step die, the connection ends, the state folder stays.
+    // A reboot ends the runner, its step and the connection; the state folder stays.
     const current = join(state, "runs", "gone", "current");
     while (!existsSync(current) || readFileSync(current, "utf8") === "")
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -154,7 +154,7 @@ describe("a node's session over SSH, under faults", () => {
     const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
     expect(told.length).to.be.at.least(3);
     expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
-    // What is merely on its way does not count: a window is 2 MiB, and the line takes its time for it.
+    // Bytes on their way do not count: a window is 2 MiB, and the line takes its time for it.
     expect(told[0]?.sent).to.be.at.most(2_400_000);
     expect(told.at(-1)?.rate).to.be.within(1, 2_400_000);
     const sent = run.events.filter(({ type }) => type === "node.sent");

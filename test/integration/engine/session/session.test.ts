@@ -62,7 +62,7 @@ describe("a node's session, on this machine", () => {
       ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
     });
     const { session, outcomes } = sessionOn(state);
-    // Two of the same module: what they have in common is sent once.
+    // Two steps of one module: their common text is sent once.
     const drafts = [
       draftOf("config", marker("config")),
       draftOf("first service", marker("one", "reaction")),
@@ -84,12 +84,12 @@ describe("a node's session, on this machine", () => {
     const { session } = sessionOn(state, { runId: "r1" });
     const drafts = [draftOf("a", fileStep("a", "x"))];
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
-    // Nobody said goodbye, and nobody has to come back.
+    // The runner ends without a farewell, and without waiting for the bastion.
     while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
 
-    // What comes all the same is done.
+    // A later segment is performed all the same.
     const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
     await session.finish("done");
     expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
@@ -509,7 +509,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       "",
     ]);
     expect(await told("true")).to.deep.equal(["look ok", "sync ok", "after skipped", "told changed", "seen 0 false 0"]);
-    // What an earlier run owes stays owed.
+    // A reaction that an earlier run owes stays owed.
     writeFileSync(join(state, "owed", stepKey("test/after")), "");
     expect((await told("exit 0"))[2]).to.equal("after changed");
     expect(await told("exit 2")).to.deep.equal([
@@ -663,7 +663,7 @@ done; printf 'no end'`,
     const moving: Step = {
       want: {},
       probe: sh``,
-      // What one process moves and what its children moved counts alike.
+      // Bytes of the process and of its children count alike.
       apply: sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`,
       always: true,
       stall: 6,

@@ -132,7 +132,7 @@ describe("a whole session, whatever /bin/sh is", () => {
         await run.session.perform([{ stage: "s", drafts: [draftOf("many", step)] }], { isLast: true });
         await run.session.finish("done");
         expect(run.outcomes(), JSON.stringify(run.events)).to.deep.equal([`many ${outcome}`]);
-        // The program; the list; what is asked for.
+        // The program; the list; the contents that the step asked for.
         expect(run.session.exchanges).to.equal(outcome === "changed" ? 4 : 1);
         expect(readdirSync(join(folder, "state", "runs", outcome))).to.deep.equal(["journal"]);
       }

@@ -106,7 +106,7 @@ describe("faults of connections to a real sshd", () => {
   it("calls it busy when sshd drops connections above MaxStartups, and gets in later (F-22)", async () => {
     const crowded = await startSshd({ config: ["MaxStartups 1:100:1"] });
     try {
-      // Somebody who does not log in takes the only place.
+      // A client that does not log in takes the only place.
       const idler = connect(crowded.port, "127.0.0.1");
       await new Promise((resolve) => idler.once("data", resolve));
       const error = await unreachable(transport.connect(crowded.endpoint()));

@@ -25,7 +25,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
     let said = "";
     for await (const chunk of channel.stdout) said += Buffer.from(chunk).toString();
     expect(said).to.equal("hello");
-    // Nobody waits for the server's farewell.
+    // The client does not wait for the server's farewell.
     line.setLatency(5000);
     const before = line.arrivals;
     await host.close();
@@ -87,7 +87,7 @@ describe("the round trips of a session", () => {
       const hostKeys = [host.public.split(" ").slice(0, 2).join(" ")];
       const node = { name: "n1", transport: "ssh", address: "127.0.0.1", user: "root", jump: [] } as const;
       const endpoint = (through: number): Endpoint => ({ ...node, port: through, hostKeys, identityFile });
-      // Its login takes four or five.
+      // This server's login takes four or five.
       const turns = await turnsOf({ login: 5, start: 2 }, port, endpoint);
       expect(turns.login).to.be.at.least(4);
       expect(turns.start).to.equal(2);
@@ -98,7 +98,7 @@ describe("the round trips of a session", () => {
   });
 });
 
-/** A server that lets everybody in and says what it hears; it calls itself ssh2js. */
+/** A server named ssh2js that accepts every login and echoes its input. */
 function startEcho(hostKey: string): ssh2.Server {
   const server = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
     client.on("error", () => undefined);
