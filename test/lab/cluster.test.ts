@@ -18,7 +18,7 @@ const certs = "/etc/kcore/certs";
 const os = ["--os-disk", "/dev/sda", "--os-installed"];
 const phrase = ["--passphrase-file", "passphrase"];
 
-/** The add-node page's walkthrough, command by command, on real nodes; then what a cluster must survive. */
+/** The walkthrough of the add-node page on real nodes, command by command, and then the faults that a cluster must survive. */
 describe("a cluster of several controllers on real nodes", function () {
   this.timeout(1_800_000);
   let lab: Lab;
@@ -64,7 +64,7 @@ describe("a cluster of several controllers on real nodes", function () {
       work,
     );
   };
-  /** What all controllers must agree on: all that is replicated. Who was heard when, and what it told, each knows by itself for a moment. */
+  /** The replicated state, on which all controllers must agree. Contacts and reports of nodes are local to a controller for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {
     const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
     return nodes

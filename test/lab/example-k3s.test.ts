@@ -17,12 +17,12 @@ interface Roster {
   readonly nodes: Readonly<Record<string, object>>;
 }
 
-/** k3s itself cannot be had here: this program does what the example rests on, and is no Kubernetes. */
+/** k3s itself cannot be downloaded here: this program does the part that the example rests on, and is no Kubernetes. */
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
 const token = "what-lets-a-machine-join";
 const sha256 = createHash("sha256").update(standIn).digest("hex");
 
-/** What the lab's machines are in the cluster. */
+/** The roles of the lab's machines in the cluster. */
 const parts: Readonly<Record<string, object>> = {
   s1: { groups: ["servers"], roles: ["server", "first"] },
   s2: { groups: ["servers"], roles: ["server"] },
@@ -46,7 +46,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     nodes = Object.fromEntries(made.map((node) => [node.name, node]));
     // The stand-in's own: a TLS server for a shell.
     await Promise.all(made.map((node) => on(node, "apt-get -q update && apt-get -q -y install socat")));
-    // No file tells a container what its host's kernel has built in.
+    // A container has no file with the built-in modules of its host's kernel.
     const builtIn =
       "mkdir -p /lib/modules/$(uname -r) && echo kernel/fs/overlayfs/overlay.ko >/lib/modules/$(uname -r)/modules.builtin";
     await Promise.all(made.map((node) => on(node, builtIn)));

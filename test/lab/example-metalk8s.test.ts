@@ -19,7 +19,7 @@ interface Roster {
 const image = "docker.io/kcore/pause:1";
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/metalk8s/kubelet.pl"), "utf8");
 const version = "v1.20.2";
-/** Without a real API server nobody is a master, and nothing is asked of Kubernetes. */
+/** Without a real API server there are no masters, and no requests to Kubernetes. */
 const missing = withoutKube();
 const masters = missing === undefined ? ["master"] : [];
 
@@ -56,7 +56,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   let bastion: Bastion;
   let server: Server;
   let nodes: readonly LabNode[];
-  /** What the bootstrap machine fetches, by name. */
+  /** The downloads of the bootstrap machine, by name. */
   const files: Record<string, Buffer | string> = { kubelet: standIn };
 
   before(async () => {
@@ -90,7 +90,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   /** An address of the lab's network; 1 is this machine's. */
   const inNet = (host: number): string => node("n1").address.replace(/\d+$/, String(host));
 
-  /** The machines that stand in the roster so far, with what is the lab's own. */
+  /** The machines of the roster so far, with the lab's own fields. */
   async function keepRoster(names: readonly string[], release = version): Promise<void> {
     const there = parse(await lab.roster()) as Roster;
     const { port } = server.address() as { port: number };
@@ -152,7 +152,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const asked = `curl -sSf -X ${verb} --cacert /etc/kubernetes/pki/ca.crt --cert ${pki}.crt --key ${pki}.key ${data}`;
     return JSON.parse(await on(node("n1"), `${asked} 'https://127.0.0.1:6443${path}'`)) as Answer;
   };
-  /** What the actions of the newest run told. */
+  /** The notes of actions in the newest run. */
   const notes = async (): Promise<string> =>
     (await bastion.events()).flatMap((event) => (event.type === "action.note" ? [event.text] : [])).join("\n");
   const needsKube = function (this: Mocha.Context): void {

@@ -43,7 +43,7 @@ describe("nodes that feed one another", function () {
   const given = (): number => Number(readFileSync(`/sys/class/net/${lab.where.bridge}/statistics/tx_bytes`, "utf8"));
   const sent = async (): Promise<readonly Sent[]> =>
     (await bastion.events()).filter((event) => event.type === "node.sent");
-  /** What is left on the nodes of it. */
+  /** Remains of the feed on the nodes. */
   const remains = async (): Promise<string> => {
     const said = await Promise.all(
       nodes.map((node) =>
@@ -66,7 +66,7 @@ describe("nodes that feed one another", function () {
     expect([code, stderr]).to.deep.equal([0, ""], stdout);
     const moved = (given() - base) / size;
     const all = await sent();
-    // n3, whose login cannot read what our programs keep, gives nobody anything.
+    // The login of n3 cannot read the programs' kept contents, so that n3 is no source.
     const alone = all.filter(({ from }) => from === undefined).map(({ node }) => node);
     expect(all.map(({ node }) => node).toSorted()).to.deep.equal(["n1", "n2", "n3"]);
     expect(alone.length).to.equal(alone.includes("n3") ? 2 : 1);

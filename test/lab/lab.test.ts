@@ -123,7 +123,7 @@ describe("the lab", function () {
   for (const kind of ["Debian", "BusyBox"] as const) {
     it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
       const node = kind === "Debian" ? n1 : b1;
-      // The kernel may write by itself just then (every 5 s, or when anybody on this machine calls sync): then once more.
+      // The kernel may write by itself just then (every 5 s, or when a process of this machine calls sync): then once more.
       let found = "";
       for (let tries = 0; tries < 4 && found !== "kept\ngone"; tries++) {
         await output(node, "rm -f /root/lost; echo kept > /root/kept; sync; echo lost > /root/lost");

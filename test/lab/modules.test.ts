@@ -195,7 +195,7 @@ describe("modules on real nodes", function () {
     expect(done.notes.at(-1)).to.match(/^[2-9] store paths deleted/);
     expect((await run(n1, nixCollected, { keep: 2 })).outcome).to.equal("ok");
 
-    // What is left can be gone back to, or from.
+    // The remaining generations can be rolled back to, or from.
     const at = async (): Promise<string> => (await n1.exec(`cat ${profile}`)).stdout.trim();
     const back = { profile, backFrom: "g4" };
     expect((await run(n1, nixProfile, back, { dryRun: true })).outcome).to.equal("would-change");

@@ -78,7 +78,7 @@ describe("interfaces of real machines", function () {
     machine.line.shell(
       "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager",
     );
-    // It read what is ifupdown's when it started, and looks after every link that goes up or down since.
+    // NetworkManager read ifupdown's files when it started, and watches every link since.
     machine.line.shell(
       "systemctl start NetworkManager && for n in 3 4; do nmcli device set k$n managed no; done && for n in 5 6; do nmcli device set k$n managed yes; done",
     );

@@ -119,7 +119,7 @@ describe("the modules on other systems than Debian, by dry runs", function () {
     it(`${module} on what looks like NixOS: ${nixos}`, async () => {
       expect(await cellOn("x1", module)).to.equal(nixos);
     });
-    // What has a sample, the catalogue's own test tries.
+    // The catalogue's own test tries modules with a sample.
     if (!samples.some((sample) => sample.module === module && sample.busybox))
       it(`${module} on BusyBox: ${busybox}`, async () => {
         expect(await cellOn("b1", module)).to.equal(busybox);

@@ -27,7 +27,7 @@ describe("becoming root on a real node", function () {
     always: true,
   };
 
-  /** One run as that user; what it said, its problem, and how often sudo complained of a wrong password. */
+  /** One run as that user: its output, its problem, and the number of sudo's complaints about a wrong password. */
   async function runAs(
     user: string,
     given?: string,

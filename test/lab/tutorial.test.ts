@@ -26,7 +26,7 @@ describe(`${page}, typed into a shell`, function () {
     ];
     await mkdir(home);
     await writeFile(codes, "");
-    // What git would bring.
+    // The files of a git clone.
     const made = /^(\.git|node_modules|dist|demo|\.kcore)$/;
     await cp(root, clone, { recursive: true, filter: (source) => !made.test(relative(root, source)) });
     terminal = await openShell(

@@ -17,7 +17,7 @@ import { ownLab } from "#support/own-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 
-/** What stands at the beginning of kcore's program in a version. */
+/** Code at the beginning of a version's program. */
 const versions = {
   "0.2.0": "",
   "0.4.0": `if (process.argv[2] === "agent") await new Promise(() => setInterval(() => {}, 1e6));`,
@@ -73,7 +73,7 @@ describe("updates of a real node", function () {
     return updater.gives(step, to(version, spec));
   };
 
-  /** What each daemon of the node runs. */
+  /** The programs of the node's daemons. */
   const running = (): Promise<string> =>
     on(
       n1,
@@ -92,7 +92,7 @@ describe("updates of a real node", function () {
     // The updater itself may write to none of these.
     const healthGates = [
       { name: "disk", nodeCommand: "test -w /srv && test -w /root" },
-      // What the shell makes of it, and nobody before it.
+      // The shell expands these words, and no program does before it.
       { name: "shell", nodeCommand: 'x=word; y=$((1 + 1)); test "${x}" = word && test "$y" = 2 && test $$ -gt 1' },
     ];
     const spec = { healthGates };

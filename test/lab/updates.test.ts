@@ -45,7 +45,7 @@ describe("updates of a cluster on real nodes", function () {
     await release("0.3.0");
     // No node ever has it.
     await release("0.6.0");
-    // Its agent ends at once, as one does that misses something.
+    // The agent of this version ends at once, as if a file were missing.
     await release("0.4.0", `if (process.argv[2] === "agent") { console.error("no such thing"); process.exit(1); }`);
   });
   after(async () => {
@@ -223,7 +223,7 @@ describe("updates of a cluster on real nodes", function () {
   });
 
   it("tells a full disk from other failures, before anything of the node is changed", async () => {
-    // A plan would believe what the node said of its disk last.
+    // With a plan, the controller would trust the node's last report of its disk.
     await apply("full", "0.6.0", { selector: { nodeIds: ["e"] } });
     await onNode(
       "e",
@@ -266,7 +266,7 @@ describe("updates of a cluster on real nodes", function () {
     expect([b?.phase, b?.failure?.kind]).to.deep.equal(["failed", "unreachable"]);
     const others = failed.nodeStatus.filter(({ dc }) => dc === "DC1").map(({ phase }) => phase);
     expect(new Set(others)).to.deep.equal(new Set(["cancelled"]));
-    // It comes back, wholly on one of the two.
+    // After the power cut, the node is wholly on one of the two versions.
     await node("b").start();
     const isBetween = async (): Promise<boolean> =>
       (await onNode("b", "ls /var/lib/kcore/updates")).split("\n").includes("taken.json");

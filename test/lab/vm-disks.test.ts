@@ -157,13 +157,13 @@ describe("disks of machines with a kernel of their own", function () {
       expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
     }
     shell("vgchange -q -a n vg_other");
-    // Not in use any more, it is still somebody's; what was granted by name is made anew.
+    // A closed volume still has an owner; a grant by name makes it anew.
     const closed = await run(lvmPhysicalVolume, third);
     expect(closed.problem?.code, told(closed)).to.equal("FILESYSTEM_DIFFERS");
     shell("vgchange -q -a y vg_other");
     expect(await sums()).to.deep.equal(before);
     shell("vgchange -q -a n vg_other");
-    // A grant for what was there, or for no contents, is none for what is there.
+    // A grant for earlier contents, or for none, does not cover the present ones.
     for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
       expect((await run(lvmPhysicalVolume, third, { granted })).problem?.code).to.equal("FILESYSTEM_DIFFERS");
     const granted = await runGranted((given) => run(lvmPhysicalVolume, third, { granted: given }));

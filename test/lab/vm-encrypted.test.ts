@@ -131,7 +131,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll([[mdArray, mirror(1, 3)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
     expect(shell("cat /proc/mdstat")).to.contain("[UU]");
-    // What held something is taken in when it is blank, or granted.
+    // A disk that had contents is taken when it is blank, or by a grant.
     shell(`wipefs -qa ${link(2)}-part1`);
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(3)}-part1) && mdadm -q /dev/md/pair --remove failed && wipefs -qa ${link(3)}-part1`,

@@ -22,7 +22,7 @@ interface Occupied {
   readonly size?: number;
 }
 
-/** What holds a disk now: no grant overrides it. */
+/** A user of a disk that no grant overrides. */
 const inUse: readonly Occupied[] = [
   { make: "mkswap -q P && swapon P", says: /is swap/, end: "swapoff P" },
   {
@@ -58,7 +58,7 @@ const inUse: readonly Occupied[] = [
   },
 ];
 
-/** What lies on a disk that nobody uses: wiped only by a grant in its name. */
+/** Contents of an unused disk, which only a grant in its name wipes. */
 const holding: readonly Occupied[] = [
   { make: `${luksFormat} P -`, says: /holds crypto_LUKS/, size: 20 },
   {
@@ -80,7 +80,7 @@ describe("a disk that is somebody else's (F-18)", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["64M", "64M"] }, "vmoccupied");
   before(() => {
-    // The emulated processor makes what it has to; what is made is looked at from outside.
+    // The emulated processor only makes the contents; this machine examines them from outside.
     machine.line.shell("echo 'AUTO -all' >>/etc/mdadm/mdadm.conf; modprobe -a dm-crypt md-mod raid1 loop");
   });
 

@@ -17,13 +17,13 @@ import { howToRepeat, partOf } from "#support/slice.ts";
 const name = "osdisk";
 
 /**
- * How often the power fails in each of the three stages; `KCORE_CUTS=7` for a long evening, which also compares with what an undisturbed
- * run ends in. Without it the power fails once, in the stage of this commit's slice.
+ * The number of power failures in each of the three stages. `KCORE_CUTS=7`, for a long evening, also compares the result with an undisturbed
+ * run's. Otherwise the power fails once, in the stage of this commit's slice.
  */
 const cuts = Number(process.env["KCORE_CUTS"] ?? "1");
 const compares = cuts > 1;
 
-/** Steps by stage and title, and for how many seconds from the start of one of them, or from a new connection, the power may fail. */
+/** Steps by stage and title. The power fails within `longest` seconds of the start of one of them, or of a new connection. */
 const stages = [
   { steps: /^system\S* (?:partitions|EFI system partition|root filesystem)$/, longest: 5 },
   { steps: /^system\S* system$/, longest: 25 },
@@ -76,10 +76,10 @@ describe("a machine without an operating system", function () {
     await (await openLab({ name })).down();
   });
 
-  /** The command; `os` and `data` are what the disks are called at that moment. */
+  /** The command's words; `os` and `data` are the disks' names at that moment. */
   const words = ({ os = "/dev/vdb", data = "/dev/vdc", more = [] as readonly string[] } = {}): string[] => {
     const key = parseHostKey(v1.hostKey)?.fingerprint ?? "";
-    // Nobody tells the time here.
+    // No time server exists here.
     const sets = [`os_image=${image}`, "time_sync=false"].flatMap((set) => ["--set", set]);
     const machine = ["--node", `${v1.address}:9091`, "--host-key", key, "--hostname", "v1", "--node-id", nodeId];
     const disks = ["--os-disk", os, "--data-disk", data];
@@ -166,9 +166,9 @@ describe("a machine without an operating system", function () {
   it("became what the plan had said, step by step", async () => {
     const run = await bastion.events();
     const begun = run.flatMap((event) => (event.type === "step.started" ? [`${event.node} ${event.step}`] : []));
-    // What a power cut had begin twice may have been done already, or was not begun then.
+    // A step that a power cut began twice may have been done the first time, or was not begun then.
     const once = (line: string): boolean => begun.filter((step) => line.startsWith(`${step}: `)).length === 1;
-    // What began while no process of the bastion's was there to hear of it has one beginning on record, the second.
+    // A step that began without a process of the bastion has one beginning on record, the second.
     const unheard = (line: string): boolean => wasLost && line.endsWith(": would-change, then ok");
     expect(contradictions(plan, run).filter((line) => once(line) && !unheard(line))).to.deep.equal([]);
     expect(stepsThat("would-change", plan).length).to.be.at.least(stepsThat("changed", run).length * 0.3);
@@ -181,8 +181,7 @@ describe("a machine without an operating system", function () {
     expect(rows.filter((row) => row.includes(`${disk}2`))).to.deep.equal([` ${disk}2 vfat ESP esp /boot/efi`]);
     expect(await told("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal("running\nv1");
     expect(await told("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
-    // Nothing is synchronized here: the power cut below shows what the installation left.
-    // Debian's own tools agree.
+    // This test does not call sync: the power cut below shows the disk as the installation left it. Debian's own tools agree.
     expect(await told("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(/^Success|0 errors/);
     expect(await told("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
       "/boot/efi/EFI/BOOT/BOOTX64.EFI",

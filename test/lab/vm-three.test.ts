@@ -35,7 +35,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
     const cache = join((await findPlace({ name })).home, "system");
     const image = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
-    // A smaller kernel than the usual one, and nobody tells the time here.
+    // A smaller kernel than the usual one; no time server exists here.
     more = ["--set", `os_image=${image.file}`, "--set", "time_sync=false"];
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${machines[0]?.identityFile ?? ""} }\nnodes: {}\n`,
@@ -49,7 +49,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     await (await openLab({ name })).down();
   });
 
-  /** What this machine has sent to the lab's machines. */
+  /** The bytes that this machine has sent to the lab's machines. */
   const sent = async (): Promise<number> => {
     const { bridge } = await findPlace({ name });
     return Number(await readFile(`/sys/class/net/${bridge}/statistics/tx_bytes`, "utf8"));

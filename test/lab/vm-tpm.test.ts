@@ -38,7 +38,7 @@ describe("disks that a machine's TPM opens", function () {
   const escrow: Steps = [[luksEscrowed, { publicKey }]];
   const uuid = (number: number): string => shell(`blkid -p -o value -s UUID ${partition(number)}`);
   const keyFile = (number: number): string => `/etc/kcore/luks/${uuid(number)}.key`;
-  /** What opens it, as systemd-cryptenroll(1) lists it. */
+  /** The key slots of a partition, as systemd-cryptenroll(1) lists them. */
   const slots = (number: number): string[] =>
     shell(`systemd-cryptenroll ${partition(number)} | awk 'NR > 1 { print $2 }'`).split(/\s+/);
   const opensBy = (number: number, how: string): string =>

@@ -69,7 +69,7 @@ describe("deploy_node on real nodes", function () {
     const { plan, run } = deployed.first;
     const done = await bastion.events(run);
     expect(contradictions(plan, done)).to.deep.equal([]);
-    // Of what the run changed, the dry run says about half for sure.
+    // The dry run is sure of about half of the run's changes.
     const foreseen = stepsThat("would-change", plan).length;
     expect(foreseen, JSON.stringify(stepsThat("unknown", plan))).to.be.at.least(
       stepsThat("changed", done).length * 0.4,
@@ -120,7 +120,7 @@ describe("deploy_node on real nodes", function () {
     const second = await bastion.deploy("n1,n2,n3");
     expect(second.code, all(second)).to.equal(0);
     expect(second.stdout).to.match(/^3 nodes: 3 done \(n1, n2, n3\)\nSteps: \d+ succeeded \(changed=0\), 0 failed/m);
-    // In lines: 193 before what is in order was told once a stage and node.
+    // In lines: 193 before steps in order were told once a stage and node.
     expect(second.stdout.trimEnd().split("\n").length, second.stdout).to.be.at.most(40);
     const events = await bastion.events();
     expect(stepsThat("changed", events)).to.deep.equal([]);
@@ -227,7 +227,7 @@ describe("deploy_node on real nodes", function () {
         expect(Number(/: ([\d.]+) /.exec(exposure)?.[1]), exposure).to.be.at.most(4.0);
       }
     expect(await on(n2, "systemctl list-unit-files 'kcore-controller*' --no-legend || :")).to.equal("");
-    // What updates a node waits, and runs only when it is needed.
+    // The updater waits, and runs only when needed.
     expect(await on(n2, "systemctl is-active kcore-updater.path kcore-updater.service || :")).to.equal(
       "active\ninactive",
     );
@@ -342,7 +342,7 @@ describe("deploy_node on real nodes", function () {
       const facts = JSON.parse(await bastion.does("facts", "--on", name, "-o", "json")) as Record<string, Facts>;
       expect(facts[name]?.hostname).to.equal(name);
       expect(facts[name]?.os.id).to.equal(name === "n1" ? "debian" : "busybox-lab");
-      // Those of the machine that the lab runs on are none of theirs.
+      // The disks of the lab's own machine are not listed.
       const disks = facts[name]?.disks.map(({ serial }) => serial).toSorted();
       expect(disks).to.deep.equal(name === "n1" ? ["n1-disk0", "n1-disk1"] : []);
     }

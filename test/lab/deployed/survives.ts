@@ -128,7 +128,7 @@ describe("a run on real nodes", function () {
 
   it("takes a node to Ready whose power was cut in the middle of deploy_node, and then finds it in order", async () => {
     const deploy = ["orchestrate", "deploy_node", "n4", "--passphrase-file", "passphrase"];
-    // Its disk holds something where deploy-node.ts was here before.
+    // If deploy-node.ts ran here before, the disk has contents.
     const [, grant] = /--grant (n4-disk1:\S+)/.exec((await bastion.kcore([...deploy, "--dry-run"])).stdout) ?? [];
     const words = grant === undefined ? deploy : [...deploy, "--grant", grant];
     const { ended: run } = await bastion.begin(words);

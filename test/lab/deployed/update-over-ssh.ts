@@ -7,7 +7,7 @@ import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const good = "0.2.0";
-/** Its agent ends as soon as it begins, on one of the nodes. */
+/** In this version, the agent of one node ends as soon as it begins. */
 const bad = "0.3.0";
 const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).hostname() === "n1") process.exit(3);`;
 
