@@ -1,6 +1,6 @@
 import { Agent, request } from "node:https";
 
-/** What was answered; `status` 0: nothing was, so that nobody knows whether it was done. */
+/** An answer; `status` 0 means that none came, so that the outcome is unknown. */
 export interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;

@@ -26,7 +26,7 @@ export interface Controller {
   readonly id: string;
   readonly host: Host;
   readonly client: Client;
-  /** Its folder of state, as seen from here. */
+  /** The controller's state folder, as seen from this machine. */
   readonly db: string;
   readonly pid: () => number;
   /** All that it wrote to its log. */
@@ -38,7 +38,7 @@ export interface Controller {
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when it is gone. */
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Its clock, off by so much: “+3600s”. */
+  /** Sets the controller's clock off by this much: “+3600s”. */
   readonly setClock: (offset: string) => Promise<void>;
   /** Writes its configuration anew, with these keys of `replication` added; it counts from its next start on. */
   readonly configure: (replication: object) => Promise<void>;
@@ -47,7 +47,7 @@ export interface Controller {
   readonly disk: Disk;
 }
 
-/** What can be done to a controller's disk. */
+/** Faults of a controller's disk. */
 export interface Disk {
   readonly fill: () => Promise<void>;
   readonly free: () => Promise<void>;
@@ -178,7 +178,7 @@ function processOf({
     async start(mayRefuse = false) {
       const before = log.length;
       const clock = [...faketime, `FAKETIME_TIMESTAMP_FILE=${files.clock}`];
-      // It dies with this process, however that ends.
+      // The daemon dies with this process, in any case.
       const words = ["--pdeathsig", "KILL", ...host.inside, "env", ...clock, ...node];
       const daemon = spawn("setpriv", [...words, "controller", "serve", "--config", files.config], {
         stdio: ["ignore", "ignore", "pipe"],
@@ -210,8 +210,8 @@ function processOf({
 }
 
 /**
- * A small file system for one controller, mounted on its host only. The one that can fail is a loop device over a sparse file: when
- * what that lies on is full, the device has no room for what the file system promised, and fdatasync gets EIO.
+ * A small file system for one controller, mounted on its host only. With `canFail` it lies on a loop device over a sparse file. If the file
+ * system below is full, the device lacks room that it promised, and fdatasync gets EIO.
  */
 async function makeDisk(host: Host, folder: string, canFail: boolean): Promise<Disk> {
   const [db, below] = [join(folder, "db"), join(folder, "below")];
@@ -237,7 +237,7 @@ async function makeDisk(host: Host, folder: string, canFail: boolean): Promise<D
     },
     async mend() {
       await remove(below);
-      // What could not be written is missing from the file system's own tables, too.
+      // The file system's own tables may lack failed writes, too.
       await inside(`umount ${db}; e2fsck -fy ${below}/disk.img >/dev/null || [ $? -lt 4 ]; ${mount}`);
     },
   };

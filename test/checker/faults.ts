@@ -17,7 +17,7 @@ export interface Suffering {
 
 export interface Fault {
   readonly name: string;
-  /** Who writes to the same keys: one on each side, when there are sides. */
+  /** Two controllers that write to the same keys: one on each side of a cut, if there are sides. */
   readonly pair: readonly [number, number];
   /** Lets it happen, last and end; the fault is over when it resolves. */
   readonly suffer: (of: Suffering) => Promise<void>;
@@ -54,7 +54,7 @@ export function cutBetween(name: string, sides: Sides, verdict = "drop"): Fault 
   return { name, pair: [a, b], suffer: (of) => whileCut(of, { sides, verdict }, () => sleep(of.lastsMs)) };
 }
 
-/** `[at, from]`: what comes from there is dropped here. Nobody knows who hears of what by a detour. */
+/** `[at, from]`: `at` drops packets from `from`. It is unknown which controllers receive which write by a detour. */
 export function droppedOn(name: string, links: readonly (readonly [number, number])[], verdict = "drop"): Fault {
   return {
     name,
@@ -182,7 +182,7 @@ export function fullDisk(name: string, victims: readonly number[]): Fault {
   };
 }
 
-/** EIO: the controller ends, since nobody knows what is on the disk; with the disk mended it is started again. */
+/** EIO: the controller ends, since the contents of its disk are unknown. It is started again when the disk is mended. */
 export function failingDisk(name: string): Fault {
   return {
     name,
@@ -216,7 +216,7 @@ export function jumping(name: string, jumps: Readonly<Record<number, readonly st
   };
 }
 
-/** Its folder is put back to how it was a while ago, as a snapshot of its machine would; all that it acknowledged is elsewhere by then. */
+/** The controller's folder is set back to an earlier copy, as by a snapshot of its machine; its peers have all writes that it acknowledged. */
 export function setBack(name: string, at: number): Fault {
   return {
     name,

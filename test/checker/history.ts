@@ -1,4 +1,4 @@
-/** What a client was told of a write. `unknown`: it may have been carried out, or not, or be yet. */
+/** The outcome of a write for its client. `unknown`: it may be done, may never be, or may still be. */
 export type Outcome = "ok" | "refused" | "unknown";
 
 /** One write by one client at one controller. Times are of this process's monotonic clock, ms. */
@@ -10,7 +10,7 @@ export interface Write {
   readonly key: string;
   /** No two writes of an object or a label have the same; null removes. Of a decision “approved” or “rejected”. */
   readonly value: string | null;
-  /** What the client had read of this key at this controller just before; absent: it did not look. */
+  /** The value that the client had just read of this key at this controller; absent: it did not read. */
   readonly read?: string | null;
   readonly began: number;
   readonly ended: number;
@@ -24,7 +24,7 @@ export interface Cut {
   readonly sides: readonly (readonly number[])[];
 }
 
-/** A controller went on with an old copy of its folder; from then until it agreed with the others, nobody knows what it had seen. */
+/** A controller that ran on an old copy of its folder; the writes that it had seen are unknown until it agreed with its peers. */
 export interface SetBack {
   readonly at: number;
   readonly from: number;
@@ -37,10 +37,10 @@ export interface ListedConflict {
   readonly loser: string | null;
 }
 
-/** What one controller showed after all agreed. */
+/** The state of one controller after all agreed. */
 export interface View {
   readonly at: number;
-  /** What is absent is not there, or removed. */
+  /** An absent key was never written, or was removed. */
   readonly values: ReadonlyMap<string, string>;
   readonly conflicts: readonly ListedConflict[];
 }

@@ -31,7 +31,7 @@ for (const [chapter, faults] of Object.entries(chapters)) {
       runEpisode(running, life, { fault, episode: number, seed, lastsMs }),
     );
     tell(number, result);
-    // What is lost once must not be found again in each episode that follows; conflicts are taken off the list.
+    // A loss must not be found again in each following episode; listed conflicts are removed.
     if (!result.violations.some(({ rule }) => !rule.startsWith("conflict"))) continue;
     await end();
     life = new Life();

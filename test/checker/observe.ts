@@ -19,7 +19,7 @@ export async function timeToAgree(controllers: readonly Controller[]): Promise<n
   return untilTrue("they hold the same", look).catch(() => undefined);
 }
 
-/** All that a controller shows of what the workload writes. @throws Error when it does not answer */
+/** A controller's state, as far as the workload writes it. @throws Error when it does not answer */
 export async function lookAt({ client, index }: Controller, nodes: readonly string[]): Promise<View> {
   const values = new Map<string, string>();
   const ask = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
@@ -60,7 +60,7 @@ export async function acknowledgeConflicts({ client }: Controller): Promise<void
     await client.post(`/v1/conflicts/${encodeURIComponent(id)}/ack`);
 }
 
-/** The workload's name of a register; undefined: decisions and what the workload does not write. */
+/** The workload's name of a register; undefined for decisions and for registers that the workload does not write. */
 function nameOf(key: string): string | undefined {
   if (key.startsWith("object/")) return key;
   const [, node, label] = /^node\/([^/]+)\/label\/(.+)$/.exec(key) ?? [];

@@ -15,7 +15,7 @@ export interface Result {
   readonly violations: readonly Violation[];
 }
 
-/** What happened to one cluster, episode after episode: what was acknowledged once must stay for good. */
+/** The life of one cluster, episode after episode: an acknowledged write must stay for good. */
 export class Life {
   readonly writes: Write[] = [];
   readonly cuts: Cut[] = [];

@@ -4,7 +4,7 @@ import type { Controller } from "./controllers.ts";
 import type { Outcome, Write } from "./history.ts";
 import type { Chance } from "#support/random.ts";
 
-/** Writes of one episode, each recorded with what its client was told. */
+/** Writes of one episode, each with its outcome for the client. */
 export class Workload {
   readonly writes: Write[] = [];
   readonly falselyHealthy: string[] = [];
@@ -31,7 +31,7 @@ export class Workload {
     this.isPrepared = true;
   }
 
-  /** Writes at each controller what nobody else does, and what both of `pair` do, until {@link stop}. */
+  /** Writes keys of its own at each controller, and common keys at both of `pair`, until {@link stop}. */
   start(controllers: readonly Controller[], pair: readonly [number, number], chance: Chance): void {
     for (const controller of controllers) {
       const own = chance.fork();
@@ -40,7 +40,7 @@ export class Workload {
     }
   }
 
-  /** Resolves when nobody asks a controller for anything any more, until it is released. */
+  /** Resolves when the workload makes no more requests to a controller, until it is released. */
   async hold(at: number): Promise<void> {
     this.#held.add(at);
     // A write that is under way ends in time, with an answer or without.
@@ -120,7 +120,7 @@ export class Workload {
   ): Promise<Outcome> {
     const began = performance.now();
     const answer = await ask();
-    // What is absent is not removed: nothing was written.
+    // An absent key is not removed: no write happened.
     if (answer.body["result"] === "unchanged") return "ok";
     const outcome = outcomeOf(answer);
     const write = { ...what, episode: this.episode, at: controller.index, began, ended: performance.now(), outcome };
@@ -149,7 +149,7 @@ export class Workload {
   }
 }
 
-/** Only what is refused for a reason that comes before the writing was not carried out for certain. */
+/** A write was surely not done only if the refusal's reason precedes the write. */
 function outcomeOf({ status, body }: Answer): Outcome {
   if (status >= 200 && status < 300) return "ok";
   const isRefusal = (status >= 400 && status < 500) || body["code"] === "CONTROLLER_READ_ONLY";
