@@ -27,8 +27,8 @@ export class Decisions {
   }
 
   /**
-   * `written`: every transaction that may still count; `acked`: those that must. Exactly what is due, unless disks were lost or put back: then no
-   * reject that was acknowledged may be missed all the same.
+   * Compares the decisions with the due ones: exactly, unless disks were lost or set back. In that case no acknowledged reject may be missing.
+   * `written`: every transaction that may still count; `acked`: those that must.
    */
   check(
     { written, acked }: { readonly written: Iterable<Register>; readonly acked: Iterable<Register> },

@@ -39,7 +39,7 @@ export class SimDisk {
     this.#waiting.push(entry);
     this.#sync();
     const thenable = {
-      // A promise of our own: what follows from an append runs within the event that made it durable.
+      // A thenable of our own: the continuation of an append runs within the event that made it durable.
       // eslint-disable-next-line unicorn/no-thenable
       then(onDurable: () => void, onFailed: (error: unknown) => void): void {
         entry.onDurable = onDurable;
@@ -61,7 +61,7 @@ export class SimDisk {
       if (generation !== this.#generation) return;
       this.#isSyncing = false;
       if (this.isFull) {
-        // Those behind it fail too, as the real journal has it.
+        // Later appends fail too, as in the real journal.
         for (const { onFailed } of this.#waiting.splice(0)) onFailed?.(new Error("ENOSPC"));
         return;
       }
@@ -75,7 +75,7 @@ export class SimDisk {
     });
   }
 
-  /** The machine dies: what was not synced is lost, or a part of it is found later. */
+  /** The machine dies: unsynced data is lost, or a part of it is found later. */
   crash(): void {
     this.#generation++;
     this.#isSyncing = false;

@@ -65,7 +65,7 @@ export class History {
     this.#appended.set(nameOf(first), registers);
   }
 
-  /** (4) Nor is it accepted when, by its kind, it loses to what its writer had seen. */
+  /** (4) A write is not accepted if, by its kind, it loses to a write that its writer had seen. */
   #checkWins(register: Register): void {
     const { key } = register;
     for (const other of this.#byKey.get(key) ?? [])
@@ -73,7 +73,7 @@ export class History {
         throw new Violation(`(4) ${nameOf(register)} of ${key} was accepted below ${nameOf(other)}, which it had seen`);
   }
 
-  /** A disk that was put back has lost what it promised; a full exchange makes up for that. */
+  /** A disk that was set back has lost acknowledged writes; a full exchange makes up for that. */
   #isAnyoneSetBack(): boolean {
     return this.#nodes().some(({ lineage, isLost }) => lineage > 0 || isLost);
   }
@@ -138,7 +138,7 @@ export class History {
     this.#acked.push({ dot, registers, isExcused: false });
   }
 
-  /** A disk is gone or was put back: what no other holds may be missing from now on. */
+  /** A disk is gone or was set back: writes that no survivor holds may be missing from now on. */
   excuse(survivors: readonly SimNode[]): void {
     for (const entry of this.#acked)
       if (!survivors.some(({ durableVector }) => covers(durableVector, entry.dot.o, entry.dot.s)))
@@ -173,8 +173,8 @@ export class History {
   }
 
   /**
-   * (5) A replica lists exactly the due conflicts, once for each key: the writes that no later writer of that key had seen, besides the one
-   * that stands, unless their values are equal or an operator acknowledged them. `isExact`: no disk was lost or put back.
+   * (5) A replica lists exactly the due conflicts, once for each key. Due are the writes that no later writer of the key had seen, besides the
+   * winner. Equal values and acknowledged conflicts are not due. `isExact`: no disk was lost or set back.
    */
   checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
     const listed = new Map<string, string>();
@@ -234,7 +234,7 @@ export class History {
     if (closed !== undefined) this.#closed.add(closed);
   }
 
-  /** The registers of a local transaction, if that is what was journaled. */
+  /** The registers of a local transaction, if the journaled records are one. */
   #ownTransaction(node: SimNode, records: readonly JournalRecord[]): readonly Register[] | undefined {
     const [record] = records;
     if (records.length !== 1 || record?.t !== "apply") return undefined;

@@ -24,7 +24,7 @@ interface Side {
   lastArrival: number;
 }
 
-/** A virtual network: dials, and links that lose, repeat, reorder, delay or swallow what is sent. */
+/** A virtual network: dials, and links that lose, repeat, reorder, delay or swallow messages. */
 export class SimNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;

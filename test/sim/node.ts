@@ -39,7 +39,7 @@ export class SimNode implements Endpoint {
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
-  /** Its wall clock is off by so many ms. */
+  /** Its wall clock's error in ms. */
   offset = 0;
   isLost = false;
   isPaused = false;

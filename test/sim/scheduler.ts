@@ -14,7 +14,7 @@ export class Scheduler {
   now = 0;
   executed = 0;
 
-  /** Gives what cancels it. */
+  /** Returns the function that cancels the event. */
   after(ms: number, run: () => void): () => void {
     const event: Event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
     let place = this.#heap.push(event) - 1;
@@ -46,7 +46,7 @@ export class Scheduler {
     });
   }
 
-  /** The timers of one process: `inProcess` wraps what they call, so that nothing of a process that has ended is called. */
+  /** The timers of one process. `inProcess` wraps their callbacks, so that none runs after the process has ended. */
   timers(inProcess: (run: () => void) => () => void): Timers {
     return {
       after: (ms, run) => this.after(ms, inProcess(run)),
@@ -91,7 +91,7 @@ export class Scheduler {
   }
 }
 
-/** A tick that is asked for by a promise waits in Node until no promise is left that can go on, however many hang one on another. */
+/** Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all of them. */
 async function allPromises(): Promise<void> {
   await Promise.resolve();
   await new Promise<void>((resolve) => process.nextTick(resolve));

@@ -29,7 +29,7 @@ describe("the simulator", () => {
     const { seeds, failures, figures } = await runCampaign({ from: sliceBase(), seeds: 150, processes });
     expect(failures.map(({ seed, failure }) => `npm run test:sim -- --from ${seed}: ${failure}`)).to.deep.equal([]);
     expect(seeds).to.equal(150);
-    // It did meet what it is for.
+    // The campaign met its purpose.
     for (const [name, least] of Object.entries(met)) expect(figures[name], name).to.be.greaterThan(least);
   });
 

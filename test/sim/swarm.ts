@@ -1,6 +1,6 @@
 import type { Random } from "./random.ts";
 
-/** Which faults a seed has, and how often. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
+/** The faults of a seed, and their frequency. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
 export interface Swarm {
   readonly nodes: number;
   readonly joiners: number;

@@ -20,7 +20,7 @@ import { Violation } from "./violation.ts";
 
 const joinEvery = 4_000;
 
-/** A cluster of real replicas in a virtual world, and what happens to them. One seed decides everything. */
+/** A cluster of real replicas in a virtual world, with its faults. One seed decides everything. */
 export class World {
   readonly scheduler = new Scheduler();
   readonly history = new History(() => this.nodes);
@@ -49,7 +49,7 @@ export class World {
     const founder = this.#add("c0", "found", []);
     await this.#write(founder, registration("c0"));
     for (let index = 1; index < this.swarm.nodes; index++) await this.#join(`c${index}`, founder);
-    // The founding itself is not what is tested here; controllers that join during the faults are.
+    // The test is not about the founding; controllers that join during the faults are part of it.
     for (let tick = 0; tick < 400 && !this.nodes.every(isReady); tick++) await this.#run(this.scheduler.now + 100);
   }
 
@@ -185,9 +185,9 @@ export class World {
   }
 
   /**
-   * Its folder is put back to an earlier state: by `kcore controller restore`, or behind its back (a snapshot of its machine). The
-   * latter is not safe to before a controller joined, as docs/replication.md says. Or some of its records since are
-   * unreadable, and `kcore controller repair` keeps those behind them.
+   * Sets a node's folder back to an earlier state: by `kcore controller restore`, or unnoticed, by a snapshot of its machine.
+   * The latter is not safe to a time before a controller joined, as docs/replication.md says.
+   * Or some later records are unreadable, and `kcore controller repair` keeps the records behind them.
    */
   #restore(node: SimNode): void {
     const { backup } = node;
@@ -446,7 +446,7 @@ export class World {
     }
   }
 
-  /** One word for all that happened and what came of it. */
+  /** All events and their results in one text, to compare two runs of one seed. */
   trace(): string {
     return JSON.stringify([
       this.scheduler.executed,
@@ -459,7 +459,7 @@ export class World {
   }
 }
 
-/** A controller's membership, and that it speaks what is spoken here. */
+/** The registers of a controller's membership and protocol. */
 function registration(id: string): readonly Change[] {
   return [
     { key: authKeyOf(id), value: { spki: id } },

@@ -26,7 +26,7 @@ export class SimAgent {
   readonly #machine: Machine;
   /** Of the process that runs. */
   #process: AbortController | undefined;
-  /** Those who wait for a new word of the updater. */
+  /** Callbacks that wait for the updater's next report. */
   readonly #wakers = new Set<() => void>();
 
   constructor(world: RolloutWorld, machine: Machine) {
@@ -146,7 +146,7 @@ export class SimAgent {
     if (order) this.#world.orderSent(this.#machine.id, order);
   }
 
-  /** What nobody waits for any more is as an order that lay in the updater's inbox for long. */
+  /** A late answer to an abandoned request is like an order that lay in the updater's inbox for long. */
   #arrived(answer: Answer, isAwaited: boolean): boolean {
     if (!this.#machine.isUp) return true;
     const order = orderIn(answer);

@@ -85,7 +85,7 @@ export class SimAttendant {
     });
   }
 
-  /** One controller or another is asked; an answer to a former question is nobody's. */
+  /** Asks one controller or another; the answer to an abandoned request is ignored. */
   look(): void {
     if (!this.#isUp || !this.#world.begun.has(this.#name)) return;
     const question = ++this.#question;

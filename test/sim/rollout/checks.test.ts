@@ -20,7 +20,7 @@ const orderOf = (name: string, row: NodeAssignment) => ({
   ownership: signOwner(name, { id: row.owner, epoch: row.epoch }, 0),
 });
 
-/** w2 takes what was written for it, by an owner that was signed. */
+/** The node w2 takes the row written for it, by a signed owner. */
 async function give(world: RolloutWorld, name: string, row: NodeAssignment): Promise<void> {
   world.checks.signed(name, row);
   world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
@@ -83,7 +83,7 @@ describe("the check of orders", () => {
     await give(world, "v", row("pending", 1));
     return world;
   };
-  /** What is found when the node takes an order. */
+  /** The violation, if any, when the node takes an order. */
   const found = (giving: Promise<void>): Promise<unknown> =>
     giving.then(
       () => undefined,

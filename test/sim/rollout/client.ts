@@ -8,7 +8,7 @@ import type { RolloutWorld } from "./world.ts";
 
 /** One end of the simulated network that asks controllers. */
 export interface Asker {
-  /** Its place in the network: `b`, the bastion, or `ID*`, a node. */
+  /** The client's place in the network: `b`, the bastion, or `ID*`, a node. */
   readonly from: string;
   readonly role: "node" | "operator";
   readonly id: string;
@@ -20,7 +20,7 @@ export interface Asker {
   readonly signal?: AbortSignal;
   /** Told of each answer when a controller gives it. */
   readonly onAnswered?: (answer: Answer) => void;
-  /** Told of each answer that comes, also of one that nobody waits for any more, or that comes twice. Whether it is to be dropped. */
+  /** Called with each answer, also a late or repeated one; true drops the answer. */
   readonly onArrived?: (answer: Answer, isAwaited: boolean) => boolean;
 }
 

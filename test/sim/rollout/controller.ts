@@ -39,7 +39,7 @@ export const staleAfter = 90_000;
 
 export type Changes = readonly (readonly [string, unknown])[];
 
-/** What a controller holds of one update. */
+/** A controller's records of one update. */
 export interface Held {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
@@ -129,7 +129,7 @@ export class SimController implements Endpoint {
     return Array.from(this.#process?.replica.entries(`update/${name}/`) ?? [], ([key]) => key);
   }
 
-  /** What it holds of updates, as one text. */
+  /** The controller's records of all updates, as one text. */
   text(): string {
     const all = [...(this.#process?.replica.entries("update/") ?? [])];
     return all.map(([key, { text, o, s }]) => `${key} ${o} ${s} ${text}`).join("\n");
@@ -281,7 +281,7 @@ export class SimController implements Endpoint {
     return undefined;
   }
 
-  /** What somebody asks of it; what it refuses is not done. */
+  /** Runs a request; a refused one does nothing. */
   #do(run: (process: Process) => Promise<unknown> | undefined): void {
     if (!this.isUp || !this.#process) return;
     try {
@@ -291,7 +291,7 @@ export class SimController implements Endpoint {
     }
   }
 
-  /** The product may refuse what it is asked for. Any other error is a fault of the product. */
+  /** The product may refuse a request. Any other error is a fault of the product. */
   #judge(error: unknown): void {
     if (error instanceof Refused || error instanceof WriteRefused) return;
     this.#world.note(`${this.id} failed: ${error instanceof Error ? error.stack : String(error)}`);
@@ -318,7 +318,7 @@ export class SimController implements Endpoint {
     });
   }
 
-  /** The epoch that the bastion would sign, by what is known here; undefined: there is no such update. */
+  /** The epoch that the bastion would sign, by the records of this controller; undefined without such an update. */
   nextEpoch(name: string): number | undefined {
     const update = this.#process?.index.read(name);
     return update && nextEpoch(update);
@@ -357,12 +357,12 @@ export class SimController implements Endpoint {
     return generation;
   }
 
-  /** Whatever somebody in its place would write. */
+  /** Writes directly, as a hostile controller could. */
   write(changes: Changes): void {
     this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
   }
 
-  /** How an update stands, by what is known here. */
+  /** The state of an update, by the records of this controller. */
   inputOf(name: string): RolloutInput | undefined {
     const { index, parts } = this.#process ?? {};
     const update = index?.read(name);

@@ -2,7 +2,7 @@ import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Random } from "../random.ts";
 import type { Scheduler } from "../scheduler.ts";
 
-/** What becomes of the process whose records are about to be durable. */
+/** The moment at which the process dies: before or after its records are durable, or not at all. */
 export type Fate = "before" | "after" | undefined;
 
 interface Entry {
@@ -32,7 +32,7 @@ export class RolloutDisk {
     this.#waiting.push(entry);
     this.#write();
     const thenable = {
-      // A promise of our own: what follows from an append runs within the event that made it durable.
+      // A thenable of our own: the continuation of an append runs within the event that made it durable.
       // eslint-disable-next-line unicorn/no-thenable
       then(onDurable: () => void): void {
         entry.onDurable = onDurable;

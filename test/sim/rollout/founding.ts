@@ -13,7 +13,7 @@ export interface Member {
   readonly isController: boolean;
 }
 
-/** What a node that runs this tells of itself. */
+/** The facts of a node with this version. */
 export function factsOf({ id, dc }: Member, present: string) {
   const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
   const runtime = { id: present, canUpdate: true };

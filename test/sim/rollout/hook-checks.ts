@@ -6,12 +6,12 @@ import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** What the bastion really did, and what must hold of it. */
+/** The bastion's real work, and its invariants. */
 export class HookChecks {
   readonly #world: RolloutWorld;
-  /** What was done well, by whatever asked for it. */
+  /** The hooks that succeeded, by request. */
   readonly #done = new Set<string>();
-  /** How each hook ended that was carried out, by what asked for it. */
+  /** The end of each hook that ran, by request. */
   readonly #ends = new Set<string>();
   /** Nodes that are without their work, wholly or in part, by update and node. */
   readonly #drained = new Set<string>();
@@ -61,7 +61,7 @@ export class HookChecks {
     if (before.ok || hook !== "undrain") this.#world.violate(`(q) ${controller.id} takes another answer to ${told}`);
   }
 
-  /** (i) Nobody takes a node down that was not drained. */
+  /** (i) Only a drained node is taken down. */
   accepted({ id }: Machine, { step, fence }: Pick<Order, "step" | "fence">): void {
     const { swarm } = this.#world;
     if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
@@ -83,7 +83,7 @@ export class HookChecks {
     }
   }
 
-  /** (k) Whoever was drained has its work back, unless what ran before does not run, or giving it back failed. */
+  /** (k) Every drained node has its work back, unless its former version does not run, or giving the work back failed. */
   atEnd(controller: SimController, name: string): void {
     const view = controller.inputOf(name);
     for (const { id, isDead, present, system } of this.#world.machines) {
@@ -92,7 +92,7 @@ export class HookChecks {
         continue;
       const answer = view.answers.get(`${id}/undrain`);
       const isRefused = answer?.ok === false && answer.seq === row.seq && answer.generation === row.generation;
-      // What another update brought since does not tell this one that what failed is gone.
+      // Another update's version, brought since, is no proof for this update that the failed version is gone.
       const mayRunTarget = present === view.target.id || system.movedBy !== name;
       const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
       if (!isRefused && !isLeft)

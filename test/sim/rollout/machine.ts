@@ -16,19 +16,19 @@ import { epochMs, statementOf } from "./targets.ts";
 type Step = Parameters<StrategyHost["works"]>[0];
 
 export interface MachineEvents {
-  /** Its journal is about to hold an order. */
+  /** The updater's journal is about to hold an order. */
   accepted(machine: Machine, order: Order, before: FencingToken | undefined): void;
-  /** Its journal was written. */
+  /** The updater's journal was written. */
   wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
-  /** It begins to bring something to the node, or to take it back. */
+  /** The updater begins to bring a version to the node, or to take it back. */
   works(machine: Machine, step: Step, statement: Statement): void;
   /** A gate that is asked on the node was asked. */
   gateAsked(machine: Machine, holds: boolean): void;
-  /** Its journal, or whether it is up. */
+  /** The updater's journal changed, or the machine went up or down. */
   changed(machine: Machine): void;
-  /** Its report is another one. */
+  /** The updater's report changed. */
   said(machine: Machine, before: Report | undefined): void;
-  /** Its updater threw what is neither a failure of an update nor its end. */
+  /** The updater threw an error that is neither a failure of an update nor the end of its process. */
   broke(machine: Machine, error: unknown): void;
 }
 
@@ -41,7 +41,7 @@ interface MachineParts {
   readonly events: MachineEvents;
 }
 
-/** What ends the updater at one of its next writes. */
+/** The end of the updater at one of its next writes. */
 interface Cut {
   /** How many writes until then. */
   writes: number;
@@ -54,17 +54,17 @@ const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
 const [inbox, taken, journalFile] = [path("inbox"), path("taken"), path("journal")];
 const silent = (): void => undefined;
 
-/** A node: its power, its disk, what it runs, and the product's updater, whose processes begin and end as systemd and the power have it. */
+/** A node: its power, its disk, its programs, and the product's updater, whose processes begin and end as systemd and the power decide. */
 export class Machine {
   readonly id: string;
   readonly system = new NodeSystem();
   readonly #disk = new NodeFiles();
   readonly #parts: MachineParts;
-  /** What is in the updater's journal. */
+  /** The contents of the updater's journal. */
   journal: Journal | undefined;
   /** The manifests of the orders that it accepted, by update and generation. */
   readonly #statements = new Map<string, Statement>();
-  /** It never comes back. */
+  /** The machine never comes back. */
   isDead = false;
   isHealed = false;
   /** How many ms its clock is ahead of the simulated time. */
@@ -84,7 +84,7 @@ export class Machine {
     this.#parts = parts;
   }
 
-  /** Its agent, and its controller if it has one, are up. */
+  /** The agent, and the controller if the node has one, are up. */
   get isUp(): boolean {
     return this.#hasPower && this.system.areDaemonsUp && !this.isDead;
   }
@@ -107,7 +107,7 @@ export class Machine {
     return this.journal !== undefined && isBusy(this.journal);
   }
 
-  /** Its updater runs, or systemd is about to start it. */
+  /** The updater runs, or systemd is about to start it. */
   get isAtWork(): boolean {
     return this.#process !== undefined || this.#isWaiting;
   }
@@ -125,7 +125,7 @@ export class Machine {
     return this.#disk.files.has(taken);
   }
 
-  /** What the agent reads. */
+  /** The report as the agent reads it. */
   report(): Report | undefined {
     return this.journal?.report;
   }
@@ -166,13 +166,13 @@ export class Machine {
     return this.isUp && this.#judges(fence);
   }
 
-  /** Its agent writes an order; systemd starts the updater for it. */
+  /** The agent writes an order; systemd starts the updater for it. */
   async give(order: Order): Promise<void> {
     await writeOrder(folder, order, this.#disk.ports(() => Promise.resolve()).replace);
     this.#startSoon(50, 500);
   }
 
-  /** Its agent spoke with a controller. */
+  /** The agent spoke with a controller. */
   spoke(): void {
     if (this.isUp) this.system.heartbeat = String(this.#parts.scheduler.now);
   }
@@ -301,7 +301,7 @@ export class Machine {
     };
   }
 
-  /** Before whatever the updater does. A process that has ended does nothing any more. */
+  /** Runs before each effect of the updater. A process that has ended has no effects. */
   async #step(process: symbol, isWrite: boolean): Promise<void> {
     if (this.#process === process && isWrite && this.cut && --this.cut.writes <= 0) {
       const { ms } = this.cut;
@@ -318,7 +318,7 @@ export class Machine {
     this.#startSoon(1_000, 5_000);
   }
 
-  /** Its power fails for so long. */
+  /** The power fails for this long. */
   crash(ms: number): void {
     if (this.isDead) return;
     this.#powerOff();
@@ -326,7 +326,7 @@ export class Machine {
     this.#bootAfter(ms);
   }
 
-  /** It boots, as it was told to. */
+  /** The machine reboots by order. */
   #goDown(): void {
     this.#powerOff();
     this.#disk.flush();
@@ -361,7 +361,7 @@ export class Machine {
     this.#powerOff();
   }
 
-  /** Its power is back. */
+  /** The power is back. */
   start(): void {
     if (this.isDead || this.#hasPower) return;
     const { scheduler, random, swarm } = this.#parts;

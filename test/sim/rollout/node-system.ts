@@ -4,23 +4,23 @@ import type { Present, Standing } from "#updater/journal.ts";
 import type { UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
-/** What lies on a node's disk besides the updater's files, and what runs there. All but `running` and the daemons outlives a power cut. */
+/** A node's disk besides the updater's files, and its running programs. All but `running` and the daemons outlives a power cut. */
 export class NodeSystem {
   running = first;
   profile = first;
-  /** What a boot begins with. */
+  /** The system of every boot. */
   default = first;
-  /** What the next boot alone begins with. */
+  /** The system of the next boot alone. */
   once: string | undefined;
   booted = first;
   areDaemonsUp = true;
-  /** Bad luck: the daemons of what was booted last do not start. */
+  /** Bad luck: the daemons of the system that was booted last do not start. */
   isBroken = false;
   /** When the agent spoke with a controller last, since the daemons were started. */
   heartbeat: string | undefined;
-  /** The update that brought the node to what it runs. */
+  /** The update that brought the node to its present version. */
   movedBy = "";
-  /** What was brought into the store, with whether it needs a boot. */
+  /** The versions in the store, and whether each needs a boot. */
   readonly store = new Map([[first, false]]);
 
   /** The node is wholly on one generation. */
@@ -50,7 +50,7 @@ function described(id: string, generation?: number): Present {
   return { id, version: versionOf(id), ...(generation === undefined ? {} : { generation }) };
 }
 
-/** What a strategy needs of the node and of chance. */
+/** The node and the chance for a strategy. */
 export interface StrategyHost {
   readonly system: NodeSystem;
   /** Called before each change. The node may lose its power there; the promise never resolves then. */
@@ -66,7 +66,7 @@ export interface StrategyHost {
   readonly changed: () => void;
 }
 
-/** Brings a target into use with some random time and luck. The order of what it does is that of the product's strategies (src/updater). */
+/** Brings a target into use with random time and luck, in the order of the product's strategies (src/updater). */
 export function simulatedStrategy(host: StrategyHost, statement: Statement): UpdateStrategy {
   const { system, step } = host;
   const { storePath: id = "", version = "" } = statement.bundle ?? {};

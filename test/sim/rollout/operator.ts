@@ -12,7 +12,7 @@ import type { RolloutWorld } from "./world.ts";
 
 const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
 
-/** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
+/** The operators: they apply, approve, cancel, take back and take over, at a random controller. */
 export class Operator {
   readonly #world: RolloutWorld;
   /** The controllers, as the bastion asks them. */
@@ -73,7 +73,10 @@ export class Operator {
     scheduler.after(2_000, () => this.#applyNext());
   }
 
-  /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
+  /**
+   * Applies the next manifest as soon as the one before is done. At times only its owner gets to know of it, and another controller takes
+   * over.
+   */
   #applyNext(): void {
     const { scheduler, random, figures, nemesis, removed } = this.#world;
     if (this.#world.isHealed || removed.has("u")) return;
@@ -84,7 +87,7 @@ export class Operator {
       if (this.#world.isHealed) return;
       if (owner === undefined) return void scheduler.after(2_000, () => this.#applyNext());
       if (isAlone) this.takeOver("u", random.pick(this.#world.controllers.filter(({ id }) => id !== owner)));
-      // Also before anybody approved it.
+      // Also before its approval.
       if (random.chance(0.3)) {
         figures.rollbacks++;
         this.#wish("u", "rollback");
@@ -236,7 +239,7 @@ export class Operator {
     this.takeOver(name, this.#any());
   }
 
-  /** Somebody sees that the owner is gone. */
+  /** An operator notices that the owner is gone. */
   takeOverSoon(name: string, from: string): void {
     const { scheduler, random, controllers } = this.#world;
     scheduler.after(random.between(1_000, 100_000), () => {
@@ -244,7 +247,7 @@ export class Operator {
     });
   }
 
-  /** After the faults: what waits for a person gets one, and what does not move at all another owner. */
+  /** After the faults: an update that waits for an operator gets one, and an update that does not move at all another owner. */
   help(look: number): void {
     const { begun, controllers, random, swarm } = this.#world;
     for (const name of begun) {

@@ -5,7 +5,7 @@ import type { KnownCaller } from "#controller/server/caller.ts";
 /** A request as it comes to a controller. */
 export interface Request {
   readonly method: string;
-  /** What stands for `{id}` in the path. */
+  /** The value of `{id}` in the path. */
   readonly id: string;
   readonly body: unknown;
   readonly role: "node" | "operator";

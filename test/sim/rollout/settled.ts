@@ -144,7 +144,7 @@ export class Undone {
   }
 }
 
-/** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
+/** The owner's next decision, if any; an ended update waits for reports of nodes, and for no time. */
 function decisionOf(owner: SimController, name: string): string | undefined {
   const view = owner.inputOf(name);
   if (!view) return undefined;
@@ -155,7 +155,7 @@ function decisionOf(owner: SimController, name: string): string | undefined {
   return [...(progress ? [`${progress.phase}, waiting for ${progress.waits}`] : []), ...steps].join(", ");
 }
 
-/** What must be so when all is over. */
+/** The invariants at the end. */
 export function atEnd(world: RolloutWorld): void {
   const why = whyNotSettled(world);
   if (why !== undefined) throw new Violation(why);
@@ -169,14 +169,15 @@ export function atEnd(world: RolloutWorld): void {
     }
 }
 
-/** (c) The row of a node says what it runs. */
+/** (c) A node's row shows its version. */
 function compare(machine: Machine, records: Held & { readonly name: string }, row: NodeAssignment): void {
   const { name, head, wishes } = records;
-  // What another update did to it since is that one's.
+  // Another update may have changed the node since.
   const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
-  // Called off before it came to the node, it leaves what an earlier generation brought.
+  // A generation that was cancelled before it reached the node leaves the version of an earlier one.
+  // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
   // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
   const isTaken = machine.accepted?.fence.name !== name;

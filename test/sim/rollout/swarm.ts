@@ -1,6 +1,6 @@
 import type { Random } from "../random.ts";
 
-/** Which faults a seed of the rollouts has, and how its rollouts are made. */
+/** The faults of a seed, and the shape of its rollouts. */
 export interface RolloutSwarm {
   readonly controllers: number;
   /** Nodes besides those that carry a controller. */
@@ -19,10 +19,10 @@ export interface RolloutSwarm {
   readonly hooks: boolean;
   /** A gate on the bastion has to hold. */
   readonly gates: boolean;
-  /** The chance that what the bastion does fails. */
+  /** The chance that the bastion's work fails. */
   readonly badHooks: number;
   readonly bastionCrashes: boolean;
-  /** Attendants of two machines do what an update asks for: the first answer counts. */
+  /** Two bastions run an update's hooks: the first answer counts. */
   readonly twoBastions: boolean;
   /** Others take over while a hook is carried out, and its answer comes late. */
   readonly lateAnswers: boolean;
@@ -51,7 +51,7 @@ export interface RolloutSwarm {
   readonly forges: boolean;
 }
 
-/** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
+/** Only bundles fail, and one update has the nodes: the test kills the owner. */
 export const undisturbed: Partial<RolloutSwarm> = {
   drop: 0,
   duplicate: 0,

@@ -6,7 +6,7 @@ import { ownershipOf } from "#support/ownership.ts";
 export const cluster = "sim";
 /** The simulated time begins then, ms since 1970. */
 export const epochMs = 1_700_000_000_000;
-/** What each node runs in the beginning. */
+/** The first version of each node. */
 export const first = storePath("g0");
 
 export function storePath(version: string): string {

@@ -24,7 +24,7 @@ export interface Kill {
   readonly remedy: "restart" | "takeover";
 }
 
-/** Controllers, nodes, the network between them, and what happens to all of them. One seed decides everything. */
+/** Controllers, nodes, the network between them, and all faults. One seed decides everything. */
 export class RolloutWorld {
   readonly scheduler = new Scheduler();
   readonly random: Random;
@@ -139,7 +139,7 @@ export class RolloutWorld {
     return this.controllers.find((controller) => controller.id === id) as SimController;
   }
 
-  /** Who owns an update, by what he knows himself. */
+  /** The controller that owns an update by its own records. */
   ownerOf(name: string): SimController | undefined {
     return this.controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
   }
@@ -187,7 +187,7 @@ export class RolloutWorld {
     });
   }
 
-  /** What becomes of a controller whose transaction is about to be durable. */
+  /** The fate of a controller whose transaction is about to be durable. */
   beforeCommit(controller: SimController, changes: Changes): Kill["when"] | undefined {
     const name = names.find((each) =>
       changes.some(([key]) => key === `update/${each}/progress` || key.startsWith(`update/${each}/node/`)),
@@ -281,7 +281,7 @@ export class RolloutWorld {
     return this.#violation;
   }
 
-  /** Notes a violation and throws it. The note stays where the product's own code catches what is thrown. */
+  /** Notes a violation and throws it. The note stays, even if the product's own code catches the error. */
   violate(message: string): never {
     throw this.note(message);
   }
