@@ -73,7 +73,7 @@ describe("the lab", function () {
   it("serves any package of Debian that was asked for by name, also to nodes that run", async () => {
     const more = await openLab({ ...lab.where, packages: ["bc"] });
     await more.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]);
-    await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // those who ask for nothing take nothing away
+    await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // a lab without packages removes none
     await output(n1, "apt-get -q update && apt-get -q -y install bc tree");
     expect(await output(n1, "echo 6*7 | bc")).to.equal("42");
     const wrong = await openLab({ ...lab.where, packages: ["ngin"] });
@@ -165,6 +165,6 @@ function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
   } catch {
-    return ""; // it has just ended
+    return ""; // the process has just ended
   }
 }

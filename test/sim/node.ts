@@ -39,7 +39,7 @@ export class SimNode implements Endpoint {
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
-  /** Its wall clock's error in ms. */
+  /** The error of the wall clock in ms. */
   offset = 0;
   isLost = false;
   isPaused = false;

@@ -87,9 +87,8 @@ describe("the guides of docs/day-2.md, command by command", () => {
     const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
     const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
     // A command's write reaches the other controllers in milliseconds; a reader of the page is slower.
-    // A controller that the guide stopped prevents this state, so that the wait is short.
     const isCalm = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
-    // One that the guide stopped keeps the others from it: they are not waited for for long.
+    // A controller that the guide stopped prevents this state, so that the wait is short.
     for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);
     const run = async () => {
       const { code, stdout, stderr } = await site.call(...words, ...more);

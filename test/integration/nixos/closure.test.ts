@@ -36,7 +36,7 @@ let
 in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
 `;
 
-/** The paths that one run sent, and its outcomes. */
+/** The outcomes of one run, and the paths it sent. */
 interface Sent {
   readonly outcomes: readonly string[];
   /** Names of the paths whose contents were read to be sent. */

@@ -19,8 +19,8 @@ const run = (command: string, ...args: readonly string[]): string =>
   execFileSync(command, args, { encoding: "utf8", stdio: "pipe" });
 
 /**
- * The effect of nixos.installed on a disk, with a real Nix, a real disk and a stand-in for nixos-install, in a mount namespace that passes for
- * a live system. The real nixos-install needs nixpkgs; these tests have never run it.
+ * The effect of nixos.installed on a real disk, with a real Nix and a stand-in for nixos-install. The mount namespace passes for a live
+ * system. The real nixos-install needs nixpkgs; these tests have never run it.
  */
 describe("nixos.installed", () => {
   let project: TempDir;

@@ -177,9 +177,8 @@ function compare(machine: Machine, records: Held & { readonly name: string }, ro
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
   // A generation that was cancelled before it reached the node leaves the version of an earlier one.
-  // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
-  // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
+  // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
   const isTaken = machine.accepted?.fence.name !== name;
   const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;

@@ -69,7 +69,7 @@ describe("a run's own process", () => {
   it("is waited for by who follows it from elsewhere when it has hardly been asked for", async () => {
     const { folder } = await createRun({ project, request, who: "me@here", created: Date.now(), attended: false });
     const events = all(follow(folder));
-    events.catch(() => {}); // it may have failed before its process is there
+    events.catch(() => {}); // the run may fail before its process is there
     await new Promise((resolve) => setTimeout(resolve, 50));
     relaunch(folder, "short");
     expect((await events).at(-1)?.type).to.equal("run.finished");
