@@ -21,7 +21,7 @@ export async function timeToAgree(controllers: readonly TestController[]): Promi
   }
 }
 
-/** Writes a number, and keeps it in mind once it is acknowledged; gives “ok”, or status and reason of the refusal. */
+/** Writes a number, and records it once it is acknowledged; gives “ok”, or the refusal's status and reason. */
 export async function putNumber(
   { operator }: TestController,
   {

@@ -7,7 +7,7 @@ const program = "/usr/bin/chromium";
 /** A page in a real browser, with the requests and complaints that a report must not cause. */
 export interface OpenPage {
   readonly page: Page;
-  /** Addresses it asked for, beside its own. */
+  /** Addresses that the page requested, besides its own. */
   readonly requests: readonly string[];
   /** Errors, refused styles and refused scripts. */
   readonly complaints: readonly string[];

@@ -87,7 +87,7 @@ export class Catalogue {
     return line.run(loaded, args, { stateDir: "/var/lib/kcore", ...options, context });
   }
 
-  /** The state comes out as its dry run says, and again it changes nothing. */
+  /** A run has the outcomes of its dry run, and a second run changes nothing. */
   async converges(name: string): Promise<void> {
     const plan = await this.#apply(name, "--dry-run");
     const run = await this.#apply(name);
@@ -118,7 +118,7 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** Where a sample's step by itself starts more processes than this, in words; those that only help are not counted. */
+  /** Samples that start more processes by themselves than this, in words; samples that only help are not counted. */
   async dearerThan(
     name: string,
     samples: readonly Sample[],
@@ -145,9 +145,9 @@ export class Catalogue {
     return problems;
   }
 
-  /** Processes that some work starts, the least of several tries: others on the node, such as its journal, start some now and then. */
+  /** The number of processes that some work starts: the least of several tries, since other programs, such as the journal, start some too. */
   async #least(name: string, work: () => Promise<unknown>, limit: number, before = ":"): Promise<number> {
-    // The newest process of the node's own namespace: numbers are given one after the other (proc_loadavg(5)).
+    // The newest process of the node's own namespace: pids are given in order (proc_loadavg(5)).
     const newest = (command: string): number =>
       Number(this.shell(name, `${command}\nread -r _ _ _ _ pid </proc/loadavg; echo $pid`).split("\n").at(-1));
     let found = Number.POSITIVE_INFINITY;

@@ -19,18 +19,18 @@ export type CiEvent = "proposal" | "push" | "schedule";
 
 /** The end of a job, with its artifacts. */
 export interface JobEnd {
-  /** Of the step that failed first; 0 where none did. */
+  /** Exit code of the first failed step; 0 if none failed. */
   readonly code: number;
   /** All that its steps printed. */
   readonly log: string;
-  /** The job's summary, or the notes that it wrote to the merge request. */
+  /** The job's summary, or its notes on the merge request. */
   readonly said: string;
-  /** A file that it kept, by its path in the project. */
+  /** A kept file, by its path in the project. */
   readonly artifact: (path: string) => string;
   readonly artifacts: readonly string[];
 }
 
-/** A CI: its pipeline of `examples/ci` for an event at a commit, job by job, as far as one does not fail. */
+/** A CI that runs its pipeline of `examples/ci` for an event at a commit, job by job, until one fails. */
 export interface Ci {
   readonly name: "GitHub" | "GitLab";
   /** `onApproval` is called before the operator approves the deployment. */
@@ -73,7 +73,7 @@ export class CiWorld {
     return readFileSync(this.path("npm"), "utf8").trim().split("\n").length;
   }
 
-  /** A release as a clone of its tag has it, but for the sources. */
+  /** A release like a clone of its tag, without the sources. */
   #makeRelease(): void {
     const words = ["pack", "--silent", "--ignore-scripts", "--pack-destination", this.#folder.path];
     const name = execFileSync("npm", words, { cwd: root, encoding: "utf8" }).trim();
@@ -165,7 +165,7 @@ export function jobFolder(world: CiWorld, name: string, workspace: string): { fo
   return { folder, home };
 }
 
-/** A comparison with == or !=, as both write it. @throws Error for anything else */
+/** Evaluates a comparison with == or !=, which both CIs write alike. @throws Error for anything else */
 export function compares(comparison: string, valueOf: (word: string | undefined) => string | undefined): boolean {
   const [left, operator, right, ...more] = comparison.split(" ");
   if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${comparison}`);

@@ -55,7 +55,7 @@ export class ClusterSite {
     return found;
   }
 
-  /** A node of that name, whose certificate was recorded and that registered. */
+  /** A node of that name with a recorded certificate and a registration. */
   async register(
     hostname: string,
     told: Partial<Registration> = {},

@@ -49,7 +49,7 @@ export async function createTestCluster(context = "lab"): Promise<TestCluster> {
   };
 }
 
-/** Credentials for a member, issued as in production; the key is made here, in the place of the node. */
+/** Credentials for a member, issued as in production, but with a key that is made here. */
 export function issueTo(
   authority: Authority,
   role: "controller" | "node",
@@ -81,7 +81,7 @@ export function issueTo(
   return { ca: authority.rootPem, cert: chain, key: key.export({ type: "pkcs8", format: "pem" }) as string };
 }
 
-/** Writes credentials as a node has them and gives the paths as a configuration names them. */
+/** Writes credentials in a node's layout, and gives the paths for a configuration. */
 export async function writeCredentials(
   folder: string,
   role: string,

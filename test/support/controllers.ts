@@ -36,51 +36,51 @@ export interface TestController {
   readonly clientOf: (credentials: Credentials) => ApiClient;
   /** Resolves when the controller listens and has asked its peers, for a second at most, for missed transactions. */
   readonly start: () => Promise<void>;
-  /** In good order, or by a signal when it is a process. */
+  /** Ends in good order, or by a signal if it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Of the process that it runs as. */
+  /** The pid of its process. */
   readonly pid: () => number;
   /** Stops it at once, and closes its clients. */
   readonly end: () => Promise<void>;
-  /** Where its own certificate and key lie, and its configuration. */
+  /** The folder of its certificate, key and configuration. */
   readonly folder: string;
   readonly dbPath: string;
   readonly credentials: Credentials;
 }
 
-/** Where a controller's process lives when that is not on the loopback of this machine. */
+/** The place of a controller's process outside of this machine's loopback network. */
 export interface ControllerPlace {
   /** `host:port` where it listens. */
   readonly endpoint: string;
   /** The command that becomes it. */
   readonly through?: readonly string[];
-  /** The program, when it is not the present one. */
+  /** The program, if not the present one. */
   readonly program?: string;
 }
 
 export interface ControllerOptions {
-  /** Registers it and takes it in; else it is the first of its cluster. */
+  /** The controller that registers and admits this one; without it, this one is the first of its cluster. */
   readonly sponsor?: TestController;
-  /** As a process of its own; else in this one. */
+  /** Runs in a process of its own, not in this one. */
   readonly process?: boolean;
   /** More keys of controller.yaml. */
   readonly config?: object;
   readonly host?: string;
   readonly place?: ControllerPlace;
-  /** Where the others are told to reach it. */
+  /** Maps its endpoint to the address that the other controllers get. */
   readonly advertise?: (endpoint: string) => Promise<string>;
   readonly dc?: string;
 }
 
 export interface ControllersOptions {
-  /** Each as a process of its own; else all in this one. */
+  /** Each runs in a process of its own, not in this one. */
   readonly processes?: boolean;
   /** More keys of controller.yaml, by index. */
   readonly config?: (index: number) => object;
-  /** Where the others are told to reach controller `index`; a test's proxy, maybe. */
+  /** The address of controller `index` that the others get; a test's proxy, for example. */
   readonly advertise?: (index: number, endpoint: string) => Promise<string>;
   readonly dcs?: readonly string[];
-  /** Where controller `index` lives, a process. */
+  /** The place of controller `index`, which is a process. */
   readonly place?: (index: number) => ControllerPlace;
   /** Awaited before controller `index` is registered and started; `first` runs by then. */
   readonly prepare?: (index: number, first: TestController) => Promise<void>;
@@ -91,7 +91,7 @@ export function spkiOf({ cert }: Pick<Credentials, "cert">): string {
   return keyFingerprint(publicDer(firstCertificate(cert).publicKey));
 }
 
-/** Starts one controller, with a sub-CA of its own, as deploy_node leaves it; resolves when it is ready. */
+/** Starts one controller with a sub-CA of its own, in the state that deploy_node leaves; resolves when it is ready. */
 export async function startController(cluster: TestCluster, options: ControllerOptions = {}): Promise<TestController> {
   const controller = await prepareController(cluster, options);
   const { id, advertised, credentials } = controller;
@@ -199,7 +199,7 @@ export async function recordAt(
   );
 }
 
-/** Renews a node's certificate with the client's present one, as the agent does; nothing is registered. */
+/** Renews a node's certificate with the client's present one, as the agent does, without a registration. */
 export async function renewCredentials(client: ApiClient, nodeId: string, ca: string): Promise<Credentials> {
   const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
   const key = generateKey();
@@ -216,7 +216,7 @@ export function reasonOf(work: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Records once, at the controller that is asked first. */
+/** Records the certificate once, before the first call. */
 function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Credentials): ApiClient {
   const recorded = async (): Promise<void> => {
     if (unrecorded.delete(credentials)) await recordAt({ operator }, credentials);

@@ -24,7 +24,7 @@ export interface KcoreOptions {
   readonly signal?: AbortSignal;
 }
 
-/** An operator's place: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
+/** An operator's workplace: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
 export interface Bastion {
   readonly project: string;
   readonly home: string;
@@ -32,7 +32,7 @@ export interface Bastion {
   kcore(args: readonly string[], options?: KcoreOptions): Promise<Ended>;
   /** Starts `bin/kcore` and resolves when its run is on record, which is then the newest one. */
   begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<Ended> }>;
-  /** Runs it and throws with all that was printed unless it exits 0; returns stdout. */
+  /** Runs it; throws all output unless it exits 0; returns stdout. */
   does(...args: readonly string[]): Promise<string>;
   /** `deploy_node` on these nodes. */
   deploy(target: string, ...more: readonly string[]): Promise<Ended>;
@@ -110,7 +110,7 @@ export async function openBastion(
     },
     events: async (run) => {
       const text = await readFile(runFolder(project, run ?? (await newest())).events, "utf8").catch(() => "");
-      // A line under way has no end yet.
+      // The line being written has no end yet.
       return text
         .split("\n")
         .slice(0, -1)
@@ -159,7 +159,7 @@ async function endOf(child: ChildProcess, timeout: number): Promise<Ended> {
   return { code, ...printed };
 }
 
-/** Titles of the steps that ended so on this node, or on all. */
+/** Titles of the steps with this outcome on this node, or on all. */
 export function stepsThat(outcome: string, events: readonly RunEvent[], node?: string): readonly string[] {
   return events.flatMap((event) =>
     event.type === "step.finished" && event.outcome === outcome && (node ?? event.node) === event.node
@@ -168,7 +168,7 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
-/** By verdict of a dry run, the outcomes that the run may have; an unknown step may end in any way, one with a condition in both. */
+/** The outcomes that a run may have after a dry run's verdict. An unknown step may end in any way; a step with a condition is in both. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   ok: ["ok"],
   "would-change": ["changed"],
@@ -176,7 +176,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   skipped: ["skipped"],
 };
 
-/** Where a run did otherwise than its dry run had said: `NODE STEP: VERDICT, then OUTCOME`. */
+/** Steps whose run contradicts the dry run: `NODE STEP: VERDICT, then OUTCOME`. */
 export function contradictions(plan: readonly RunEvent[], run: readonly RunEvent[]): readonly string[] {
   const done = new Map<string, string>();
   for (const event of run) if (event.type === "step.finished") done.set(`${event.node} ${event.step}`, event.outcome);
@@ -191,7 +191,7 @@ export function contradictions(plan: readonly RunEvent[], run: readonly RunEvent
   });
 }
 
-/** How many segments went to each node. */
+/** The number of segments that went to each node. */
 export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const event of events) if (event.type === "node.segment") counts[event.node] = event.exchange;
@@ -215,7 +215,7 @@ export async function contentsOf(node: LabNode): Promise<string> {
   );
 }
 
-/** The lab's roster, with fields of single nodes put in. */
+/** The lab's roster, with more fields of single nodes. */
 export async function rosterOf(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
   let text = await lab.roster();
   for (const [node, lines] of Object.entries(fields)) text = text.replace(`  ${node}:\n`, `  ${node}:\n    ${lines}\n`);

@@ -11,7 +11,7 @@ interface FirstDeployment {
   readonly run: string;
   /** The output of `kcore runs attach` in another terminal. */
   readonly attached: Ended;
-  /** How many nodes had ended when the terminal was closed. */
+  /** The number of nodes that had ended when the terminal was closed. */
   readonly endedBefore: number;
 }
 
@@ -30,12 +30,12 @@ export interface DeployedLab {
 let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
-/** The lab that the files about deploy_node share: the first call brings it up. Tests leave n1 to n3 in order. */
+/** The lab that the files about deploy_node share. The first call starts it. Tests leave n1 to n3 in order. */
 export function deployedLab(): Promise<DeployedLab> {
   return (deployed ??= deploy());
 }
 
-// For all tests: a file of which `mocha -g` chooses none runs no hooks.
+// For all tests: a file without a test that `mocha -g` chooses runs no hooks.
 after(async () => {
   const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
   await bastion?.remove();

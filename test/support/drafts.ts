@@ -10,14 +10,14 @@ import { inProject } from "./in-project.ts";
 type Modules = ReadonlyMap<string, ModuleDefinition | (() => Promise<ModuleDefinition>)>;
 type Options = Partial<DraftOptions> & { readonly on?: string };
 
-/** Drafts the state s of a project with these files, for its node n1 unless told otherwise; every secret is `s3cret`. */
+/** Drafts of the state s of a project with these files, for its node n1 by default; every secret is `s3cret`. */
 export const draftsIn = (
   files: Readonly<Record<string, string>>,
   modules: Modules,
   options?: Options,
 ): Promise<readonly StepDraft[]> => withDrafts(files, modules, (drafts) => drafts, options);
 
-/** The same for `work` that needs the project's files. */
+/** The same for `work` that reads the project's files. */
 export function withDrafts<T>(
   files: Readonly<Record<string, string>>,
   modules: Modules,

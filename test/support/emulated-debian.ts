@@ -8,7 +8,7 @@ import { must } from "#lab/run-command.ts";
 import { cheapKernel } from "#lab/vm/qemu.ts";
 import { debianImage } from "#system/debian-image.ts";
 
-/** sh: makes OUT from the image FROM by way of the folder TREE, which must not exist; earlier ones in CACHE go. */
+/** sh: makes OUT from the image FROM in the folder TREE, which must not exist; older images in CACHE are removed. */
 const make = `set -eu
 mkdir "$TREE"
 tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -xpzf "$FROM"
@@ -24,8 +24,8 @@ tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -cf - . | gzip >"$O
 
 /**
  * Debian's image of `debianImage` with less work for an emulated processor, kept in the folder `cache`.
- * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units that the lab needs not are off, and documentation is
- * left out.
+ * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units that the lab does not need are off, and
+ * documentation is left out.
  */
 export async function emulatedDebian(cache: string): Promise<string> {
   const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };

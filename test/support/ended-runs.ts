@@ -1,7 +1,7 @@
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { recordedRun } from "./recorded-runs.ts";
 
-/** Runs that ended in every way there is, as their records have them. */
+/** The events of runs with every possible end. */
 export const endedRuns: Readonly<Record<string, readonly RunEvent[]>> = {
   done: recordedRun("done"),
   "three nodes deployed": recordedRun("deploy-three"),

@@ -8,7 +8,7 @@ import type { Problem } from "#errors/problem.ts";
 export interface Lesson {
   readonly outcome?: "ok" | "changed" | "failed" | "interrupted";
   readonly registered?: Partial<Registered>;
-  /** The step ends when this does. */
+  /** The step ends when this promise does. */
   readonly after?: Promise<unknown>;
   /** Called when the step begins. */
   readonly begins?: () => void;
@@ -22,8 +22,8 @@ export interface FakeNodes {
 }
 
 /**
- * Sessions to nodes that are not there. Each step must have been taught (by `step`, or `node step`), or the test
- * fails; `unreachable` nodes never connect.
+ * Sessions to nodes that do not exist. A step without a prepared outcome (by `step`, or `node step`) fails the test; `unreachable` nodes never
+ * connect.
  */
 export function fakeNodes(
   lessons: Readonly<Record<string, Lesson>>,

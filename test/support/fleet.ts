@@ -6,10 +6,10 @@ import type { FleetController, FleetNode, FleetSnapshot, FleetUpdate } from "#tu
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "./scenes.ts";
 
-/** When the fleet of the tests is looked at. */
+/** The present time of the tests' fleet. */
 export const fleetNow = Date.parse("2026-11-21T12:00:00Z");
 
-/** ISO 8601, so many seconds before (or after) that. */
+/** ISO 8601, so many seconds before that time, or after it if negative. */
 export function ago(seconds: number): string {
   return new Date(fleetNow - seconds * 1000).toISOString();
 }

@@ -26,11 +26,11 @@ export interface Flooded {
   /** The size of the run's record in bytes, and its events by type. */
   readonly recorded: number;
   readonly events: ReadonlyMap<string, number>;
-  /** MiB that the session held at its end, and while the node spoke wherever that may have been more than {@link mayHold}. */
+  /** MiB that the session held at its end, or while the node wrote if that exceeded {@link mayHold}. */
   readonly held: number;
-  /** The longest time of processor that the loop was not free for, in milliseconds. */
+  /** The longest turn of the event loop, in milliseconds of CPU. */
   readonly blocked: number;
-  /** Bytes that were sent to the node after its first word. */
+  /** Bytes sent to the node after its first line. */
   readonly sent: number;
 }
 
@@ -38,8 +38,8 @@ const nonce = "0123456789abcdef".repeat(2);
 export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
 
 /**
- * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is that of this thread's
- * processor alone, so that a busy machine makes no case slow.
+ * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is CPU time of this thread, so that a busy
+ * machine makes no case slow.
  */
 export async function flood(drafts: readonly StepDraft[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
   // Making the bytes is no cost of the session.
@@ -126,7 +126,7 @@ function inUse(): number {
   return heapUsed + external;
 }
 
-/** Measures each turn of the event loop in time of this thread's processor. */
+/** Measures each turn of the event loop in CPU time of this thread. */
 function watchLoop() {
   const now = (): number => {
     const { user, system } = process.threadCpuUsage();
@@ -142,7 +142,7 @@ function watchLoop() {
   };
   setImmediate(turn);
   return {
-    /** Does something of the test's own, which does not count. */
+    /** Runs the test's own work, which does not count. */
     apart<Result>(work: () => Result): Result {
       const began = now();
       longest = Math.max(longest, began - last);

@@ -8,16 +8,16 @@ import { fits, wordsOf, type TranscriptStep } from "./transcripts.ts";
 
 export const installPage = join(import.meta.dirname, "../../docs/cluster-install.md");
 
-/** As docs/cluster-install.md calls its machines; their host keys are SHA256:A and so on. */
+/** The addresses of docs/cluster-install.md; the machines' host keys are SHA256:A and so on. */
 const shown = { a: "192.0.2.11", b: "192.0.2.12", c: "192.0.2.13", d: "192.0.2.14" } as const;
 type Name = keyof typeof shown;
 export const shownNames = Object.keys(shown) as readonly Name[];
 
-/** Machines of the lab in place of those that the page shows. */
+/** Machines of the lab in place of the page's. */
 export class GuideFollower {
   private readonly bastion: Bastion;
   private readonly nodes: ReadonlyMap<string, LabNode>;
-  /** Words that stand for others here, such as disks. */
+  /** The lab's words for words of the page, such as disks. */
   private readonly words: Readonly<Record<string, string>>;
 
   constructor(bastion: Bastion, nodes: readonly LabNode[], words: Readonly<Record<string, string>> = {}) {

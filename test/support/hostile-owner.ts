@@ -18,7 +18,7 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { quote } from "#base/quote.ts";
 import { stepOf } from "./steps.ts";
 
-/** The user who attacks: a real process of its own, without any right but those over its folder. */
+/** The attacking user: a real process, with rights over its own folder only. */
 export const hostileUser = { uid: 65_534, gid: 65_534, name: "nobody", group: "nogroup" } as const;
 
 const untouched = "untouched";
@@ -38,7 +38,7 @@ const links = [victim, forbidden, forbidden + "/sub", ".."];
 let turn = 0;
 const swap = (path) => {
   const aside = home + "/swapped-" + (turn % 50);
-  // A folder of root's can only be moved within its own.
+  // A folder of root's can only be moved within its parent.
   tryTo(() => (fs.renameSync(path, aside), true)) ?? tryTo(() => fs.renameSync(path, path.replace(/[^/]*$/, "swapped-" + (turn % 50))));
   tryTo(() => fs.symlinkSync(links[turn % links.length], path));
 };
@@ -61,10 +61,10 @@ for (;;) {
 }
 `;
 
-/** A home whose owner attacks, beside root's files that must stay as they are. */
+/** A home whose owner attacks, beside root's files that must stay unchanged. */
 export class HostileHome {
   readonly root: string;
-  /** The owner's, in a folder of root's. */
+  /** The owner's folder, in a folder of root's. */
   readonly home: string;
   /** The folder that root works in: the home, or a sticky folder beside it in which every user may make names. */
   readonly dir: string;
@@ -144,7 +144,7 @@ grep -q changed "$K_RUN/batch"`;
     await new Promise((resolve) => this.#attack?.once("spawn", resolve));
   }
 
-  /** Does the same as root so many times, as steps do it one after the other, `before` before each. Tells how often it succeeded. */
+  /** Repeats work as root, as steps do it, with `before` ahead of each try. Gives the number of successes. */
   async repeat(shell: string, times: number, work: string, before = ":"): Promise<number> {
     const text = `. '${this.#library}'
 umask 022

@@ -12,7 +12,7 @@ export interface ImportedRoster {
   readonly text: string;
   readonly formats: readonly Format[];
   readonly ownReader: Imported["ownReader"];
-  /** `line what: why`, of other files than the first with their name. */
+  /** `line what: why` of parts left out; of included files with their name. */
   readonly leftOut: readonly string[];
 }
 

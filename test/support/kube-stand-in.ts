@@ -31,7 +31,7 @@ export class KubeStandIn {
     this.#cert = cert;
   }
 
-  /** `names`: of its certificate. */
+  /** `names` are those of its certificate. */
   static async start(names = "IP:127.0.0.1"): Promise<KubeStandIn> {
     const folder = mkdtempSync(join(tmpdir(), "kcore-kube-stand-in-"));
     const [key, cert] = [join(folder, "key"), join(folder, "cert")];

@@ -7,7 +7,7 @@ import type { Sample } from "./sample.ts";
 
 const folder = join(import.meta.dirname, "../modules");
 
-/** The samples that stand as `lab` in the tables of modules: for a container, or for a virtual machine. */
+/** The `lab` samples of the modules' tables, for a container or for a virtual machine. */
 export function labSamples(on: "container" | "machine"): ReadonlyMap<string, Sample> {
   const files = new Set(readdirSync(folder));
   const samples = [...registry.keys()].flatMap((module) => {

@@ -14,7 +14,7 @@ export interface ModelStep {
   readonly needsBlob: boolean;
 }
 
-/** The bastion's end of a channel: frames as they come, with the place in the journal that each ends at. */
+/** The bastion's end of a channel: frames in order, each with its end in the journal. */
 export class ModelFollower {
   readonly #node: ModelNode;
   readonly #said: string[];
@@ -61,7 +61,7 @@ interface ModelRunner {
     { readonly number: number; readonly batch: Batch; at: number; isStarted: boolean; isFailed: boolean } | undefined;
 }
 
-/** A node as follower.sh and runner.sh make it, without shells, files and time. */
+/** A node with the behaviour of follower.sh and runner.sh, without shells, files and time. */
 export class ModelNode {
   readonly #steps: ReadonlyMap<string, ModelStep>;
   readonly #segments = new Map<number, Batch>();
@@ -71,19 +71,19 @@ export class ModelNode {
   #wish: "stop" | "abort" | undefined;
   #fin: string | undefined;
   readonly journal: string[] = [];
-  /** Lines of the journal that earlier runners wrote. */
+  /** Journal lines of earlier runners. */
   start = 0;
   boot = 1;
   runner: ModelRunner | undefined;
   follower: ModelFollower | undefined;
   isHeldByOther = false;
-  /** A step was applied that boots the node. */
+  /** An applied step boots the node. */
   willReboot = false;
   /** Another bastion resumed the run, and does not know whether a reboot belongs to the run. */
   wasTakenOver = false;
   /** The node's processes hang. */
   isFrozen = false;
-  /** How often steps were begun, and how often one was cut off. */
+  /** The number of starts of each step, and of interruptions. */
   readonly begun = new Map<string, number>();
   readonly cutOff = new Map<string, number>();
 
@@ -121,7 +121,7 @@ export class ModelNode {
     }
   }
 
-  /** The runner does one thing; false: it has nothing to do. */
+  /** The runner does one thing; false if it has nothing to do. */
   act(): boolean {
     const { runner } = this;
     if (!runner || this.isFrozen) return false;

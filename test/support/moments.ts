@@ -1,4 +1,4 @@
-/** The most of these moments, in order, that lie within so many milliseconds. */
+/** The highest number of these ordered moments within so many milliseconds. */
 export function mostWithin(moments: readonly number[], milliseconds: number): number {
   let first = 0;
   return moments.reduce((most, at, index) => {

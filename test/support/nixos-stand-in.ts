@@ -1,14 +1,14 @@
 /** Packages that the stand-in needs: a default NixOS has them, Debian's node does not. */
 export const packages = ["curl", "lvm2", "nix-bin"];
 
-/** Of the default configuration, without desktop and with OpenSSH; each is made a link if the node has it. */
+/** Files of the default configuration, without desktop and with OpenSSH; each becomes a link if the node has it. */
 const made =
   `fstab hostname hosts issue locale.conf login.defs nsswitch.conf os-release profile modules-load.d/nixos.conf
   modprobe.d/nixos.conf nix/nix.conf pam.d ssh/ssh_config ssh/sshd_config ssl/certs/ca-certificates.crt
   ssl/certs/ca-bundle.crt sysctl.d/60-nixos.conf systemd/journald.conf systemd/logind.conf systemd/system
   systemd/user tmpfiles.d udev/rules.d zoneinfo`.split(/\s+/);
 
-/** Programs of Debian that a default NixOS has not; useradd and its like it has, as users.mutableUsers is true. */
+/** Debian's programs that a default NixOS lacks. It has useradd and its like, since users.mutableUsers is true. */
 const gone = `apt apt-cache apt-get apt-key apt-mark debconf deb-systemd-helper dpkg dpkg-query dpkg-divert
   dpkg-statoverride locale-gen update-ca-certificates update-initramfs update-locale cron crontab cryptsetup gpg
   gpgv logrotate mdadm netplan nft openssl parted sgdisk adduser addgroup debootstrap grub-install mkfs.xfs

@@ -6,19 +6,19 @@ export const systemProfile = "/nix/var/nix/profiles/system";
 const [current, booted] = ["/run/current-system", "/run/booted-system"] as const;
 const runtime = "0.1.0";
 
-/** A NixOS system, by the things that differ between systems. */
+/** A NixOS system, by its differences from others. */
 export interface FakeSystem {
   readonly version?: string;
   readonly kernel?: string;
   readonly systemd?: string;
   readonly params?: string;
-  /** Whether a machine comes up with it. */
+  /** Whether a machine boots with it. */
   readonly boots?: boolean;
-  /** Whether the agent reaches a controller from it. */
+  /** Whether its agent reaches a controller. */
   readonly reaches?: boolean;
   /** Exit codes of its switch-to-configuration, by action. */
   readonly exits?: Readonly<Record<string, number>>;
-  /** Units of kcore that it lacks. */
+  /** Missing units of kcore. */
   readonly lacks?: readonly string[];
 }
 
@@ -60,7 +60,7 @@ export class NixosWorld extends UpdateWorld {
     this.startOther();
   }
 
-  /** A system that can be built, at the commit revOf(name). */
+  /** Adds a system that can be built, at the commit revOf(name). */
   add(name: string, system: FakeSystem): void {
     const path = systemPath(name);
     const { version = "25.05.1", kernel = "6.6.1", systemd = "257.5", params = "loglevel=4", lacks = [] } = system;
@@ -111,7 +111,7 @@ export class NixosWorld extends UpdateWorld {
     this.behaviours.set(runtime, { reaches: this.systems.get(path)?.reaches ?? true });
   }
 
-  /** As the boot loaders' installers of NixOS leave it. */
+  /** Writes the menu as NixOS' boot loader installers do. */
   #writeMenu(): void {
     const numbers = this.generations(systemProfile);
     if (this.#loader === "systemd-boot") {

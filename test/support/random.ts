@@ -38,7 +38,7 @@ export class Chance {
   }
 }
 
-/** The numbers alone. */
+/** The numbers of a seed, as a function. */
 export function seededRandom(seed: number): () => number {
   const chance = new Chance(seed);
   return () => chance.next();

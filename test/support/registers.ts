@@ -7,7 +7,7 @@ import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 
-/** One key of each kind and a few plain ones: small enough that writes meet. */
+/** A key of each kind and a few plain ones: few enough that writes meet. */
 export const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
 
 export const anyText = fc.oneof(
@@ -49,7 +49,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
   { maxLength: 24 },
 );
 
-/** A writer: a map, a clock that stands still unless pushed, and all it wrote or was given. */
+/** A writer: a map, a clock that stands still unless pushed, and all transactions it wrote or received. */
 export class Writer {
   readonly map = new LwwMap(mergeKindOf);
   readonly origin: string;
@@ -78,7 +78,7 @@ export class Writer {
     return transaction;
   }
 
-  /** Merges transactions as one page would bring them. */
+  /** Merges transactions as one page. */
   take(transactions: readonly Transaction[]): Merged {
     const upto = transactions.map(({ origin, seq }) => [origin, seq] as const);
     const merged = this.map.merge(
@@ -100,7 +100,7 @@ export class Writer {
     return Array.from(this.map.siblings.all(), ({ key, o, s }) => `${key} ${o} ${s}`).toSorted();
   }
 
-  /** The registers that count, in a form that can be compared. */
+  /** The registers that count, in a comparable form. */
   view(): unknown {
     return [
       [...this.map.withPrefix("")],
@@ -111,7 +111,7 @@ export class Writer {
   }
 }
 
-/** Plays acts: a delivery brings all that its sender has. Gives the writers and every transaction, in the order written. */
+/** Plays acts: a delivery brings all transactions of its sender. Gives the writers, and every transaction in order of writing. */
 export function play(acts: readonly Act[]): {
   readonly all: readonly Transaction[];
   readonly writers: readonly Writer[];

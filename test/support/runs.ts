@@ -7,7 +7,7 @@ import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { FakeNodes } from "./fake-session.ts";
 import { noTables } from "./tables.ts";
 
-/** A roster entry as loading would make it. */
+/** A roster entry as loading makes it. */
 export function nodeEntry(name: string, fields: Partial<NodeEntry> = {}): NodeEntry {
   return {
     name,
@@ -84,7 +84,7 @@ export function runDependencies(
   };
 }
 
-/** A draft of a step that the fake session knows by `id`. */
+/** A draft of a step, which the fake session finds by `id`. */
 export function draft(id: string, fields: Partial<StepDraft> = {}): StepDraft {
   const [state = "", title = id] = id.split("/");
   const at = { file: `states/${state}.yaml`, line: 1, column: 1 };

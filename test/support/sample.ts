@@ -5,7 +5,7 @@ import type { ErrorCode } from "#errors/codes.ts";
  * refused. Texts of sh run on the node as root, and end 0.
  */
 export interface Sample {
-  /** The step's id: its module, and a word more where there are several. */
+  /** The step's id: its module, and a further word if the module has several samples. */
   readonly id: string;
   readonly module: string;
   /** The step's arguments, as a state has them. */
@@ -14,7 +14,7 @@ export interface Sample {
   readonly helps?: true;
   /** The outcome on a BusyBox node, if the sample is tried there. */
   readonly busybox?: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
-  /** Done on the node before the first look. */
+  /** Runs on the node before the first probe. */
   readonly before?: string;
   /** Other keys of the step, such as `creates`. */
   readonly keys?: Readonly<Record<string, unknown>>;

@@ -20,7 +20,7 @@ export interface Place {
   /** Runs a text of sh as root; throws its output if it fails. */
   readonly sh: (text: string) => void;
   readonly write: (path: string, text: string) => void;
-  /** undefined: nothing is there. */
+  /** The text of a file; undefined if it does not exist. */
   readonly read: (path: string) => string | undefined;
   readonly remove: () => Promise<void>;
 }
@@ -81,7 +81,7 @@ async function makeMachine(): Promise<ChildProcess> {
   return child;
 }
 
-/** A server in a process of its own: a case waits for its shells without turning the event loop. */
+/** A server in a process of its own, since a case blocks the event loop while its shells run. */
 async function serve(command: string, port: number, dir: string): Promise<ChildProcess> {
   const env = { ...process.env, PORT: String(port), DIR: dir, FIXTURES: fixtures };
   const child = spawn("sh", ["-c", `exec ${command}`], { stdio: ["ignore", "ignore", "inherit"], env });

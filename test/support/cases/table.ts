@@ -212,7 +212,7 @@ export function parseTable(text: string, name: string): Table {
   throw new Error(found.join("\n"));
 }
 
-/** The same with an {@link All} for each map that has the mark. */
+/** Replaces each map that has the mark by an {@link All}. */
 function marked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(marked);
   if (!isPlain(value)) return value;
@@ -222,7 +222,7 @@ function marked(value: unknown): unknown {
   return new All(entries);
 }
 
-/** The issues of the way of a union that came farthest, and a place for each unknown key. */
+/** The issues of the union's option that parsed farthest, with a place for each unknown key. */
 function flat(
   issues: readonly z.core.$ZodIssue[],
   above: readonly PropertyKey[] = [],
