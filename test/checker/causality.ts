@@ -11,10 +11,10 @@ export class Causality {
     this.#history = history;
   }
 
-  /** Whether `later` was made having seen `earlier` for certain, by itself and not by way of a third. */
+  /** Whether `later` was surely made with knowledge of `earlier`, directly and not through a third write. */
   surelySaw(later: Write, earlier: Write): boolean {
     if (later === earlier || later.outcome === "refused" || earlier.outcome === "refused") return false;
-    // Values are told apart; decisions are not.
+    // Values are unique, decisions are not.
     const isRead = !earlier.key.startsWith("decision/") && later.key === earlier.key && later.read === earlier.value;
     if (isRead && earlier.value !== null && earlier.began < later.began) return true;
     if (earlier.outcome !== "ok" || earlier.ended >= later.began) return false;
@@ -25,7 +25,7 @@ export class Causality {
     );
   }
 
-  /** Whether `later` was made without having seen `earlier`, for certain. */
+  /** Whether `later` was surely made without knowledge of `earlier`. */
   surelyDidNotSee(later: Write, earlier: Write): boolean {
     const isOver = later.outcome === "ok";
     if (isOver && later.ended < earlier.began) return true;

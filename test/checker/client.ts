@@ -14,7 +14,7 @@ export interface Client {
 
 const patience = 4_000;
 
-/** One operator at one controller: mTLS, TLS 1.3, connections kept. */
+/** One operator's client of one controller: mTLS, TLS 1.3, kept connections. */
 export function openClient(
   { host, port }: { readonly host: string; readonly port: number },
   credentials: { readonly ca: string; readonly cert: string; readonly key: string },

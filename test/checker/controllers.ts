@@ -11,13 +11,13 @@ import { openClient, type Client } from "./client.ts";
 import { must, run } from "./commands.ts";
 import { startHosts, type Host } from "./hosts.ts";
 
-/** The program that runs on nodes, as it is built; KCORE_NODE_PROGRAM names another one. */
+/** The built program of the nodes; KCORE_NODE_PROGRAM names another one. */
 const program = process.env["KCORE_NODE_PROGRAM"] ?? join(import.meta.dirname, "../../dist/node-main.js");
-/** Longest that anything is waited for: more than it takes on the busiest machine. */
+/** The longest wait: more than any step takes on the busiest machine. */
 const patienceMs = 120_000;
 export const port = 9090;
 export const dcs = ["DC1", "DC1", "DC2", "DC2"] as const;
-/** The disk of this one lies on a block device that can be made to fail. */
+/** The index of the controller whose block device can be made to fail. */
 export const failing = 3;
 
 /** One controller: a real process on a host of its own. */
@@ -29,20 +29,20 @@ export interface Controller {
   /** The controller's state folder, as seen from this machine. */
   readonly db: string;
   readonly pid: () => number;
-  /** All that it wrote to its log. */
+  /** The controller's log. */
   readonly log: () => string;
-  /** Whether its process lives, stopped or not. */
+  /** Whether the process lives, stopped or not. */
   readonly isAlive: () => boolean;
-  /** @throws Error with its log when it does not come to listen, unless it is told that it may not */
+  /** @throws Error with its log if it does not begin to listen, unless `mayRefuse` */
   readonly start: (mayRefuse?: boolean) => Promise<boolean>;
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when it is gone. */
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
   /** Sets the controller's clock off by this much: “+3600s”. */
   readonly setClock: (offset: string) => Promise<void>;
-  /** Writes its configuration anew, with these keys of `replication` added; it counts from its next start on. */
+  /** Writes the configuration anew with these keys of `replication`, for the next start. */
   readonly configure: (replication: object) => Promise<void>;
-  /** Another command of the same program on its host, with its configuration. */
+  /** Another command of the same program on the host, with the controller's configuration. */
   readonly command: (words: readonly string[]) => Promise<{ readonly code: number | null; readonly output: string }>;
   readonly disk: Disk;
 }
@@ -51,9 +51,9 @@ export interface Controller {
 export interface Disk {
   readonly fill: () => Promise<void>;
   readonly free: () => Promise<void>;
-  /** Writes end in EIO; only for the one that is {@link failing}. */
+  /** Makes writes end in EIO; only for the controller {@link failing}. */
   readonly fail: () => Promise<void>;
-  /** As a new cable does; its controller must be gone. */
+  /** Mends the disk, like a new cable; the controller must have ended. */
   readonly mend: () => Promise<void>;
 }
 
@@ -249,7 +249,7 @@ async function isInStep({ client }: Controller): Promise<boolean> {
   return body["ready"] === true && peers.length > 0 && peers.every(({ inStep }) => inStep);
 }
 
-/** Looks until it is so. @throws Error when it never comes to be */
+/** Polls until the condition holds. @throws Error when it does not in time */
 export async function untilTrue(what: string, look: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   for (;;) {

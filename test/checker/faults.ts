@@ -19,14 +19,14 @@ export interface Fault {
   readonly name: string;
   /** Two controllers that write to the same keys: one on each side of a cut, if there are sides. */
   readonly pair: readonly [number, number];
-  /** Lets it happen, last and end; the fault is over when it resolves. */
+  /** Runs the fault from its beginning to its end. */
   readonly suffer: (of: Suffering) => Promise<void>;
 }
 
 type Sides = readonly (readonly number[])[];
 const reset = "meta l4proto tcp reject with tcp reset";
 
-/** Does something while `verdict` is given on all that comes from the other sides. */
+/** Works while `verdict` applies to all packets from other sides. */
 export async function whileCut(
   { controllers, cuts }: Pick<Suffering, "controllers" | "cuts">,
   { sides, verdict = "drop" }: { readonly sides: Sides; readonly verdict?: string },
@@ -47,7 +47,7 @@ export async function whileCut(
   }
 }
 
-/** The two that share keys are the first of the first two sides. */
+/** The pair with common keys are the first members of the first two sides. */
 export function cutBetween(name: string, sides: Sides, verdict = "drop"): Fault {
   const [a = 0] = sides[0] ?? [];
   const [b = 1] = sides[1] ?? [];
@@ -122,7 +122,7 @@ function pick(controllers: readonly Controller[], at: number): Controller {
   return found;
 }
 
-/** kill -9 of these at once; each is started again after its own while. */
+/** Kills these with SIGKILL at once; each starts again after its own pause. */
 export function killed(name: string, victims: readonly number[]): Fault {
   return {
     name,
@@ -140,7 +140,7 @@ export function killed(name: string, victims: readonly number[]): Fault {
   };
 }
 
-/** Asked to end, as an upgrade does, one after the other. */
+/** Ends and restarts them in good order, one after the other, as an upgrade does. */
 export function restarted(name: string, victims: readonly number[]): Fault {
   return {
     name,
@@ -199,7 +199,7 @@ export function failingDisk(name: string): Fault {
   };
 }
 
-/** Clocks are off by these, and right again at the end. */
+/** Sets clocks off by these, and right again at the end. */
 export function jumping(name: string, jumps: Readonly<Record<number, readonly string[]>>): Fault {
   return {
     name,

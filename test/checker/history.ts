@@ -8,7 +8,7 @@ export interface Write {
   readonly at: number;
   /** `object/KIND/NAME`, `label/NODE/NAME` or `decision/NODE`. */
   readonly key: string;
-  /** No two writes of an object or a label have the same; null removes. Of a decision “approved” or “rejected”. */
+  /** Unique for an object or a label; null removes it. Of a decision “approved” or “rejected”. */
   readonly value: string | null;
   /** The value that the client had just read of this key at this controller; absent: it did not read. */
   readonly read?: string | null;
@@ -17,7 +17,7 @@ export interface Write {
   readonly outcome: Outcome;
 }
 
-/** Nothing passed between controllers of different sides. */
+/** A time without packets between controllers of different sides. */
 export interface Cut {
   readonly from: number;
   readonly to: number;
@@ -45,19 +45,19 @@ export interface View {
   readonly conflicts: readonly ListedConflict[];
 }
 
-/** All that is known of a cluster's life, when an episode has ended. */
+/** The record of a cluster's life at the end of an episode. */
 export interface History {
   readonly episode: number;
   readonly writes: readonly Write[];
   readonly cuts: readonly Cut[];
-  /** When all controllers were found to hold the same. */
+  /** The times at which all controllers held the same. */
   readonly agreed: readonly number[];
   readonly setBacks: readonly SetBack[];
   readonly views: readonly View[];
-  /** How long it took from the end of the fault until all agreed, ms; undefined: they did not. */
+  /** Milliseconds from the end of the fault to agreement; undefined if they did not agree. */
   readonly healedMs: number | undefined;
-  /** Controllers that refused a write and said, before and after, that they were healthy. */
+  /** Controllers that refused a write and reported, before and after, that they were healthy. */
   readonly falselyHealthy: readonly string[];
-  /** Keys whose loss was told to the operator, after damage to the only copy. */
+  /** Keys whose loss the operator was told, after damage to the only copy. */
   readonly toldLost?: ReadonlySet<string>;
 }

@@ -27,8 +27,8 @@ interface Keeper {
 }
 
 /**
- * Hosts on one bridge, this process on it too; for root. Each keeper ends with its stdin, and the kernel takes interfaces, mounts
- * and loop devices down with the namespaces: nothing is left, however this process ends.
+ * Hosts on one bridge, with this process on it too; needs root. Each keeper ends with its stdin. The kernel removes interfaces, mounts and loop
+ * devices with the namespaces, so that nothing is left in any case.
  */
 export async function startHosts(count: number): Promise<Hosts> {
   const keepers: Keeper[] = [];

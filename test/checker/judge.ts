@@ -20,7 +20,7 @@ export interface Violation {
   readonly text: string;
 }
 
-/** Longest from the end of a fault until all controllers hold the same. */
+/** The longest time from the end of a fault to agreement. */
 export const healWithinMs = 10_000;
 
 /** The breaches of docs/replication.md in a cluster's life. */

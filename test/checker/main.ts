@@ -6,10 +6,7 @@ import { Chance } from "#support/random.ts";
 import { Life, runEpisode, type Result } from "./run-episode.ts";
 import { scenarios } from "./scenarios.ts";
 
-/**
- * `npm run test:checker [-- --seed N] [--only WORD]`: all episodes and scenarios, as root; the exit code is 1 when anything was not as
- * promised.
- */
+/** `npm run test:checker [-- --seed N] [--only WORD]`: all episodes and scenarios, as root. The exit code is 1 after any breach. */
 const text = { type: "string" } as const;
 const { values } = parseArgs({ options: { seed: text, only: text } });
 const seed = Number(values.seed ?? 1);

@@ -5,7 +5,7 @@ interface Side {
   readonly value: unknown;
 }
 
-/** Milliseconds until all say that they have seen the same transactions and hold the same; undefined: not in time. */
+/** Milliseconds until all controllers have the same transactions and hold the same; undefined: not in time. */
 export async function timeToAgree(controllers: readonly Controller[]): Promise<number | undefined> {
   const look = async (): Promise<boolean> => {
     const answers = await Promise.all(controllers.map(({ client }) => client.get("/v1/replication")));
@@ -53,7 +53,7 @@ export async function lookAt({ client, index }: Controller, nodes: readonly stri
   return { at: index, values, conflicts: listed };
 }
 
-/** Takes all conflicts off the list, as an operator does who has seen them. */
+/** Acknowledges all conflicts, as an operator does after reading them. */
 export async function acknowledgeConflicts({ client }: Controller): Promise<void> {
   const { body } = await client.get("/v1/conflicts");
   for (const { id } of (body["conflicts"] ?? []) as readonly { id: string }[])

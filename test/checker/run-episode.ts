@@ -24,7 +24,7 @@ export class Life {
   readonly nodes: string[] = [];
 }
 
-/** One fault while operators write, its end, and the judge's word on all that is known by then. */
+/** One fault while operators write, its end, and the judge's findings. */
 export async function runEpisode(
   cluster: Cluster,
   life: Life,

@@ -37,12 +37,12 @@ class Play {
     return took;
   }
 
-  /** Does something while nothing passes between the sides. */
+  /** Works while no packets pass between the sides. */
   async cut(sides: readonly (readonly number[])[], run: () => Promise<void>): Promise<void> {
     await whileCut({ controllers: this.cluster.controllers, cuts: this.#cuts }, { sides }, run);
   }
 
-  /** Waits for agreement, then lets the judge look at all four. */
+  /** Waits for agreement, then judges all four controllers. */
   async verdict(more: Partial<History> = {}): Promise<readonly Violation[]> {
     const healedMs = await this.agree();
     const { work, cluster } = this;
@@ -70,7 +70,7 @@ function scenario(name: string, number: number, play: (play: Play) => Promise<re
 
 type Decision = readonly [at: 0 | 2, value: "approved" | "rejected"];
 
-/** Decides before a cut and during it. */
+/** Makes decisions before a cut and during it. */
 function decisions(number: number, name: string, before: Decision, during: readonly Decision[]): Scenario {
   return scenario(`V1: ${name}`, number, async (play) => {
     await play.work.prepare(play.four[0]);
@@ -195,7 +195,7 @@ export const scenarios: readonly Scenario[] = [
       }
       await sleep(50);
     }
-    // The operator deploys it again, which tells it of the others.
+    // The operator deploys the controller again, which tells it of the others.
     await founder.end();
     await founder.configure({ rejoin: play.four.slice(1).map(({ host }) => `${host.address}:${port}`) });
     await founder.start();

@@ -10,7 +10,7 @@ export class Workload {
   readonly falselyHealthy: string[] = [];
   readonly node: string;
   readonly episode: number;
-  /** Whether its node can be looked at. */
+  /** Whether its node exists. */
   isPrepared = false;
   #values = 0;
   #isOver = false;
@@ -23,7 +23,7 @@ export class Workload {
     this.node = `00000000-0000-4000-8000-${String(episode).padStart(12, "0")}`;
   }
 
-  /** A node to decide about. */
+  /** Makes the node for decisions. */
   async prepare({ client }: Controller): Promise<void> {
     const body = { name: `node-${this.episode}`, roles: ["worker"], source: "manifest" };
     const { status } = await client.post(`/v1/nodes/${this.node}/expected`, body);
@@ -43,7 +43,7 @@ export class Workload {
   /** Resolves when the workload makes no more requests to a controller, until it is released. */
   async hold(at: number): Promise<void> {
     this.#held.add(at);
-    // A write that is under way ends in time, with an answer or without.
+    // A pending write ends in time, with an answer or without.
     while (this.#busy.has(at)) await sleep(5);
   }
 
@@ -82,7 +82,7 @@ export class Workload {
     return this.put(controller, `Both/${name}`, chance.isLucky(0.1), chance.isLucky(0.3));
   }
 
-  /** Writes a new value under `KIND/NAME`, or removes it; may look at it before. */
+  /** Writes a new value under `KIND/NAME`, or removes it; with `looks`, it reads the key first. */
   async put(controller: Controller, id: string, isRemoval = false, looks = false): Promise<Outcome> {
     const path = `/v1/objects/${encodeURIComponent(id)}`;
     let read: { readonly read?: string | null } = {};
@@ -129,7 +129,7 @@ export class Workload {
     return outcome;
   }
 
-  /** A write was refused: the controller must say why when it is asked how it is, unless it takes one again soon. */
+  /** After a refused write, the controller must report a reason, unless it soon accepts a write again. */
   async #doubt({ client, index }: Controller, { body }: Answer): Promise<void> {
     let says: readonly string[] = [];
     const isFalse = async (): Promise<boolean> => {

@@ -46,7 +46,7 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
     write: (bytes) => void execFileSync("dd", [`of=${device}`, "conv=notrunc,fsync", "status=none"], { input: bytes }),
     remove: () => {
       rmSync(link, { force: true });
-      // partx(8) had announced the partitions to a kernel that does not find them itself.
+      // A test may have announced the partitions with partx(8), since some kernels do not find them.
       spawnSync("partx", ["-d", device]);
       execFileSync("losetup", ["-d", device]);
       guard.stdin.end("removed\n");

@@ -60,7 +60,7 @@ export async function startFarm(count: number, behaviour: Behaviour = {}): Promi
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // On all addresses: the farm's nodes are addresses of the loopback network.
+    // No server can listen on 127.0.0.0/8 alone, so the next lines drop connections to other addresses.
     server.listen(0, "0.0.0.0", 1024, resolve);
   });
   server.on("connection", (socket) => void (socket.localAddress?.startsWith("127.") || socket.destroy()));

@@ -18,7 +18,7 @@ const due: Readonly<Record<Timer, Message>> = {
 interface ModelLink {
   readonly follower: ModelFollower;
   readonly sent: ModelCommand[];
-  /** Questions for blobs that were answered over it. */
+  /** Questions for blobs that were answered over this connection. */
   readonly answered: Set<number>;
 }
 
@@ -47,7 +47,7 @@ export class SessionWorld {
   isJudging = false;
   /** A runner did not answer a goodbye in time. */
   wasUnanswered = false;
-  /** Nothing goes wrong any more. */
+  /** No further faults. */
   isUndisturbed = false;
   #now = 0;
   #offset = 0;
@@ -69,7 +69,7 @@ export class SessionWorld {
   #hasFlightBroken = false;
   /** Connections tried since the node said hello last. */
   tries = 0;
-  /** Something was sent over the connection that was wanted last, or could have been. */
+  /** The connection that was wanted last carried something, or could have. */
   #hasBegun = false;
 
   constructor(options: WorldOptions) {
@@ -84,7 +84,7 @@ export class SessionWorld {
     this.#tell({ to: "queue", event });
   }
 
-  /** How the steps ended so far, as the run's record keeps it. */
+  /** The outcomes of steps so far, as the run's record keeps them. */
   recorded(): ReadonlyMap<string, readonly Outcome[]> {
     const recorded = new Map(this.#options.recorded);
     for (const event of this.events)
@@ -106,7 +106,7 @@ export class SessionWorld {
     );
   }
 
-  /** The connection that is being made comes a step further. */
+  /** The present connection attempt makes progress. */
   answerDial(): void {
     const { dialling } = this;
     if (!dialling) return;
@@ -312,7 +312,7 @@ export class SessionWorld {
     this.link?.sent.push(this.#written.segment);
   }
 
-  /** A segment goes out: to one runner a second time only after a drop. */
+  /** Notes a sent segment: one runner gets it a second time only after a drop. */
   #note(number: number): void {
     const sent = `${this.node.runner?.id ?? "new"} ${number}`;
     const before = this.#sent.get(sent);
@@ -348,7 +348,7 @@ export class SessionWorld {
   #check(): void {
     holds(this.#isBeating === (this.link !== undefined), "a beat lives exactly while a connection does");
     holds(!this.#isStopped || !this.timers.has("lock"), "after a stop nobody waits for a lock");
-    // A runner that was given up may have done more than was heard of.
+    // A runner that was given up may have done more than its frames told.
     if (!this.wasUnanswered) toldOnce(this.events, this.#options.recorded !== undefined);
   }
 }

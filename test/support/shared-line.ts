@@ -29,7 +29,7 @@ export class SharedLine {
     throw new Error(`${command}: ${status}\n${stdout}${stderr}`);
   }
 
-  /** By which steps reach the node, as runStepOn takes it. */
+  /** The node's shell for runStepOn. */
   get via(): string {
     return `ssh:ssh ${this.#ssh.join(" ")}`;
   }

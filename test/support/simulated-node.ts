@@ -37,9 +37,8 @@ export interface Wire {
 }
 
 /**
- * The node's end of one run, as docs/runner.md describes it, without a shell: it reads the bootstrap, the runner and the
- * segments as they are really sent, and answers in real frames. Steps are not executed: a first run finds them different
- * and changes them, a second finds them in order.
+ * The node's end of one run without a shell (docs/runner.md): it reads the real bootstrap, runner and segments, and answers in real frames.
+ * Steps are not executed: a first run finds them different and changes them, a second finds them in order.
  */
 export class SimulatedRun {
   readonly #wire: Wire;

@@ -18,7 +18,7 @@ import { refusalsOf } from "./refusals.ts";
 /** The shells on which every step must run. */
 export const shells = ["dash", "bash", "busybox sh"] as const;
 
-/** The context of a step under test; templates and files that were not given are refused. */
+/** The context of a step under test; unknown templates and files are refused. */
 export function contextOf(
   overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string | Uint8Array>> } = {},
 ): StepContext {
@@ -77,7 +77,7 @@ export interface StepRunOptions {
   readonly stateDir?: string;
   /** The boot in which the run began; this machine's boot unless told otherwise. */
   readonly bootId?: string;
-  /** In a dry run: an earlier step would change. */
+  /** In a dry run: an earlier step would change something. */
   readonly unsure?: boolean;
 }
 
@@ -158,7 +158,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
   }
 }
 
-/** Sh text that makes the blobs again on another machine. */
+/** Sh text that makes the blobs on another machine. */
 function sendBlobs(folder: string): string {
   return readdirSync(folder)
     .map(

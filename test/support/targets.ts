@@ -19,9 +19,9 @@ export interface Targets {
   readonly identityFile: string;
   /** The host key of all of them, `TYPE BASE64`. */
   readonly hostKey: string;
-  /** Waits until nothing runs on the targets but their sshds. */
+  /** Waits until the targets run only their sshds. */
   quiet(): Promise<void>;
-  /** How many processes (and threads) `work` starts on all targets together, those that sshd serves it with included. */
+  /** The number of processes and threads that `work` starts on all targets together, sshd's own included. */
   countStarts(work: () => Promise<unknown>): Promise<number>;
   /** Seconds of CPU of all processes of the targets, running and ended. Call it when all is quiet. */
   cpuSeconds(): number;
@@ -83,7 +83,7 @@ wait`;
     for (const since = performance.now(); members().length > count + 1; await sleep(5))
       if (performance.now() - since > hangLimit) throw new Error("something goes on running on the targets");
   };
-  // Numbers are given in order within a namespace: a probe's own tells how many came before it.
+  // Pids are given in order within a namespace, so a probe's own pid tells how many came before.
   const probe = async () => Number((await run("nsenter", ["-t", String(init), "-p", "sh", "-c", "echo $$"])).stdout);
   return {
     addresses,
@@ -127,7 +127,7 @@ function processesIn(space: string): number[] {
     });
 }
 
-/** The number that a process has in its innermost namespace (proc_pid_status(5), NSpid). */
+/** A process's pid in its innermost namespace (proc_pid_status(5), NSpid). */
 function numberInside(pid: number): number {
   return Number(/^NSpid:.*\s(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }

@@ -13,7 +13,7 @@ export interface TranscriptStep {
 export interface Guide {
   readonly title: string;
   readonly steps: readonly TranscriptStep[];
-  /** The machines that it needs, as its blocks say: ```console lab (that run), ```console blank (without a system). */
+  /** The machines that its blocks need: ```console lab (running), ```console blank (without a system). */
   readonly needs: "" | "lab" | "blank";
   readonly files: ReadonlyMap<string, string>;
 }
@@ -52,7 +52,7 @@ export function stepsOf(lines: readonly { readonly text: string; readonly line: 
   return steps;
 }
 
-/** The words of a command as a shell would take them: blanks divide, single quotes hold together. */
+/** The words of a command as a shell splits them: blanks divide, single quotes hold together. */
 export function wordsOf(command: string): readonly string[] {
   return [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
 }

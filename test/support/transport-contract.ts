@@ -9,7 +9,7 @@ import { codeOf } from "./rejection.ts";
 /** One implementation of Host, ready to be connected to. */
 export interface TransportUnderTest {
   connect(): Promise<Host>;
-  /** Ends all connections without a farewell; absent where there is none to lose. */
+  /** Ends all connections without a farewell; absent if the transport has none. */
   lose?(): Promise<unknown>;
   stop(): Promise<void>;
 }

@@ -32,12 +32,12 @@ export function readTypedBlocks(name: string): readonly TypedBlock[] {
   });
 }
 
-/** How long a command may take, or be waited for in vain. */
+/** Time limit of a command, and of a wait for it. */
 const patience = 420_000;
 /** The pages' names of keys, with tmux's names; other input is typed, with Enter. */
 const keyNames: Readonly<Record<string, string>> = { Esc: "Escape", q: "q" };
 
-/** Whether the screen asks for it: the foot of a view names a key, a question stands in the last line. */
+/** Whether the screen asks for this input: the foot of a view names a key, a question is in the last line. */
 function isDue(key: string, screen: string): boolean {
   const last = screen.trimEnd().split("\n").at(-1) ?? "";
   if (key === "Esc") return last.includes("Esc back");
@@ -88,7 +88,7 @@ export class PageTypist {
     }
     const echo = `$ ${command.replaceAll("\n", "\n> ")}\n`;
     let text = await this.terminal.text();
-    // The prompt tells the code, and stands there a moment later.
+    // The prompt records the exit code, and appears a moment later.
     for (; !text.endsWith("\n$"); text = await this.terminal.text()) await sleep(50);
     const message = `${this.page}:${line}: the terminal shows\n${text}\ninstead of\n${echo}${output.join("\n")}\n`;
     expect(text.startsWith(echo), message).to.equal(true);

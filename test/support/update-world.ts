@@ -76,7 +76,7 @@ export class UpdateWorld {
   /** Results in place of success, by the beginning of a command line. */
   readonly failures = new Map<string, Ended>();
   readonly commands: string[] = [];
-  /** Every word that the updater said. */
+  /** Every report of the updater. */
   readonly said: Report[] = [];
   readonly units = new Map<string, FakeUnit>();
   /** Called with the name of each effect of the updater, before it. */
@@ -115,7 +115,7 @@ export class UpdateWorld {
     this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
   }
 
-  /** Gives an order. The bastion signed the manifest and the owner, unless told otherwise. */
+  /** Gives an order. The bastion signed the manifest and the owner, by default. */
   order(
     step: OrderStep,
     statement: Statement,
@@ -146,7 +146,7 @@ export class UpdateWorld {
     this.uptime += ms;
   }
 
-  /** One process of the updater, to its end. */
+  /** Runs one process of the updater to its end. */
   async run(): Promise<void> {
     const ports = this.#ports();
     const log = { info: () => undefined, warn: () => undefined };
@@ -167,7 +167,7 @@ export class UpdateWorld {
     }).run();
   }
 
-  /** Starts the updater as systemd would, until nothing is left for it to do. `onEnd` is called when a process was cut off. */
+  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after a process was cut off. */
   async live(onEnd: () => void = () => undefined): Promise<void> {
     for (let starts = 0; this.isWaiting; starts++) {
       if (starts > 20) throw new Error("the updater is started again and again");
@@ -178,7 +178,7 @@ export class UpdateWorld {
     }
   }
 
-  /** Gives one order after the other, each when the one before is carried out. */
+  /** Gives orders one after the other, each after the one before is carried out. */
   async give(statement: Statement, ...steps: readonly OrderStep[]): Promise<void> {
     for (const step of steps) {
       this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
@@ -220,7 +220,7 @@ export class UpdateWorld {
     return link === undefined ? undefined : this.links.get(join(name, "..", link));
   }
 
-  /** All is lost that was not flushed; the machine starts again. */
+  /** The machine loses all unflushed data, and starts again. */
   powerCut(): void {
     this.#disk.powerCut();
     for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "damaged");
@@ -268,7 +268,7 @@ export class UpdateWorld {
     return this.behaviours.get(path.slice(pathOf("").length)) ?? {};
   }
 
-  /** The agent writes it two seconds after its start, then every fifteen. */
+  /** The agent writes its status two seconds after its start, then every fifteen. */
   #status(): string {
     const agent = this.units.get("kcore-node-agent.service");
     if (!agent) return "{}";
@@ -468,7 +468,7 @@ function expandedBySystemd(words: readonly string[]): readonly string[] {
   return [...words.slice(0, start), ...expanded];
 }
 
-/** The process came to its end, as systemd or a power cut ends it. */
+/** The end of a process, by systemd or a power cut. */
 export class ProcessEnds extends Error {}
 
 function dropinOf(unit: string): string {

@@ -15,7 +15,7 @@ export interface Workload {
   readonly commands: readonly ["creates", "unless"] | readonly [];
 }
 
-/** The workload W: 30 steps, 10 directories, 14 files of 1 to 4 KiB, 4 links, 2 commands; or as many as told. */
+/** The workload W: 30 steps, by default 10 directories, 14 files of 1 to 4 KiB, 4 links and 2 commands. */
 export function workload({ directories = 10, files = 14, links = 4, commands = true } = {}): Workload {
   const count = (length: number) => Array.from({ length }, (_, index) => index);
   return {
@@ -31,7 +31,7 @@ export function workload({ directories = 10, files = 14, links = 4, commands = t
   };
 }
 
-/** How many steps it has, and how many of them a first run changes: all. */
+/** The number of steps, all of which a first run changes. */
 export function stepsOf({ directories, files, links, commands }: Workload): number {
   return directories.length + files.length + links.length + commands.length;
 }
@@ -94,7 +94,7 @@ export function proveTree(work: Workload, folder: string, node: string): void {
       throw new Error(`${folder}/${path} is ${found.get(path) ?? "absent"}, not ${wanted.get(path) ?? "absent"}`);
 }
 
-/** Relative paths of all that lies below a folder; links are not followed (readdir's own recursion does). */
+/** Relative paths of all entries below a folder; links are not followed, as readdir's own recursion would. */
 function entriesBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const below = entry.isDirectory() ? entriesBelow(join(folder, entry.name)) : [];

@@ -129,7 +129,7 @@ describe("an audit trail (S-27)", () => {
     const trail = await open({ segmentBytes: 500, segments: 3 });
     for (let index = 1; index <= 40; index += 1) {
       trail.record({ what: `w${index}` });
-      // One write each, so that files are begun.
+      // One write each, so that new files begin.
       await until(() => trail.head().n >= index);
     }
     await trail.close();
@@ -169,7 +169,7 @@ describe("an audit trail (S-27)", () => {
     expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], unmet: [1] });
     const forged = { n: before.n, hash: "f".repeat(64) };
     expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
-    // A trail that keeps more, or drops none, does not begin there.
+    // A trail with a longer retention, or without one, does not begin there.
     for (const mustKeep of [100_000, undefined])
       expect((await verdict([], mustKeep)).damage[0]?.what).to.contain(`begins at entry ${first}`);
   });

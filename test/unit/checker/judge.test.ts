@@ -5,7 +5,7 @@ import { judge, type Rule } from "../../checker/judge.ts";
 const key = "object/Own/x";
 const node = "decision/n";
 
-/** A write; times in whole numbers, each takes one. */
+/** A write of one unit of time, from a whole number on. */
 function write(at: number, value: string | null, began: number, more: Partial<Write> = {}): Write {
   return { episode: 1, at, key, value, began, ended: began + 1, outcome: "ok" as Outcome, ...more };
 }

@@ -30,7 +30,7 @@ function byDot(a: Register, b: Register): number {
   return a.key < b.key || (a.key === b.key && `${a.o} ${a.s}` < `${b.o} ${b.s}`) ? -1 : 1;
 }
 
-/** Some order of the transactions in which each writer's own stay in order. */
+/** An order of the transactions that keeps each writer's own order. */
 function shuffle(all: readonly Transaction[], stream: fc.Stream<number>): readonly Transaction[] {
   const left = Map.groupBy(all, ({ origin }) => origin);
   const result: Transaction[] = [];

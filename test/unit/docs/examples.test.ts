@@ -58,12 +58,12 @@ function kindOf(example: unknown): string {
 
 const under = (key: string, text: string): string => `${key}\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
 
-/** Names that a snippet takes from `params`, and does not declare. */
+/** Names that a snippet takes from `params` without declaring them. */
 function paramsOf(text: string): readonly string[] {
   return [...new Set(Array.from(text.matchAll(/\bparams\.(\w+)/g), ([, name = ""]) => name))];
 }
 
-/** Checks an example as kcore would before it connects to anything: every step of it is made for every node. */
+/** Checks an example as kcore does before it connects: every step is made for every node. */
 const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   manifest: async (text) => void (await Promise.resolve(readManifests("manifest.yaml", text))),
   // test/integration/cli/ci.test.ts runs its commands from the file that the page shows.
@@ -127,7 +127,7 @@ async function planState(text: string): Promise<void> {
   );
 }
 
-/** The states of the reader's own that an orchestration applies; they take the parameters that it hands over. */
+/** The reader's own states that an orchestration applies, with the parameters that it passes. */
 function statesFor(text: string): Readonly<Record<string, string>> {
   const { stages } = parsePlainYaml(text) as { stages: { apply?: string[]; with?: Record<string, unknown> }[] };
   const own = stages.flatMap(({ apply = [], with: given = {} }) =>

@@ -33,7 +33,7 @@ describe("what code and pages refer to", () => {
   });
 
   it("is a page of the repository: from a page by its place beside it", () => {
-    // The text of a link may be shorter than where it leads.
+    // A link's text may be shorter than its target.
     const named = placesOf(pages, /(?<![\w/.*-])[\w./-]+\.md\b(?!\])/g);
     const isThere = ({ file, name }: { file: string; name: string }): boolean =>
       existsSync(join(root, dirname(file), name)) || existsSync(join(root, name));
@@ -56,7 +56,7 @@ describe("what code and pages refer to", () => {
     expect(named.length).to.be.greaterThan(100);
     expect(named.filter(({ name }) => !listed.includes(name))).to.deep.equal([]);
     const untested = items.filter(([item]) => !item.includes("\n  Tests: ")).map(([, number]) => number);
-    // Not offered: there is nothing that a test could look at.
+    // A promise that something is not offered has no test.
     expect(untested).to.deep.equal(["S-13"]);
   });
 });

@@ -137,7 +137,7 @@ describe("creating a cluster", () => {
     const file = join(folder, "ca.key");
     const [whole = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
     const der = Buffer.from(whole.replaceAll(/-----.*-----|\s/g, ""), "base64");
-    // The scalar of the key and its neighbourhood, in CBC: a bit of a byte changes one of the block behind, and spoils its own.
+    // The key's scalar and its surroundings, in CBC: a changed bit spoils its own block, and one bit of the next.
     for (let place = der.length - 112; place < der.length - 80; place++) {
       const changed = Buffer.from(der);
       changed[place] = (changed[place] ?? 0) ^ 1;

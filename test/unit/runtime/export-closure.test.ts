@@ -55,7 +55,7 @@ esac
     signal: AbortSignal = new AbortController().signal,
   ): Promise<ExportedClosure> =>
     exportClosure({ path: of, cache: join(folder, "cache"), nixStore, signal, note: (text) => notes.push(text) });
-  /** The paths that the store was asked to export so far, in any order. */
+  /** The paths that the store has exported so far, in any order. */
   const asked = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
 
   it("is exported path by path, each without the end mark, and says what it is and how to check it", async () => {

@@ -8,7 +8,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const wanted = { suite: "bookworm", mirror: "http://192.0.2.1/debian", kernel: "linux-image-amd64", packages: ["vim"] };
 
-// debootstrap's own work is tried in test/lab/vm-os-disk.test.ts, on a machine that boots from it.
+// test/lab/vm-os-disk.test.ts tests debootstrap itself, on a machine that boots from its image.
 describe("an image of Debian", () => {
   let folder: TempDir;
   const path = process.env["PATH"];

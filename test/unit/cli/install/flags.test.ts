@@ -56,7 +56,7 @@ function flagsOf(...words: readonly string[]): Flags {
   return found as Flags;
 }
 
-/** Everything that follows from a command line: the roster's file and the run that is asked for; or the problems. */
+/** The results of a command line: the roster's file and the requested run; or the problems. */
 function outcomeOf(...words: readonly string[]): unknown {
   const flags = flagsOf(...words);
   const request = requestFrom(flags);

@@ -32,7 +32,7 @@ const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["cod
   return [plan.disks[0]?.verdict, ...plan.refusals.map((one) => `${one.code} ${one.reason ?? ""}`)];
 };
 
-/** Uses for which a dry run refuses a disk, and kcore's forerunner's words for them. */
+/** Uses for which a dry run refuses a disk, with the words of kcore's predecessor. */
 const uses: Readonly<Record<string, readonly [devices: readonly Shown[], code: string]>> = {
   "a partition mounted at /srv": [
     [disk(table), part({ fstype: "xfs", mounts: ["/srv"] })],

@@ -4,7 +4,7 @@ import { casesOf } from "#support/cases/read.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const head = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: n1\n";
-/** One disk whose partitions stand from line 10 on. */
+/** One disk whose partitions begin in line 10. */
 const disk = `  diskLayout:
     disks:
       - name: data1

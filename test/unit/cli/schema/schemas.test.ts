@@ -70,7 +70,7 @@ describe("JSON Schema", () => {
     const found = new Set<SchemaKind>();
     for (const { blocks } of readPages({ adr: false }))
       for (const { info, text, at, page } of blocks) {
-        // A project's own modules are in the schema that is made there; a pipeline's schema is that of its CI.
+        // A project's own modules are only in the schema made there; a pipeline's schema is its CI's.
         if (!/^yaml\b/.test(info) || /^ +site\.\w+:/m.test(text) || page === "docs/ci.md") continue;
         const isRoster = /^nodes:/m.test(text);
         const key = Object.keys(kinds).find((word) => new RegExp(`^${word}:`, "m").test(text)) ?? "";

@@ -59,7 +59,7 @@ describe("bringing a bundle", () => {
     }) as unknown as ApiClient;
   const bring = (host: Host, before: (name: string) => void = () => undefined): Promise<unknown> =>
     bringBundle(clientOf(before), source, where, host as unknown as NodeJS.Process).catch((error: unknown) => error);
-  /** Interrupts it by its second piece. */
+  /** Sends the signal at the second piece. */
   const interrupting = (host: Host, signal: string) => (name: string) => {
     if (name === "putBundle" && offsets.length === 1) host.emit(signal);
   };

@@ -145,7 +145,7 @@ describe("rejects of nodes", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
         const all = await Controllers.start(3);
-        // The model: of every controller which rejects it has read, and which of them it knows to be overruled.
+        // The model: the rejects that each controller has read, and those that it knows to be overruled.
         const model = all.nodes.map(() => ({ read: new Set<number>(), overruled: new Set<number>() }));
         let isCut = false;
         let made = 0;

@@ -66,7 +66,7 @@ describe("replication protocol 1 (F-29)", () => {
         "object/Cluster/main",
         "cluster/config/dns",
         ...["approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
-        // A message that no version knows yet.
+        // A message of an unknown kind.
         "quota/team-a",
       ],
       approval: [`node/${id}/approval`],

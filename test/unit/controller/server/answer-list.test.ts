@@ -6,7 +6,7 @@ import { Busy } from "#controller/cluster/refused.ts";
 import { openLists } from "#controller/server/answer-list.ts";
 import { queueYields } from "#controller/server/yield-to-loop.ts";
 
-/** A response whose client reads nothing until `read` is called, unless it is `quick`. */
+/** A response whose client reads only after `read` is called, unless it is `quick`. */
 class Response extends EventEmitter {
   readonly isQuick: boolean;
   text = "";

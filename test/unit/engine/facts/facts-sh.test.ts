@@ -7,10 +7,10 @@ import { shapeFacts, type NodeFacts } from "#engine/facts/shape.ts";
 import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { factShells, gatherFacts, runInNamespaces, type GatheredLines } from "#support/gather-facts.ts";
 
-/** The lines that there can be: a value each, or a list. */
+/** The possible lines: one value each, or a list. */
 const lines = [...new Set(factCatalogue.map(({ name }) => name.replace(/\.(N|NAME)\..*$/, "")))];
 
-/** Every value with its path, lists of texts being one. */
+/** Every value with its path; a list of texts is one value. */
 function leaves(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
   if (typeof value !== "object" || value === null) return [[path, value]];
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];

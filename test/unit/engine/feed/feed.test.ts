@@ -27,7 +27,7 @@ class FakeNode {
   readonly told: string[] = [];
   readonly party: FedNode;
   isClosed = false;
-  /** Answers a word of the bastion; yes to all, unless told otherwise. */
+  /** Answers a command of the bastion; “yes” by default. */
   answer: (word: string, say: Say) => unknown = (_, say) => say("yes");
   #stdout = new PassThrough();
   #isDeaf = false;
@@ -58,7 +58,7 @@ class FakeNode {
     this.#stdout.end();
   }
 
-  /** Hears nothing any more, and does not end when it is told to. */
+  /** Hears no more commands, and does not end on request. */
   freeze(): void {
     this.#isDeaf = true;
   }
@@ -106,13 +106,13 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     expect(await feed.keep(node.party, name, content)).to.equal(true);
     return node;
   }
-  /** As a session does that needs its connection no more. */
+  /** Like a session that no longer needs its connection. */
   function hangUp({ party }: FakeNode): boolean {
     feed.leave(party.node);
     return feed.inherits(party.host);
   }
 
-  /** The same, and its session has ended. */
+  /** The same after its session has ended. */
   async function left(): Promise<FakeNode> {
     const node = await source("a");
     expect(hangUp(node)).to.equal(true);

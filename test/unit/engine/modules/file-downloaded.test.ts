@@ -36,7 +36,7 @@ describe("file.downloaded by way of the bastion", () => {
       writeFileSync(path, "the content", { mode: 0o600 });
       expect([(await run()).outcome, statSync(path).mode & 0o777]).to.deep.equal(["changed", 0o644]);
       writeFileSync(path, "old");
-      // 20: the runner asks for it.
+      // Status 20: the runner asks for the content.
       expect([(await run()).status, readFileSync(path, "utf8")]).to.deep.equal([20, "old"]);
     } finally {
       await folder.remove();

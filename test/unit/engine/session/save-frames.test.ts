@@ -37,7 +37,7 @@ function told({
   ];
 }
 
-/** As the link hands them over: in portions. */
+/** Frames in portions, as the link gives them. */
 function out(bytes: Buffer, portion = bytes.length): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length; at += portion) {

@@ -28,7 +28,7 @@ describe("a large content on its way to a node", () => {
     sending.begin(name, size);
     sending.write(size);
   }
-  /** Looks once a second while so many bytes a second are taken. */
+  /** Looks once a second while the node takes so many bytes a second. */
   function pass(seconds: number, rate: number): void {
     for (let second = 0; second < seconds; second++) {
       now += 1000;

@@ -64,7 +64,7 @@ describe("what a node's frames tell of its steps", () => {
     ]);
   });
 
-  /** Takes these frames, in which K is the step's key. */
+  /** Takes these frames; K stands for the step's key. */
   const take = (report: StepReport, ...frames: readonly string[]): void => {
     for (const frame of frames) {
       const [type = "", ...rest] = frame.replace("K", key).split(" ");

@@ -6,7 +6,7 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
 const step = { want: {}, probe: sh`:` };
-/** Of these steps nothing was heard yet. */
+/** No frame of these steps has come yet. */
 const silent: Heard = {
   outcomeOf: () => undefined,
   wasStarted: () => false,

@@ -7,7 +7,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 describe("the bytes of a file, as a blob", () => {
   const at = folderOfEachTest("blob");
 
-  /** A file that holds something else of the same size than its blob says; each test has its own content. */
+  /** A file whose contents differ from its blob's, at the same size; each test has its own content. */
   function damaged(content: string): { readonly file: string; readonly read: () => Promise<Uint8Array> } {
     const file = at("content");
     writeFileSync(file, "x".repeat(content.length));

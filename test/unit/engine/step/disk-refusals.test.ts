@@ -34,7 +34,7 @@ contents_of() { printf %s ${contents}; }`,
 }
 
 const contents = "/dev/sdx1 holds xfs at byte 0x0";
-/** The fingerprint that a refusal names and a grant repeats, here of a device without bytes; it does not depend on the disk's name. */
+/** The fingerprint in refusals and grants, here of a device without bytes; it does not depend on the disk's name. */
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n\n").digest("hex").slice(0, 16);
 
 describe("the disk of a name", () => {
