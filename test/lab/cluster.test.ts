@@ -93,7 +93,7 @@ describe("a cluster of several controllers on real nodes", function () {
       throw new Error(`${String(error)}: ${JSON.stringify(seen)}`);
     });
   };
-  /** Waits until the controllers tell the same; gives the milliseconds that it took. */
+  /** Waits until the controllers show the same state; gives the milliseconds. */
   const agree = async (controllers: readonly LabNode[], limit = 600_000): Promise<number> => {
     const began = performance.now();
     for (;;) {
@@ -126,7 +126,7 @@ describe("a cluster of several controllers on real nodes", function () {
     ]);
   });
 
-  /** Without a fingerprint `-k` asks a person: here the first machine, at a terminal. */
+  /** Without a fingerprint, `-k` asks the operator: here for the first machine, at a terminal. */
   async function installAtTerminal(): Promise<void> {
     const words = ["node", "install", "--node", `${a.address}:9091`, ...os, "--run-controller", "--dc-id", "DC1", "-k"];
     const unattended = await bastion.kcore([...words, ...phrase]);
@@ -316,7 +316,7 @@ describe("a cluster of several controllers on real nodes", function () {
     await loses("once");
     await comesBack("once");
 
-    // The key that `rotate certs` made does not go with the state.
+    // The key that `rotate certs` made is not part of the state.
     const former = (await nodesAt()).map(({ key }) => key);
     await kcore("rotate", "certs", ...phrase);
     const areRenewed = async () => (await nodesAt()).every(({ key }) => !former.includes(key));

@@ -33,7 +33,7 @@ const holdings: Readonly<Record<string, readonly [make: string, says: RegExp]>> 
   ],
 };
 
-/** Refused by the same rule; how a wipe by a grant goes does not depend on them. */
+/** Contents that the same rule refuses; a wipe by a grant does not depend on them. */
 const moreHoldings: typeof holdings = {
   "a vfat filesystem": ["mkfs.vfat -I DISK", /holds vfat/],
   "an empty GPT": ["sgdisk -o DISK", /holds gpt/],

@@ -44,7 +44,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       Object.keys(parts).map((name) => ({ name, kind: "debian", disks: name === "a1" ? ["256M"] : [] })),
     );
     nodes = Object.fromEntries(made.map((node) => [node.name, node]));
-    // The stand-in's own: a TLS server for a shell.
+    // The stand-in needs a TLS server for a shell.
     await Promise.all(made.map((node) => on(node, "apt-get -q update && apt-get -q -y install socat")));
     // A container has no file with the built-in modules of its host's kernel.
     const builtIn =
@@ -74,7 +74,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     const vars = {
       ...own.defaults.vars,
       k3s: { ...own.defaults.vars.k3s, url, ...k3s },
-      // A container has its host's kernel, in which most of the example's settings cannot be changed.
+      // A container has its host's kernel, whose settings cannot be changed, for the most part.
       machine: { cpus: 1, memory: "512M", space: "1G" },
       kernel: { modules: ["overlay"], settings: { "net.ipv4.ip_forward": 1 } },
     };
@@ -132,7 +132,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       "s1 member[a1]": "k3s kubectl label node a1 --overwrite storage=none",
     };
     for (const [step, drift] of Object.entries(drifts)) await on(nodes[step.slice(0, 2)] as LabNode, drift);
-    // With another token it was not let in again.
+    // A member with another token was not admitted again.
     expect(await members()).to.include("a1 NotReady");
     await cluster("--dry-run");
     const plan = await bastion.events();

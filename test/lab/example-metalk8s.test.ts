@@ -131,7 +131,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     ...more,
   ];
   const run = (what: string, ...more: readonly string[]): Promise<string> => bastion.does(...args(what, more));
-  /** Runs it, then once more: the second time nothing may move. */
+  /** Runs it twice: the second run must change nothing. */
   async function runTwice(what: string, ...more: readonly string[]): Promise<void> {
     await run(what, "--dry-run", ...more);
     await run(what, ...more);
@@ -143,7 +143,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const files = "--cacert=/etc/etcd/pki/ca.crt --cert=/etc/etcd/pki/member.crt --key=/etc/etcd/pki/member.key";
     return on(node("n1"), `ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 ${files} ${words}`);
   };
-  /** Asks the API server as one of its admins, past kcore. */
+  /** A request to the API server as one of its admins, without kcore. */
   const kube = async (verb: string, path: string, body?: object): Promise<Answer> => {
     const pki = "/etc/kubernetes/pki/apiserver-kubelet";
     const data = body
@@ -170,7 +170,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect(await on(node("n1"), "findmnt -no FSTYPE /srv/volumes/prometheus")).to.equal("xfs");
   });
 
-  /** By which the operator lets the disk go that was refused. */
+  /** The grant with which the operator releases the refused disk. */
   let grant = "";
   it("wipes no disk with data: the machine is refused, and stays as it was", async () => {
     await keepRoster(["n1", "n2", "n3"]);
@@ -217,7 +217,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect(volumes.items.map(({ metadata }) => metadata.name)).to.deep.equal(["n1-prometheus", "n3-data"]);
   });
 
-  // Of each round no step rests on another one that would change, so that a dry run can tell all.
+  // In each round no step depends on another one that would change, so that a dry run is sure of all.
   const drifts: readonly Readonly<Record<string, string>>[] = [
     {
       "names[n2]": "sed -i '/n2$/d' /etc/hosts",

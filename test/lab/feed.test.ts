@@ -25,7 +25,7 @@ describe("nodes that feed one another", function () {
     lab = await ownLab();
     const kinds = ["debian", "debian", "debian", "busybox"] as const;
     nodes = await lab.up(kinds.map((kind, index) => ({ name: `n${index + 1}`, kind, disks: [] })));
-    // n3 is reached by sudo; n4 has Dropbear and no ssh client.
+    // n3 needs sudo; n4 has Dropbear and no ssh client.
     const roster = await rosterOf(lab, { n3: "user: ops" });
     bastion = await openBastion({ "roster/lab.yaml": roster, "states/image.yaml": state });
   });
@@ -39,7 +39,7 @@ describe("nodes that feed one another", function () {
     await writeFile(file, randomBytes(size));
   });
 
-  /** Bytes that this machine has given to the nodes' network. */
+  /** Bytes that this machine has sent to the nodes' network. */
   const given = (): number => Number(readFileSync(`/sys/class/net/${lab.where.bridge}/statistics/tx_bytes`, "utf8"));
   const sent = async (): Promise<readonly Sent[]> =>
     (await bastion.events()).filter((event) => event.type === "node.sent");

@@ -109,7 +109,7 @@ describe("the lab", function () {
     const mount = `mkdir -p /a /b && mount ${first}-part1 /a && mount ${second} /b`;
     const wanted = "a/kept\nb/kept";
     let found = "";
-    // More than once for the reason given below.
+    // Tries again for the reason below.
     for (let tries = 0; tries < 4 && found !== wanted; tries++) {
       await output(n1, `${mount} && rm -f /?/lost && touch /a/kept /b/kept && sync && touch /a/lost /b/lost`);
       await n1.powerCut();

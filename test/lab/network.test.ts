@@ -6,7 +6,7 @@ import { stepOf, type StepRun } from "#support/steps.ts";
 import { LabMachine } from "#support/lab-machine.ts";
 import { labSession } from "#support/lab-session.ts";
 
-/** Interfaces of a machine with a network of its own; the one that ssh comes over is not touched, but on trial. */
+/** Interfaces of a machine with a network of its own. The interface of the SSH connection changes only on trial. */
 describe("interfaces of real machines", function () {
   this.timeout(900_000);
   const machine = new LabMachine({ kind: "debian", disks: [] });

@@ -9,7 +9,7 @@ interface Pair {
   readonly title: string;
   /** `d1` has systemd and apt; `b1` is a BusyBox machine without useradd. */
   readonly node?: "d1" | "b1";
-  /** A shell text that makes the node as it is found. */
+  /** A shell text that prepares the node. */
   readonly before?: string;
   /** The list of steps, in YAML. */
   readonly steps: string;

@@ -37,7 +37,7 @@ describe("becoming root on a real node", function () {
     const since = (await n1.exec("date +%s")).stdout.trim();
     let asked = 0;
     const run = labSession(n1, user, {
-      // As a roster's: there is no other one.
+      // Like a roster's password: there is no second one.
       sudoPassword: (again = false) => {
         if (!again) asked++;
         return Promise.resolve(again ? undefined : given);

@@ -25,7 +25,7 @@ const versions = {
 } as const;
 type Version = keyof typeof versions;
 
-/** kcore-updater on a real node with systemd and Nix; the test is the agent that gives it orders. */
+/** kcore-updater on a real node with systemd and Nix; the test takes the agent's place. */
 describe("updates of a real node", function () {
   this.timeout(600_000);
   let lab: Lab;
@@ -83,13 +83,13 @@ describe("updates of a real node", function () {
   const expectWhole = async (version: Version): Promise<void> => {
     expect(await running()).to.equal(pathOf(version));
     expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
-    // systemd starts it no more.
+    // systemd no longer starts the updater.
     await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n");
     expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json");
   };
 
   it("brings another runtime into use, which its controller then has from the node", async () => {
-    // The updater itself may write to none of these.
+    // The updater itself may write to none of these folders.
     const healthGates = [
       { name: "disk", nodeCommand: "test -w /srv && test -w /root" },
       // The shell expands these words, and no program does before it.

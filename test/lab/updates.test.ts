@@ -19,7 +19,7 @@ const phrase = ["--passphrase-file", "passphrase"];
 const dcs: Readonly<Record<string, string>> = { a: "DC1", b: "DC2", c: "DC1", d: "DC1", e: "DC2" };
 const controllers = ["a", "b", "c"];
 
-/** Five real nodes in two datacenters, three of them controllers, whose runtime is updated by the cluster itself. */
+/** Five real nodes in two datacenters, three of them controllers; the cluster itself updates their runtime. */
 describe("updates of a cluster on real nodes", function () {
   this.timeout(1_800_000);
   let lab: Lab;
@@ -43,7 +43,7 @@ describe("updates of a cluster on real nodes", function () {
       );
     await Promise.all([kcore("orchestrate", "cluster", "--yes", ...phrase), release("0.2.0")]);
     await release("0.3.0");
-    // No node ever has it.
+    // No node ever runs this version.
     await release("0.6.0");
     // The agent of this version ends at once, as if a file were missing.
     await release("0.4.0", `if (process.argv[2] === "agent") { console.error("no such thing"); process.exit(1); }`);
@@ -73,7 +73,7 @@ describe("updates of a cluster on real nodes", function () {
   const until = async (name: string, holds: (update: UpdateView) => boolean, limit = 300_000): Promise<UpdateView> => {
     let last: UpdateView | undefined;
     for (const end = Date.now() + limit; Date.now() < end; await sleep(300)) {
-      // Controllers restart on the way.
+      // Controllers restart in between.
       last = await get(name).catch(() => last);
       if (last && holds(last)) return last;
     }
@@ -254,7 +254,7 @@ describe("updates of a cluster on real nodes", function () {
     const ownerName = [...nodes.values()].find(({ id }) => id === owner)?.name ?? "";
     await until("per-dc", ({ nodeStatus }) => nodeStatus.some(({ phase }) => phase === "preparing"));
     await onNode(ownerName, "systemctl kill -s KILL kcore-controller");
-    // The first datacenter is the one that the owner is not in.
+    // The first datacenter is that without the owner.
     const last = await until("per-dc", ({ nodeStatus }) =>
       nodeStatus.some(({ hostname, phase }) => hostname === "b" && phase === "activating"),
     );

@@ -69,7 +69,7 @@ describe("disks of machines with a kernel of their own", function () {
       [lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "1100M" }],
       [filesystemGrown, images],
     ];
-    // A step that changed anything has looked again: all is in order.
+    // Each changed step has probed again: all is in order.
     await machine.line.expectAll(both, "changed");
     const smaller = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "400M" });
     expect(smaller.problem?.code, told(smaller)).to.equal("LVM_VOLUME_DIFFERS");
@@ -128,7 +128,7 @@ describe("disks of machines with a kernel of their own", function () {
   it("what is somebody else's is refused and stays as it is (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
     await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
-    // Another's volume group, on our partition and of our name.
+    // Another owner's volume group, on our partition and with our name.
     shell(
       `vgcreate -q -y vg_other ${link(2)}-part1 && lvcreate -q -y -n data -L 50M vg_other && mkfs.ext4 -q /dev/vg_other/data`,
     );

@@ -15,10 +15,10 @@ const luksFormat = "echo secret | cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkd
 /** Uses that need a kernel of their own, each on a partition of one disk: P is that partition, E another disk. disks.test.ts has the others. */
 interface Occupied {
   readonly make: string;
-  /** Words that the refusal has to say of that partition. */
+  /** The refusal's words about the partition. */
   readonly says: RegExp;
   readonly end?: string;
-  /** Of the partition, in MiB; default 5. */
+  /** The partition's size in MiB; default 5. */
   readonly size?: number;
 }
 
@@ -99,7 +99,7 @@ describe("a disk that is somebody else's (F-18)", function () {
       machine.line.shell(`sgdisk ${table} ${disk} && udevadm settle && ${makes} && udevadm settle && sync`);
       try {
         const before = await sum();
-        // No grant overrides use; one for a disk as it was, or for another disk, overrides nothing.
+        // No grant overrides use. A grant for former contents or for another disk overrides nothing.
         const step = await machine.line.run(diskPartitioned, wanted, {
           granted: [serial, `v1-disk1:${"0".repeat(16)}`],
         });

@@ -30,14 +30,14 @@ const stages = [
   { steps: /^(?:disks|nix)/, longest: 25 },
 ] as const;
 
-/** Whether an event is the beginning of such a step. */
+/** Whether an event is the beginning of one of these steps. */
 const begins =
   (steps: RegExp) =>
   (event: RunEvent): boolean =>
     event.type === "step.started" && steps.test(`${event.stage} ${event.title}`);
 const cutStages = compares ? stages : partOf(stages, stages.length);
 
-/** From a machine with blank disks that was booted from a stick to a member of the cluster that boots from its own disk. */
+/** From a machine with blank disks, booted from a stick, to a member of the cluster that boots from its own disk. */
 describe("a machine without an operating system", function () {
   this.timeout((cuts + 1) * 900_000);
   const nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
@@ -86,7 +86,7 @@ describe("a machine without an operating system", function () {
     const cluster = ["--run-controller", "--passphrase-file", "passphrase", "--yes"];
     return ["node", "install", ...machine, ...disks, ...cluster, ...sets, ...more];
   };
-  /** How much of each disk was ever written: they began as sparse files. */
+  /** The written size of each disk: disks begin as sparse files. */
   const written = (): Promise<number[]> =>
     Promise.all(v1.disks.map(async ({ image: file }) => (await stat(file)).blocks));
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
@@ -129,10 +129,10 @@ describe("a machine without an operating system", function () {
     const seed = Number(process.env["KCORE_SEED"] ?? Date.now() % 1_000_000);
     const random = seededRandom(seed);
     const timeout = (cuts + 1) * 900_000;
-    // The disks have changed their names; after the first power cut they have those of the plan again.
+    // The disks' names have changed; after the first power cut they are those of the plan again.
     const runs = await bastion.runs();
     let ended = bastion.kcore(words({ os: "/dev/vdc", data: "/dev/vdb" }), { timeout });
-    // The newest run is that of the plan until then.
+    // Until then the newest run is the plan's.
     while ((await bastion.runs()).length === runs.length) await sleep(100);
     let seen = 0;
     for (const [index, { steps, longest }] of cutStages
@@ -147,7 +147,7 @@ describe("a machine without an operating system", function () {
       await v1.powerCut();
       const step = (await bastion.events()).findLast((event) => event.type === "step.started");
       if (compares) console.log(`      power cut ${index + 1}: ${step?.type === "step.started" ? step.title : ""}`);
-      // With the bastion's power, now and then.
+      // At times the bastion loses its power, too.
       const isLost = compares && random() < 0.3;
       wasLost ||= isLost;
       if (isLost) await bastion.killDriver();

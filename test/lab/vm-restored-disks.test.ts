@@ -6,7 +6,7 @@ import { SharedLine } from "#support/shared-line.ts";
 const serial = (number: number): string => `v1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
 
-/** An emulated processor on a busy machine. */
+/** Time limit for an emulated processor on a busy machine. */
 const patient = { timeout: 600_000 };
 
 const state = `description: Wipes

@@ -13,7 +13,7 @@ import { isLong } from "#support/long-lab.ts";
 
 const name = "three";
 const names = ["a", "b", "c"] as const;
-/** As the lab's machines have the disks that the page shows. */
+/** The page's disks, with the names that the lab's machines have for them. */
 const disks = { "/dev/sda": "/dev/vdb", "/dev/sdb": "/dev/vdc" };
 const guide = readGuides(installPage).find(({ needs }) => needs === "blank");
 
@@ -29,7 +29,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     if (!isLong) return this.skip();
     lab = await openLab({ name });
     await lab.down();
-    // One after the other: two processors emulate them all.
+    // One after the other, since two processors emulate all machines.
     for (const one of names)
       machines = [...machines, ...(await lab.up([{ name: one, kind: "vm", disks: ["4G", "300M"], live: true }]))];
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
@@ -107,7 +107,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
   });
 });
 
-/** Seconds from each step of the operating system or stage behind it to the next. */
+/** Seconds between the starts of the operating system's steps and of the stages behind them. */
 function stagesOf(events: readonly RunEvent[]): string {
   const marks = events.flatMap((event) =>
     event.type === "stage.started"

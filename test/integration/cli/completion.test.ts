@@ -38,7 +38,7 @@ describe("completion in real shells", () => {
   /** Asks bash, in one shell, for the completions of each line with the cursor at its end. */
   const offersInBash = (wanted: Readonly<Record<string, readonly string[]>>): void => {
     const asked = Object.keys(wanted).map((line) => {
-      // bash itself ends words at “:” and “=”.
+      // bash itself splits words at “:” and “=”.
       const own = line
         .split(/\s+/)
         .flatMap((word) => (word === "" ? [""] : word.split(/([:=])/).filter((part) => part !== "")));

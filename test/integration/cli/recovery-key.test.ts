@@ -28,7 +28,7 @@ describe("kcore disk recovery-key", () => {
       targets: ["n1"],
       passphrase: () => Promise.resolve("correct horse battery"),
     });
-  /** As the node does it. */
+  /** Seals as the node does. */
   const seal = (text: string): string => {
     writeFileSync(join(project.path, "public.pem"), publicKey);
     const padding = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];

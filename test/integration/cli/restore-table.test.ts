@@ -162,7 +162,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const refused = await apply(size, ...mayRestore);
     const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
     expect(grant, refused.stdout).to.not.equal("");
-    // The folder of saves takes nothing any more.
+    // The folder of saves refuses new files.
     renameSync(folder, `${folder}.away`);
     writeFileSync(folder, "");
     try {

@@ -21,7 +21,7 @@ describe("secrets in git", () => {
   });
   afterEach(() => project.remove());
 
-  /** `kcore secrets …` as this user, whose configuration is his own. */
+  /** `kcore secrets …` as this user, with a configuration folder of his own. */
   function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): Ended {
     const { status, stdout, stderr } = spawnSync(kcoreProgram, ["secrets", ...words], {
       cwd: project.project,

@@ -94,7 +94,7 @@ describe("kcore disk unlock", () => {
       "keeps the host key of n1 while it waits to be unlocked",
     ]);
     expect((await pkiEscrow.run(told, context())).changed).to.equal(false);
-    // A finished system seen from a live one tells neither.
+    // A finished system that is seen from a live one has neither.
     expect((await pkiEscrow.run({ sealed: "", unlock: "" }, context())).changed).to.equal(false);
   });
 

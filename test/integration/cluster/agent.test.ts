@@ -279,7 +279,7 @@ describe("controllers and agents as processes", () => {
   });
 });
 
-/** An address of this machine that is not loopback; to itself a machine uses it on both ends. */
+/** An address of this machine that is not loopback; connections to itself have it on both ends. */
 function ownAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flat()

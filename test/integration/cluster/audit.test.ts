@@ -13,7 +13,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
-/** Stands wherever a value is written; no line may hold it. */
+/** Part of every written value; no line of the trail may contain it. */
 const canary = "canary-5f1d";
 const unsigned = { statement: canary, signature: "", signer: "" };
 

@@ -10,7 +10,7 @@ import { areAllInStep, reasonOf, startControllers } from "#support/controllers.t
 import type { TestController } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 
-/** The same identity on another port, with a copy of the state as it was. */
+/** The same identity on another port, with an old copy of the state. */
 interface Copy {
   readonly endpoint: string;
   readonly operator: ApiClient;
@@ -35,8 +35,7 @@ describe("two processes that run as one controller", () => {
     stops.push(stop);
     return controllers;
   };
-  /** Starts a copy of a controller that stands still while it is made. */
-  /** The last of these, copied while it was stopped; the copy is the later one, for all others know the original again by then. */
+  /** Starts a copy of the last of these, made while it was stopped. By then the others know the original again, so the copy is the later one. */
   const startCopy = async (controllers: readonly TestController[]): Promise<Copy> => {
     const original = controllers.at(-1) as TestController;
     await original.stop();

@@ -43,7 +43,7 @@ describe("a controller that may open few files", () => {
     const credentials = nodeCredentials(cluster, id);
     const node = controller.clientOf(credentials);
     await node.call("registerNode", registrationOf(id));
-    // Strangers who say nothing, and nodes that stay: each of the two would take all there are.
+    // Silent strangers, and nodes that stay connected: each of the two groups would take all descriptors.
     const others = Array.from({ length: 20 }, () => nodeCredentials(cluster, randomUUID()));
     await recordAt(controller, ...others);
     let most = 0;

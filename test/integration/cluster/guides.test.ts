@@ -10,7 +10,7 @@ import type { TestProject } from "#support/kcore.ts";
 import { fits, readGuides, wordsOf, type TranscriptStep } from "#support/transcripts.ts";
 
 const page = join(import.meta.dirname, "../../../docs/day-2.md");
-/** As the page calls the three controllers. */
+/** The page's addresses of the three controllers. */
 const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
 
 describe("the guides of docs/day-2.md, command by command", () => {
@@ -45,7 +45,7 @@ describe("the guides of docs/day-2.md, command by command", () => {
     "Settle a conflict": async () => {
       const { nodes } = await operator().call("listNodes", {});
       const id = nodes.find(({ hostname }) => hostname === "n1")?.id ?? "";
-      // A controller that no other has let in since its start takes no writes, so two are restarted without the third.
+      // A restarted controller takes no writes until another one has admitted it, so two restart without the third.
       await at(0).stop();
       await at(2).stop();
       await at(1).operator.call("setLabels", { set: { side: "b" } }, { id });
@@ -95,7 +95,7 @@ describe("the guides of docs/day-2.md, command by command", () => {
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // After a restart a controller needs a moment to find all others well.
+    // A restarted controller needs a moment to find all others ready.
     const look = async (): Promise<boolean> => code === step.exitCode || (({ code, output } = await run()), false);
     if (words[0] === "health") await eventually(look).catch(() => undefined);
     const message = `docs/day-2.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;

@@ -15,11 +15,11 @@ import { tellLongForm, tries } from "#support/hostile.ts";
 import { hangLimit } from "#support/limit.ts";
 import { seededRandom } from "#support/random.ts";
 
-/** The long form takes the figures of S-17. */
+/** The long form has the numbers of S-17. */
 const connections = tries(2_000, 10_000);
 const frames = tries(30_000, 1_000_000);
 
-/** The first words of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL says them. */
+/** The first bytes of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL sends them. */
 const hello = await clientHello();
 
 describe("a controller among hostile peers", function () {
@@ -152,7 +152,7 @@ describe("a controller among hostile peers", function () {
             heard++;
           }
         });
-        // Always some unanswered, never more than a few hundred.
+        // A few hundred requests are unanswered at any time.
         for (let asked = 0; sent < frames / lanes && !socket.destroyed; asked += 100, sent += 100) {
           socket.write(Buffer.concat(Array.from({ length: 100 }, () => noiseRequest(random))));
           while (asked - heard > 300 && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));

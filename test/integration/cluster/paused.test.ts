@@ -16,7 +16,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", () => {
     const endpoint = parseEndpoint(controller.endpoint);
     const client = openApi({ endpoint, credentials: cluster.operator, clock: Date.now, timeoutMs: patienceMs });
     try {
-      // On a connection that stands.
+      // On an open connection.
       await put(1, client);
       process.kill(controller.pid(), "SIGSTOP");
       const asked = await put(2, client).then(

@@ -101,7 +101,7 @@ describe("trust between clients and controllers", () => {
       throw error;
     }
   };
-  /** A certificate as our sub-CA, or another CA, would sign it, with something changed. */
+  /** A certificate with changes, signed by our sub-CA or another CA. */
   const signed = (changes: Partial<CertificatePlan>, by: Authority = cluster.authority): Credentials => {
     const key = generateKey();
     const leaf = issueCertificate({
@@ -305,7 +305,7 @@ describe("trust between clients and controllers", () => {
       );
       evil = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
     });
-    /** Registers a controller whose certificate the bastion issued, and writes these registers as it. */
+    /** Registers a controller whose certificate the bastion issued, and writes these registers in its name. */
     const writeAsMember = async (
       registers: readonly { readonly key: string; readonly value: unknown }[],
       isWritten: () => Promise<boolean>,
@@ -348,7 +348,7 @@ describe("trust between clients and controllers", () => {
           expect(answer.reason).to.match(/was not issued on the bastion|does not come with the CA that issued it/);
         }
       }
-      // Nor by showing the bastion's CA beside its own.
+      // The bastion's CA beside its own does not help either.
       const beside = made.cert + cluster.authority.certificatePem;
       expect((await ask({ ...made, cert: beside }, { path: "/v1/nodes" })).status).to.equal(403);
       const leaf = made.cert.slice(0, made.cert.indexOf("-----END CERTIFICATE-----\n") + 26);
@@ -390,7 +390,7 @@ describe("trust between clients and controllers", () => {
       const path = "/v1/nodes";
       expect((await ask(ann, { path })).status).to.equal(403);
       expect((await ask(ann, { path, headers: issuerHeaders(ann.cert) })).status).to.equal(200);
-      // Once it was seen, it is known.
+      // A CA that was seen once is known.
       expect((await ask(ann, { path })).status).to.equal(200);
     });
 
@@ -447,7 +447,7 @@ describe("trust between clients and controllers", () => {
   });
 
   it("S-17: cuts connections that never finish their handshake", async () => {
-    // Another one that waits as long as Node does unless told otherwise.
+    // A usual server waits as long as Node's default.
     const usual = createTlsServer().listen(0, "127.0.0.1");
     await once(usual, "listening");
     const places = [
@@ -468,7 +468,7 @@ describe("trust between clients and controllers", () => {
     }
   });
 
-  /** A node that registered at the first controller, and is known everywhere. */
+  /** A node that is registered at the first controller and known everywhere. */
   const registered = async (): Promise<{ readonly id: string; readonly credentials: Credentials }> => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);

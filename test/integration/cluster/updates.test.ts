@@ -14,7 +14,7 @@ import { UpdateSite } from "#support/update-site.ts";
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
 type Plan = ReplyOf<"planUpdate">;
 
-/** Of a node that is in the roster, and is this machine. */
+/** The id of a node of the roster, which is this machine. */
 const hereId = randomUUID();
 
 describe("cluster updates by their commands, against three real controllers", () => {
@@ -42,7 +42,7 @@ describe("cluster updates by their commands, against three real controllers", ()
       return view.phase === phase && view;
     });
 
-  /** Writes a manifest that means these nodes. */
+  /** Writes a manifest for these nodes. */
   const manifest = (name: string, names: readonly string[], version: string, more: object = {}): string =>
     site.writeManifest(name, { target: { version }, selector: { nodeIds: names }, ...more });
 
@@ -74,7 +74,7 @@ steps:
   afterEach(async function () {
     answers.clear();
     if (this.currentTest?.state !== "failed") return;
-    // An update that stays open would hold its nodes, which later tests use.
+    // An open update would hold its nodes, which later tests use.
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {

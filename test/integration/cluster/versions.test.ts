@@ -57,7 +57,7 @@ describe("controllers of two versions", () => {
     ] as const) {
       const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
-      // Welcomed on both sides: now it asks.
+      // Both sides have sent their welcome: now the controller pulls.
       await peer.next("pull");
       peer.close();
     }
@@ -68,7 +68,7 @@ describe("controllers of two versions", () => {
     const greetings = [
       { hello: { proto: [newest + 1, newest + 2] } },
       { hello: { proto: [0, 0] } },
-      // Not even the shape of the greeting is ours.
+      // The greeting of an unknown protocol, in an unknown shape.
       { hello: { proto: [newest + 1, newest + 1], id: { uuid: other.id }, vv: "none" } },
       { welcome: { proto: newest + 1 } },
     ];

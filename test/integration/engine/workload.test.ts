@@ -16,13 +16,13 @@ const root = join(import.meta.dirname, "../../..");
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
   converged: 40,
-  /** Processes for each more directory, file or link that changes. */
+  /** Processes for each further directory, file or link that changes. */
   changed: 4,
-  /** Bytes sent to a converged node, as TCP carries them. */
+  /** Bytes to a converged node, as TCP carries them. */
   bytes: 42_000,
-  /** Programs sent: to a converged node one. */
+  /** Exchanges with a converged node. */
   exchanges: 1,
-  /** Processes that time itself starts, one a second while a session waits: on a busy machine a few more. */
+  /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */
   beats: 2,
 } as const;
 

@@ -58,7 +58,7 @@ describe("canary secrets in whole runs of kcore", () => {
       mkdirSync(join(project, name), { mode: 0o755 });
     writeFileSync(join(project, "secrets", "file"), `${canaries.file}\n`, { mode: 0o600 });
     writeFileSync(join(project, "secrets", "command"), `${canaries.command}\n`, { mode: 0o600 });
-    // The literal stands in the state file itself, in a sensitive step: it must not go further than that.
+    // The literal stands in the state file itself, in a sensitive step, and must go no further.
     writeFileSync(
       join(project, "roster", "nodes.yaml"),
       `nodes:\n  here:\n    address: 127.0.0.1\n    transport: local\n    id: 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11\n    stateDir: ${state}\n`,

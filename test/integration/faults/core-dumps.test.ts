@@ -47,7 +47,7 @@ describe("Core dumps", () => {
   };
 
   it("S-7: are written of no process of a run, on neither end", async function () {
-    // Where the kernel gives them to a program, or keeps them elsewhere, only the limits can be looked at.
+    // If the kernel pipes core dumps to a program or keeps them elsewhere, only the limits can be tested.
     const isPlain = /^[a-z]+$/.test(pattern);
     const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
     if (isPlain) {
@@ -89,7 +89,7 @@ describe("Core dumps", () => {
     try {
       const kept = pids.map(coreLimitOf);
       expect([step, runner, run, cli.pid ?? 0].map(coreLimitOf)).to.deep.equal(["0", "0", "0", "0"]);
-      // A child may have ended meanwhile.
+      // A child may have ended in the meantime.
       expect(kept.filter((limit) => limit !== undefined && limit !== "0")).to.deep.equal([]);
       for (const pid of [run, cli.pid]) {
         const [filter = ""] = readFileSync(`/proc/${pid}/coredump_filter`, "utf8").split("\n");
@@ -100,7 +100,7 @@ describe("Core dumps", () => {
         try {
           process.kill(pid, "SIGSEGV");
         } catch {
-          // It ended with another one.
+          // It ended with another process.
         }
     }
     await eventually(() => (pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)) ? undefined : true));

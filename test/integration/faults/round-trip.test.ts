@@ -31,7 +31,7 @@ const anyText = fc.oneof(
 
 const perProgram = 150;
 
-/** A step whose facts are those texts, and that fails to converge if one byte is different. */
+/** A step with these texts as facts, which fails to converge if one byte differs. */
 function step(texts: readonly string[]): Step {
   const facts = texts.map((text, index): [string, string] => [`v${index}`, text]);
   const join2 = (parts: readonly Sh[]): Sh => parts.reduce((before, part) => sh`${before}; ${part}`);

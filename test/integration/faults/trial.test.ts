@@ -34,7 +34,7 @@ describe("a change on trial", () => {
 
   const reload = (): string => `kill -HUP "$(cat ${pidFile})"`;
   const risk = { risk: "connectivity", confirm: 5 } as const;
-  /** sshd's configuration with one more line, and a reload that takes it up. */
+  /** Adds a line to sshd's configuration, and reloads it. */
   const change = (line: string): StepDraft[] => [
     draftOf("config", stepOf(fileManaged, { path: config, content: `${line}\n${before}` }), risk),
     draftOf("reload", stepOf(commandRun, { cmd: `${reload()}; sleep 0.5`, revert: reload() }), risk),

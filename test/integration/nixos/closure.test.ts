@@ -39,14 +39,14 @@ in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
 /** The outcomes of one run, and the paths it sent. */
 interface Sent {
   readonly outcomes: readonly string[];
-  /** Names of the paths whose contents were read to be sent. */
+  /** Names of the paths that were read to be sent. */
   readonly sent: readonly string[];
   readonly notes: readonly string[];
   readonly exchanges: number;
   readonly problem: string | undefined;
 }
 
-/** Kills the runner of the node whose state folder this is: the highest of its locks names it. */
+/** Kills the runner of this state folder, which the highest lock names. */
 function killRunner(state: string): void {
   const highest = Math.max(...readdirSync(join(state, "lock")).map(Number));
   process.kill(Number(readlinkSync(join(state, "lock", String(highest))).split(":")[0]), "SIGKILL");
@@ -172,16 +172,16 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       expect(update).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect(update.notes).to.deep.equal(["the store lacks 1 of 3 paths"]);
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
-      // In order: not even the list of paths goes there.
+      // In order: not even the list of paths is sent.
       expect(await deliver(two, { shell })).to.deep.include({ outcomes: ["web ok"], sent: [], exchanges: 1 });
-      // The node has the path, only the profile is elsewhere.
+      // The node has the path, but its profile is elsewhere.
       const back = await deliver(one, { shell, change: (step) => ({ ...step, want: { ...step.want, a: "1" } }) });
       expect(back.problem).to.contain("NIX_DOWNGRADE");
     });
 
   it("goes to the node as far as a run before it was cut off", async () => {
     const closure = await exported(build("1"));
-    // Imported, as before the cut, but not the profile's.
+    // The paths are imported, as before the cut, but not the profile's.
     const files = closure.source.slice(0, 2).map(({ file }) => file);
     inStore(
       "node",
@@ -198,7 +198,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       await deliver(one);
       const [lib, page] = one.source;
       inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
-      // Of its own accord it fetches nothing.
+      // By itself, Nix fetches nothing.
       const update = await deliver(two, { shell, config: "substitute = false" });
       expect(update, JSON.stringify(update)).to.deep.include({
         outcomes: ["web changed"],
@@ -228,7 +228,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
 
   it("of many paths, too, sends in portions what is lacking", async () => {
     const closure = await exported(build("1", 300));
-    // As if each were 1 MiB: 64 are a portion.
+    // As if each path had 1 MiB: 64 are a portion.
     const source = closure.source.map((part) => ({ ...part, size: 1 << 20 }));
     const parts = await deliver({ ...closure, source });
     expect(parts.outcomes, JSON.stringify(parts)).to.deep.equal(["web changed"]);
@@ -251,7 +251,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     expect(taken.outcomes, JSON.stringify(taken)).to.deep.equal(["web failed"]);
     expect((await deliver({ ...closure, source })).outcomes).to.deep.equal(["web changed"]);
     expect(verify(closure.storePath)).to.contain("sound");
-    // A runner that is killed between two portions: the next one asks anew, and nothing comes twice.
+    // A runner is killed between two portions: the next one asks anew, and no path comes twice.
     fresh();
     const kill = (count: number): void => void (count === 150 && killRunner(join(folder.path, "node", "state")));
     const killed = await deliver({ ...closure, source }, { atRead: kill });

@@ -34,7 +34,7 @@ const text = fc
     { maxLength: 12 },
   )
   .map((parts) => parts.join("").replaceAll("\0", ""));
-/** Whole lines, as files have them. */
+/** Whole lines, like those of files. */
 const lines = fc
   .array(
     fc

@@ -21,11 +21,11 @@ import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 const certs = "/etc/kcore/certs";
-/** Of a certificate and its key, without their endings. */
+/** The path of a certificate and its key, without the endings. */
 const pairOf = (name: "controller" | "node"): string =>
   name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
 
-/** As many files as asked for, below a folder. */
+/** So many files below a folder. */
 const files = (count: number): string => `
 steps:
   - id: folder

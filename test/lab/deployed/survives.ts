@@ -59,7 +59,7 @@ describe("a run on real nodes", function () {
   it("survives the death of its sshd sessions and a cut network during a step, which runs once", async () => {
     const { ended: run } = await bastion.begin(["state", "apply", "slow", "--on", "n1,n2,n3,b1"]);
     await inSlowStep(n1, n2, n3, b1);
-    // A session's process, never the listener: its title is “sshd: USER@…”, dropbear's sessions are children of the first one.
+    // Only a session's process, never the listener. Its title is “sshd: USER@…”; dropbear's sessions are children of the first process.
     await on(n1, "for p in $(pgrep -f '^sshd: root'); do [ $p = $PPID ] || kill -9 $p; done");
     await on(n2, "for p in $(pgrep -f '^sshd: ops'); do kill -9 $p; done");
     await on(
@@ -109,7 +109,7 @@ describe("a run on real nodes", function () {
     await bastion.killDriver();
     expect((await run).code).to.equal(1);
     expect(await pid()).to.equal(first);
-    // The node's side dies too: otherwise its runner waits for a resume, and holds the lock.
+    // The node's processes die too: otherwise the runner waits for a resume, and holds the lock.
     await on(
       n3,
       "for l in /var/lib/kcore/lock/*; do l=$(readlink $l); kill -9 ${l%%:*} 2>/dev/null; done; pkill -fx 'sleep 600'; sleep 2.5",
@@ -132,7 +132,7 @@ describe("a run on real nodes", function () {
     const [, grant] = /--grant (n4-disk1:\S+)/.exec((await bastion.kcore([...deploy, "--dry-run"])).stdout) ?? [];
     const words = grant === undefined ? deploy : [...deploy, "--grant", grant];
     const { ended: run } = await bastion.begin(words);
-    // Not while apt works: an interrupted dpkg is for the operator to mend (F-20).
+    // Not while apt works: the operator has to mend an interrupted dpkg (F-20).
     await bastion.until(started("profile"), "the runtime's step");
     await sleep(500);
     await bastion.killDriver();

@@ -196,7 +196,7 @@ describe("a run's own process", () => {
       events.find((event) => event.type === "step.finished" && event.title === `after ${before} events`),
     ).to.not.equal(undefined);
     await gone(folder);
-    // The time between its parts is no time of the run, also for a list, which does not read all of it.
+    // The time between a run's parts does not count, not even for a list, which does not read all events.
     const { at: partAt } = events.findLast(({ type }) => type === "run.started") ?? { at: 0 };
     const [first, last] = [events[0]?.at ?? 0, events.at(-1)?.at ?? 0];
     const milliseconds = (events[before - 1]?.at ?? 0) - first + (last - partAt);
@@ -222,7 +222,7 @@ describe("a run's own process", () => {
       `cat ${folder.events}`,
     ].join(" && ");
     const ended = spawnSync("unshare", ["-m", "sh", "-c", script], { encoding: "utf8", maxBuffer: 1 << 24 });
-    // Output of the node that comes late may take the room that was given back for the end.
+    // Late output of the node may take the room that was reserved for the end.
     expect(ended.stderr).to.match(/^(the end of run .* into the audit trail: ENOSPC.*\n)?status 1\n$/);
     const { events, length } = parseRecording(Buffer.from(ended.stdout));
     expect(length).to.equal(Buffer.byteLength(ended.stdout));

@@ -71,7 +71,7 @@ describe("a node's session over SSH, under faults", () => {
       want: { n: "1" },
       probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
       apply: sh`sleep 3; echo x >>${path}`,
-      // One shell from beginning to end, without a first look.
+      // One shell for the whole step, without a separate probe.
       quiet: true,
     };
     const work = run.session.perform([

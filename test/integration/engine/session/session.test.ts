@@ -210,12 +210,12 @@ describe("a node's session, on this machine", () => {
     writeFileSync(given, "x", { mode: 0o644 });
     const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
       ["packages", packages],
-      // Where no package puts anything.
+      // A place that no package uses.
       ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
       ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
       ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
       ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
-      // Where it might, as the package's maintainer likes.
+      // A place that a package may use.
       ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
       ["folder in order", stepOf(directoryManaged, { path: "/etc/ssl" })],
       ["account in order", stepOf(userManaged, { name: "daemon" })],
@@ -227,9 +227,9 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
-      // Packages bring its program, but it does not run.
+      // A package brings the program, but the program does not run.
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
-      // Things that the package alone brings.
+      // Files that only the package brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
       ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
       ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],
@@ -238,7 +238,7 @@ describe("a node's session, on this machine", () => {
       ["its text", stepOf(commandRun, { cmd: "true" }), { onlyIf: "command -v kcore-o4-webctl" }],
     ];
     const drafts = steps.map(([name, step, keys]) => draftOf(name, step, keys));
-    // Another segment knows how the steps of the first one ended.
+    // A later segment knows the outcomes of the first one's steps.
     await session.perform([{ stage: "s", drafts: drafts.slice(0, 14) }]);
     await session.perform([{ stage: "t", drafts: drafts.slice(14) }]);
     await session.finish("done");
@@ -319,7 +319,7 @@ describe("a node's session, on this machine", () => {
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       }),
     ];
-    // Where something may be wiped, no disk of this name could be saved.
+    // If a wipe is possible, the run says that no disk of this name could be saved.
     for (const [dryRun, wanted] of [
       [true, "done"],
       [false, "DISK_NOT_SAVED"],
@@ -371,7 +371,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   });
 
   describe("of a step that an earlier process of the run began", () => {
-    /** Begins, loses its bastion, and is taken over by another one, which is there when it prints something. */
+    /** A step begins and loses its bastion. Another bastion takes it over, and is attached when the step prints. */
     async function takenOver(draft: (apply: Sh) => StepDraft, onSecond = () => undefined): Promise<TestSession> {
       const shared = { runId: "taken", nonce: "2".repeat(32) };
       const gate = join(folder, "gate");
@@ -643,7 +643,7 @@ done; printf 'no end'`,
       .to.match(/^a/)
       .and.to.match(/the end\n$/);
     expect(text).to.not.include("\u001b");
-    // A slow bastion begins anew after a gap: each stretch is bounded.
+    // A slow bastion starts a new stretch after a gap: each stretch is bounded.
     let [stretch, longest] = [0, 0];
     for (const { skipped = 0, text: piece } of pieces) {
       stretch = (skipped > 0 ? 0 : stretch) + piece.length;

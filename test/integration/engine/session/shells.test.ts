@@ -31,7 +31,7 @@ function withShell(shell: string): Connect {
   };
 }
 
-/** Lines of the journal in one piece: many short ones, and one that does not fit into the block that is read at a time. */
+/** Lines of the journal in one write: many short ones, and one that exceeds the block size of reads. */
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
@@ -119,7 +119,7 @@ describe("a whole session, whatever /bin/sh is", () => {
       });
       const list = blobOf(offers.map((blob) => `${blobName(blob)} ${blob.size}\n`).join(""));
       const got = join(folder, "got");
-      // All but every fifth: two portions, the first of a thousand.
+      // All but every fifth are missing: two portions, the first of a thousand.
       const step: Step = {
         want: { got: "1" },
         probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,

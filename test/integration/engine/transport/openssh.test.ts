@@ -52,7 +52,7 @@ describe("OpenSSH's own client on a real sshd", () => {
       startSshd({ config: ["MaxSessions 2"], users: [{ name: "loud" }] }),
       startSshd(),
     ]);
-    // Of its own: other tests that run beside this one connect, too.
+    // A folder of this test alone: other tests connect at the same time.
     temporary = await makeTempDir("ssh");
     process.env["TMPDIR"] = temporary.path;
     transport = createTransport({ home: server.folder, knownHostsFiles: [] });

@@ -12,7 +12,9 @@ import { makeKey, type SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** Bursts of our bytes, each after an answer, beside the TCP handshake: until we are logged in, and until a command runs. */
+/**
+ * Round trips without the TCP handshake: bursts of the client's bytes, each after an answer, until the login is done and until a command runs.
+ */
 async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   const line = await startDelayLine({ target: { port }, latency: 20 });
   const transport = createTransport({ home: "/nonexistent", knownHostsFiles: [] });
@@ -37,7 +39,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   }
 }
 
-/** The least of some counts: on a busy machine one flight may go in two parts, and no two ever go in one. */
+/** The least of some counts. On a busy machine one flight may be split into two parts; two flights never merge. */
 async function turnsOf(wanted: { login: number; start: number }, port: number, endpoint: (port: number) => Endpoint) {
   const counts: Awaited<ReturnType<typeof countTurns>>[] = [];
   const least = (name: "login" | "start"): number => Math.min(...counts.map((count) => count[name]));
