@@ -10,13 +10,13 @@ interface Waiting {
 }
 
 /**
- * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the suffix that
- * was not synced, or keeps a part of it; the torn last append is gone, as the real store truncates it.
+ * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the unsynced suffix, or keeps a
+ * part of it. The torn last append is gone, since the real store truncates it.
  */
 export class SimDisk {
   durable: JournalRecord[] = [];
   isFull = false;
-  /** Told of each append as it becomes durable, before the replica is. */
+  /** Called with each append that became durable, before the replica continues. */
   onDurable: (records: readonly JournalRecord[]) => void = () => undefined;
   onAppend: (records: readonly JournalRecord[]) => void = () => undefined;
   #waiting: Waiting[] = [];
@@ -53,7 +53,7 @@ export class SimDisk {
     if (this.#isSyncing || this.#waiting.length === 0) return;
     this.#isSyncing = true;
     const group = this.#waiting.length;
-    // Slow ones come in spells.
+    // Slow syncs come in spells.
     this.#isSlow = this.#swarm.slowSync && this.#random.chance(this.#isSlow ? 0.5 : 0.05);
     const isSlow = this.#isSlow;
     const generation = this.#generation;
@@ -86,7 +86,7 @@ export class SimDisk {
     }
   }
 
-  /** A snapshot in place of the records so far; those under way come behind it. */
+  /** Replaces the records so far by a snapshot; pending appends follow it. */
   replace(snapshot: Iterable<JournalRecord>): void {
     this.durable = [...snapshot];
   }

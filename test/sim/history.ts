@@ -19,11 +19,11 @@ import { Violation } from "./violation.ts";
 interface Acked {
   readonly dot: Dot;
   readonly registers: readonly Register[];
-  /** All who held it were lost or put back. */
+  /** All controllers that held it were lost or set back. */
   isExcused: boolean;
 }
 
-/** The knowledge of an outside observer: every transaction that was written, and every one that was acknowledged. */
+/** The knowledge of an outside observer: all written transactions, and all acknowledged ones. */
 export class History {
   readonly #reader = new PageReader();
   /** Transactions by dot, once durable anywhere. */
@@ -51,7 +51,7 @@ export class History {
     return this.#conflicts;
   }
 
-  /** (4) A new transaction is stamped above all that its writer had seen. */
+  /** (4) A new transaction's stamp is above all stamps that its writer had seen. */
   appended(node: SimNode, records: readonly JournalRecord[]): void {
     const registers = this.#ownTransaction(node, records);
     if (!registers) return;
@@ -97,7 +97,7 @@ export class History {
     this.#seen.set(node, seen);
   }
 
-  /** (9) A push holds every transaction that it claims. */
+  /** (9) A push contains every transaction that it claims. */
   sent(message: PeerMessage): void {
     if (message.t !== "push") return;
     const { origin, from, upto } = message;
@@ -108,9 +108,7 @@ export class History {
           throw new Violation(`(9) a push of ${origin} up to ${upto} claims ${s} and does not hold its ${key}`);
   }
 
-  /**
-   * (10) No deletion is forgotten anywhere while a write below it, made without knowing of it, was still being journaled.
-   */
+  /** (10) No controller forgets a deletion while a write below it, made without knowledge of it, is not yet journaled everywhere. */
   #checkUnforgotten(written: Register): void {
     const { key } = written;
     const deletions = (this.#byKey.get(key) ?? []).filter(
@@ -125,7 +123,7 @@ export class History {
           );
   }
 
-  /** The node's disk was put back to these records. */
+  /** The node's disk was set back to these records. */
   restored(node: SimNode, records: readonly JournalRecord[]): void {
     let seen = zero;
     for (const register of records.flatMap((record) => this.#registersOf(record))) seen = witness(seen, register);
@@ -145,7 +143,7 @@ export class History {
         entry.isExcused = true;
   }
 
-  /** A disk was put back: transactions that only it had count as never written. */
+  /** A disk was set back: transactions that only it had count as never written. */
   forget(survivors: readonly SimNode[]): void {
     for (const [name, [first]] of this.#written)
       if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))

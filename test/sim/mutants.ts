@@ -8,12 +8,12 @@ import type { Swarm } from "./swarm.ts";
  */
 export interface Mutant {
   readonly why: string;
-  /** The first that is tried: it found the bug when it was written down. */
+  /** The first seed of the search, which found the bug when it was recorded. */
   readonly seed?: number;
   readonly edits: readonly {
-    /** Below src/. */
+    /** The path below src/. */
     readonly file: string;
-    /** Occurs exactly once there. */
+    /** A text that occurs exactly once in the file. */
     readonly from: string;
     readonly to: string;
   }[];

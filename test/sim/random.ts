@@ -1,4 +1,4 @@
-/** sfc32 (Doty-Humphrey, PractRand): small, fast, seeded; all that the simulator does comes out of one of these. */
+/** sfc32 (Doty-Humphrey, PractRand): small, fast, seeded; the simulator's only source of chance. */
 export class Random {
   #a: number;
   #b: number;

@@ -3,7 +3,7 @@ import type { Timers } from "#controller/replica/replica-ports.ts";
 interface Event {
   readonly at: number;
   readonly id: number;
-  /** Undefined: it was cancelled. */
+  /** Undefined if the event was cancelled. */
   run: (() => void) | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Scheduler {
     };
   }
 
-  /** Runs all events up to a time. Promises that an event settles are seen through before the next event; `look` is called after each. */
+  /** Runs all events up to a time. Between two events, all promises that can settle do so; `look` is called after each event. */
   async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
     for (let event = this.#next(time); event; event = this.#next(time)) {
       if (!event.run) continue;

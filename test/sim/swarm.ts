@@ -4,7 +4,7 @@ import type { Random } from "./random.ts";
 export interface Swarm {
   readonly nodes: number;
   readonly joiners: number;
-  /** The faulty part, ms of virtual time. */
+  /** The time with faults, in virtual ms. */
   readonly duration: number;
   /** Mean time between writes of the whole cluster, ms. */
   readonly writeEvery: number;
@@ -35,7 +35,7 @@ export interface Swarm {
   readonly json: boolean;
 }
 
-/** Two controllers that write the same keys all the time on slow disks, and nothing that keeps them from agreeing. */
+/** Two controllers that write the same keys all the time on slow disks, with no fault that prevents agreement. */
 export const busy: Partial<Swarm> = {
   nodes: 2,
   joiners: 0,

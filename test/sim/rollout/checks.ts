@@ -26,7 +26,7 @@ export class Checks {
   readonly #prepared = new Set<string>();
   /** The owners that the bastion signed, by update and epoch. */
   readonly #signed = new Set<string>();
-  /** By controller and key. */
+  /** The epochs of records, by controller and key. */
   readonly #epochs = new Map<string, number>();
   /** Updates whose rollback may take more nodes down. */
   readonly isForced = new Set<string>();
@@ -62,7 +62,7 @@ export class Checks {
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  /** (l) The registers of an update that a controller holds never go back to an earlier epoch. */
+  /** (l) A controller's registers of an update never go back to an earlier epoch. */
   changed(controller: Pick<SimController, "id" | "value">, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
@@ -75,7 +75,7 @@ export class Checks {
     this.#epochs.set(`${id} ${key}`, epoch);
   }
 
-  /** (f) No order leaves a controller before its owner has written it. */
+  /** (f) An order leaves a controller only after its owner's write. */
   orderSent(id: string, { fence, step }: Order): void {
     if (!this.#durable.has(orderOf(id, step, fence)))
       this.#world.violate(`(f) ${id} is sent ${told(fence)} to ${step}, which its owner had not written yet`);
@@ -87,7 +87,7 @@ export class Checks {
     this.#isDirty = true;
   }
 
-  /** Once after each event. */
+  /** Called after each event. */
   look(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
@@ -103,7 +103,7 @@ export class Checks {
     }
   }
 
-  /** The nodes that an order of this update took down, or would take down if it arrived now: from any controller, or on its way. */
+  /** The nodes that an order of this update took down, or would if it arrived now: from any controller, or on its way. */
   #downBy(name: string): readonly string[] {
     return this.#world.machines.flatMap((machine) => {
       const isBy = machine.downBy === name;
@@ -143,7 +143,7 @@ export class Checks {
     }
   }
 
-  /** (r) A manifest is taken by the owner of its update, as far as that controller knows. */
+  /** (r) The owner of the update accepts its manifest, as far as that controller knows. */
   #applied(controller: SimController, name: string): void {
     const { owner } = controller.of(name);
     if (owner && owner.owner !== controller.id)
@@ -180,7 +180,7 @@ export class Checks {
     return this.#signed.has(`${name} ${epoch} ${owner}`);
   }
 
-  /** (t) The bastion alone makes owners: no controller writes one that it did not sign, and no node obeys one. */
+  /** (t) The bastion alone makes owners: controllers write, and nodes obey, only signed ones. */
   #owned(who: string, name: string, { epoch, owner }: Owner): void {
     if (!this.#isSigned(name, { epoch, owner }))
       this.#world.violate(`(t) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
@@ -206,7 +206,7 @@ export class Checks {
     if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
       this.#counted(name, id, row);
-      // Gone on with when it goes back already, by another owner's word.
+      // Another owner had ordered the rollback that this one continues.
       if (records.reports.get(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
     }
   }
@@ -261,7 +261,7 @@ export class Checks {
 
 type Ordered = Pick<FencingToken, "epoch" | "owner" | "generation">;
 
-/** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
+/** The node will always refuse the order, after the last one that it took: for its older epoch, its owner, or its older manifest. */
 function isOver({ epoch, owner, generation }: Ordered, last: Ordered): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }

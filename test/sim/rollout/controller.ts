@@ -34,7 +34,7 @@ import { bundleOf, cluster, epochMs } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 export const names = ["u", "v"] as const;
-/** A node is ready for so long after it was heard last, ms. */
+/** Milliseconds for which a node stays ready after its last heartbeat. */
 export const staleAfter = 90_000;
 
 export type Changes = readonly (readonly [string, unknown])[];
@@ -101,7 +101,7 @@ export class SimController implements Endpoint {
   offset = 0;
   #boot = 0;
   #bootedAt = 0;
-  /** The process that runs, or the one that ran last while the controller is down. */
+  /** The running process, or the last one while the controller is down. */
   #process: Process | undefined;
   readonly #pages = new PageReader();
 
@@ -150,7 +150,7 @@ export class SimController implements Endpoint {
     if (this.isUp) run();
   }
 
-  /** kill -9, or its machine has no power. */
+  /** kill -9, or a loss of power. */
   kill(): void {
     this.isUp = false;
     this.#boot++;
@@ -172,7 +172,7 @@ export class SimController implements Endpoint {
       clock: { wall: clock, mono },
       rng: () => random.next(),
       timers,
-      // Idle links are most of the work: the simulator of replication has the usual interval.
+      // Pings over idle links are most of the simulator's work; the simulator of replication has the usual interval.
       tuning: { pingEvery: 5_000, conflictsEvery: 10_000 },
       net: {
         dial: (target, timeoutMs) => {
@@ -191,7 +191,7 @@ export class SimController implements Endpoint {
       },
       start: "found",
     });
-    // Decisions ask for it several times at the same instant.
+    // Decisions read the status several times at one instant.
     const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
     replica.watch((changed) => {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
@@ -303,7 +303,7 @@ export class SimController implements Endpoint {
     if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${JSON.stringify(error)}`);
   };
 
-  /** Answers a request; none that its process did not live to answer. */
+  /** Answers a request, unless the process dies first. */
   serve(request: Request, answer: (answer: Answer) => void): void {
     const boot = this.#boot;
     this.#do(async ({ handle }) => {
@@ -324,7 +324,7 @@ export class SimController implements Endpoint {
     return update && nextEpoch(update);
   }
 
-  /** An order as this controller could give it, in its own name and for an epoch that was not signed. */
+  /** An order in this controller's own name, for an epoch without a signature. */
   forge(name: string, node: string): Order | undefined {
     const { head, owner, rows } = this.#process?.index.read(name) ?? {};
     const row = rows?.get(node);
@@ -350,7 +350,7 @@ export class SimController implements Endpoint {
     this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
-  /** The generation that it is asked of. */
+  /** Writes a wish, and gives its generation. */
   wish(name: string, action: WishAction, more: { readonly now?: boolean } = {}): number | undefined {
     const generation = this.of(name).head?.generation;
     this.#do(({ updates }) => updates.wish(name, action, more, "operator"));

@@ -10,7 +10,7 @@ interface Entry {
   onDurable?: () => void;
 }
 
-/** The disk below a controller's journal: appends become durable in their order, each after a while, and a death leaves some of them. */
+/** The disk below a controller's journal: appends become durable in order, each after a while. A death leaves some of them. */
 export class RolloutDisk {
   readonly records: JournalRecord[] = [];
   readonly #scheduler: Scheduler;
@@ -18,7 +18,7 @@ export class RolloutDisk {
   #waiting: Entry[] = [];
   #isWriting = false;
   #boot = 0;
-  /** Asked for each append, right before it is durable. */
+  /** Called with each append right before it is durable. */
   onDurable: (records: readonly JournalRecord[]) => Fate = () => undefined;
   onDeath: () => void = () => undefined;
 
@@ -59,7 +59,7 @@ export class RolloutDisk {
     });
   }
 
-  /** The process is gone, with all that was not durable yet. */
+  /** The process is gone, with all pending appends. */
   crash(): void {
     this.#boot++;
     this.#isWriting = false;

@@ -20,7 +20,7 @@ export function factsOf({ id, dc }: Member, present: string) {
   return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies Facts;
 }
 
-/** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
+/** The journal of a controller at the beginning: the members, and the approved nodes. */
 export async function foundingOf(members: readonly Member[]): Promise<readonly JournalRecord[]> {
   const data = new ClusterState(keyRules);
   const replica = memoryReplica(() => epochMs, "founder", data);

@@ -13,7 +13,7 @@ export class HookChecks {
   readonly #done = new Set<string>();
   /** The end of each hook that ran, by request. */
   readonly #ends = new Set<string>();
-  /** Nodes that are without their work, wholly or in part, by update and node. */
+  /** Nodes whose work is taken away, wholly or in part, by update and node. */
   readonly #drained = new Set<string>();
 
   constructor(world: RolloutWorld) {
@@ -21,11 +21,11 @@ export class HookChecks {
   }
 
   begun(name: string, task: Task): void {
-    // By the word of a controller that is cut off, a process that has just begun cannot know better.
+    // The controller that a new process asks may be cut off, so the process cannot know better.
     if (task.hook === "drain" && !this.#isOver(name, task)) this.#drained.add(`${name} ${task.id}`);
   }
 
-  /** Some controller knows a later row of the node. */
+  /** Some controller has a later row of the node. */
   #isOver(name: string, { id, generation, epoch, seq }: Task): boolean {
     return this.#world.controllers.some((controller) => {
       const known = controller.of(name).rows.get(id);
@@ -48,8 +48,8 @@ export class HookChecks {
   }
 
   /**
-   * (q) An answer is noted for the row alone that the bastion was asked by, and as it was given; of two answers the first counts. A node at
-   * rest may be given its work back once more where that failed.
+   * (q) An answer is noted only for the row that requested the hook, and unchanged; of two answers the first counts. A node at rest may get
+   * its work back once more after a failure.
    */
   answered(controller: SimController, { name, id, hook, answer }: Answered): void {
     const row = rowKey(name, id, answer, hook);
@@ -68,7 +68,7 @@ export class HookChecks {
       this.#world.violate(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
   }
 
-  /** (j) A node succeeds when its gate held since it was activated; where one has failed nothing more is started. */
+  /** (j) A node succeeds only if its gate has held since the activation. After a failure no further node is started. */
   committing(controller: SimController, { name, id, before, row }: Committed): void {
     if (!this.#world.swarm.gates || !before) return;
     if (before.phase === "verifying" && row.phase === "succeeded" && !this.#done.has(rowKey(name, id, before, gate)))

@@ -22,7 +22,7 @@ export interface MachineEvents {
   wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
   /** The updater begins to bring a version to the node, or to take it back. */
   works(machine: Machine, step: Step, statement: Statement): void;
-  /** A gate that is asked on the node was asked. */
+  /** A gate on the node was checked. */
   gateAsked(machine: Machine, holds: boolean): void;
   /** The updater's journal changed, or the machine went up or down. */
   changed(machine: Machine): void;
@@ -43,9 +43,9 @@ interface MachineParts {
 
 /** The end of the updater at one of its next writes. */
 interface Cut {
-  /** How many writes until then. */
+  /** The number of writes until then. */
   writes: number;
-  /** The node is without power for so long, ms; 0: the process alone ends. */
+  /** Milliseconds without power; 0: the process alone ends. */
   readonly ms: number;
 }
 
@@ -62,20 +62,20 @@ export class Machine {
   readonly #parts: MachineParts;
   /** The contents of the updater's journal. */
   journal: Journal | undefined;
-  /** The manifests of the orders that it accepted, by update and generation. */
+  /** The manifests of accepted orders, by update and generation. */
   readonly #statements = new Map<string, Statement>();
   /** The machine never comes back. */
   isDead = false;
   isHealed = false;
-  /** How many ms its clock is ahead of the simulated time. */
+  /** Milliseconds by which its clock is ahead of the simulated time. */
   offset = 0;
-  /** When it was last up, ms. */
+  /** The time at which it was last up, ms. */
   lastUp = 0;
   cut: Cut | undefined;
   #hasPower = true;
   #boots = 1;
   #bootedAt = 0;
-  /** The updater's process that runs. */
+  /** The updater's running process. */
   #process: symbol | undefined;
   #isStarting = false;
 
@@ -97,7 +97,7 @@ export class Machine {
     return this.journal?.report?.state;
   }
 
-  /** The orders that it accepted. */
+  /** The accepted orders. */
   get accepted(): Omit<Remembered, "isBusy"> | undefined {
     const { fence, past } = this.journal ?? {};
     return fence && { fence, past: past ?? [] };
@@ -120,7 +120,7 @@ export class Machine {
     return this.hasOrder || this.isMarked;
   }
 
-  /** systemd starts the updater again after a power cut. */
+  /** Whether systemd starts the updater after a power cut. */
   get isMarked(): boolean {
     return this.#disk.files.has(taken);
   }
@@ -134,7 +134,7 @@ export class Machine {
     return this.#statements.get(`${name} ${generation}`);
   }
 
-  /** The update by whose order it is down, or about to be. */
+  /** The update whose order took it down, or is about to. */
   get downBy(): string | undefined {
     const { doing, next } = this.journal ?? {};
     if (doing && doing.step !== "prepare") return doing.statement.name;
@@ -177,7 +177,7 @@ export class Machine {
     if (this.isUp) this.system.heartbeat = String(this.#parts.scheduler.now);
   }
 
-  /** systemd starts the updater when there is something for it to do. */
+  /** systemd starts the updater if it has work. */
   #startSoon(low: number, high: number): void {
     if (this.#isStarting || this.#process || !this.#isWaiting) return;
     this.#isStarting = true;
@@ -312,7 +312,7 @@ export class Machine {
     if (this.#process !== process) await endless();
   }
 
-  /** The updater's process ends; systemd starts it anew. */
+  /** The updater's process ends; systemd starts another. */
   kill(): void {
     this.#process = undefined;
     this.#startSoon(1_000, 5_000);

@@ -43,7 +43,7 @@ export class Nemesis {
     this.#world.network.block(pairs, ms);
   }
 
-  /** Between two halves of everything, nodes included; or of one way only. */
+  /** Cuts everything into two halves, nodes included; at times in one direction only. */
   #partition(): void {
     const { random, members } = this.#world;
     const side = new Map(members.map(({ id }) => [id, random.chance(0.5)]));
@@ -56,7 +56,7 @@ export class Nemesis {
     this.#block(pairs, random.between(5_000, 200_000));
   }
 
-  /** Some nodes from some controllers. */
+  /** Cuts some nodes off from some controllers. */
   #cutNodes(): void {
     const { random, members, controllers } = this.#world;
     const pairs = members.flatMap(({ id }) =>
@@ -96,7 +96,7 @@ export class Nemesis {
     });
   }
 
-  /** A controller from all others, but from no node. */
+  /** Cuts a controller off from all others, but from no node. */
   cutOff(id: string, ms: number): void {
     const others = this.#world.controllers.filter((controller) => controller.id !== id);
     this.#block(
@@ -124,7 +124,7 @@ export class Nemesis {
     this.#world.operator.takeOverAndCancel("u", random.pick(controllers.filter((controller) => controller !== owner)));
   }
 
-  /** A node's updater is ended at one of its next writes, mostly with its machine. */
+  /** Ends a node's updater at one of its next writes, mostly with its machine. */
   #cutAtWrite(): void {
     const { random, machines, figures } = this.#world;
     const busy = machines.filter(({ isBusy, isDead }) => isBusy && !isDead);
@@ -144,7 +144,7 @@ export class Nemesis {
     machine.crash(ms);
   }
 
-  /** A controller in wrong hands gives a node an order of an epoch that the bastion did not sign. */
+  /** A controller in wrong hands gives a node an order of an unsigned epoch. */
   #forge(): void {
     const { random, machines, controllers, figures } = this.#world;
     const machine = random.pick(machines);

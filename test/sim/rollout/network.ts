@@ -8,9 +8,9 @@ export class RolloutNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
   readonly #swarm: RolloutSwarm;
-  /** Between controllers: the links of their replicas. */
+  /** The links of the controllers' replicas. */
   readonly links: SimNetwork;
-  /** Ordered pairs `from>to` that nothing passes. */
+  /** Ordered pairs `from>to` without any traffic. */
   readonly #blocked: Set<string>;
   #isHealed = false;
 

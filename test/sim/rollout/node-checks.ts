@@ -7,7 +7,7 @@ import type { RolloutWorld } from "./world.ts";
 
 /** The simulator's own observations of a node. */
 interface Seen {
-  /** The last order that it accepted. */
+  /** The last accepted order. */
   order?: Order;
   /** The step under way in its journal, its start, and the node's version at that time. */
   work?: { readonly since: number; readonly ran: string };
@@ -18,11 +18,11 @@ interface Seen {
   gateHeldAt: number;
   /** The version before the last activation that held, and the update of that activation. */
   wayBack?: { readonly name: string; readonly to: string };
-  /** The highest count of its words. */
+  /** The highest count of its reports. */
   count: number;
 }
 
-/** States with which a step is answered. */
+/** The states of a report that answer each step. */
 const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefined>> = {
   fence: undefined,
   hold: undefined,
@@ -125,7 +125,7 @@ export class NodeChecks {
     }
   }
 
-  /** (n) An activation that fails leaves the node as it was, or says that it cannot go back. */
+  /** (n) A failed activation leaves the node as it was, or the node reports that it cannot go back. */
   #failed(machine: Machine, { name }: Statement, { failure }: Report): void {
     const seen = this.#of(machine);
     const { ran = machine.present } = seen.work ?? {};

@@ -16,14 +16,14 @@ export class NodeSystem {
   areDaemonsUp = true;
   /** Bad luck: the daemons of the system that was booted last do not start. */
   isBroken = false;
-  /** When the agent spoke with a controller last, since the daemons were started. */
+  /** The agent's last contact with a controller since the daemons were started. */
   heartbeat: string | undefined;
   /** The update that brought the node to its present version. */
   movedBy = "";
   /** The versions in the store, and whether each needs a boot. */
   readonly store = new Map([[first, false]]);
 
-  /** The node is wholly on one generation. */
+  /** Whether the node is wholly on one generation. */
   get isWhole(): boolean {
     return this.running === this.profile && this.profile === this.default && this.areDaemonsUp;
   }
@@ -56,10 +56,10 @@ export interface StrategyHost {
   /** Called before each change. The node may lose its power there; the promise never resolves then. */
   readonly step: () => Promise<void>;
   readonly sleep: (ms: number) => Promise<void>;
-  /** How long something takes that takes between `low` and `high` ms on a node that is not slow. */
+  /** The duration of an action that takes `low` to `high` ms on a node that is not slow. */
   readonly duration: (low: number, high: number) => number;
   readonly isBad: (share?: number) => boolean;
-  /** The node may be gone for ever when it is switched; the promise never resolves then. */
+  /** The node may be lost for ever at a switch; the promise never resolves then. */
   readonly risk: () => Promise<void>;
   readonly needsBoot: () => boolean;
   readonly works: (step: "prepare" | "activate" | "roll_back", statement: Statement) => void;

@@ -15,7 +15,7 @@ const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeout
 /** The operators: they apply, approve, cancel, take back and take over, at a random controller. */
 export class Operator {
   readonly #world: RolloutWorld;
-  /** The controllers, as the bastion asks them. */
+  /** The bastion's access to the controllers. */
   readonly cluster: Controllers;
   readonly #targets = new Map<string, string>();
   #made = 0;
@@ -60,7 +60,7 @@ export class Operator {
     else if (swarm.manifests) sometime(0.5, () => this.#applyNext());
   }
 
-  /** The manifest that runs is wrong: it is called off as soon as a node prepares, and the next one is brought at once. */
+  /** The running manifest is wrong: the operator cancels it as soon as a node prepares, and applies the next one at once. */
   #correct(): void {
     const { scheduler, machines, isHealed, figures } = this.#world;
     if (isHealed) return;
@@ -101,14 +101,14 @@ export class Operator {
     return this.#world.random.pick(this.#world.controllers);
   }
 
-  /** As `kcore update cluster apply` does it. Gives the owner when it was taken. */
+  /** Like `kcore update cluster apply`. Gives the owner if the update was accepted. */
   async #apply(name: string, again = false, cluster = this.cluster): Promise<string | undefined> {
     const { begun, scheduler } = this.#world;
     begun.add(name);
     try {
       const draft = this.#draft(name);
       const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
-      // A controller that has not heard of it would own it as well.
+      // A controller that does not know of the update would own it as well.
       if (cluster === this.cluster && !prepared.present) return undefined;
       const { id, epoch } = prepared.plan.owner;
       const asked = { signed: sign(draft, scheduler.now), ownership: this.#signOwner(name, id, epoch) };
@@ -121,14 +121,14 @@ export class Operator {
     return undefined;
   }
 
-  /** Applies it until a controller takes it: the same one, since another that has not heard of it would own it as well. */
+  /** Applies the update until a controller accepts it: always the same one, since another that does not know of it would own it as well. */
   async #applyFirst(name: string, cluster = this.#ask(this.cluster.current())): Promise<void> {
     await this.#apply(name, false, cluster);
     if (this.#generation(name) === 0 && !this.#world.isHealed)
       this.#world.scheduler.after(2_000, () => void this.#applyFirst(name, cluster));
   }
 
-  /** One controller alone: the first, unless told otherwise. */
+  /** One controller alone: the first, by default. */
   #ask(endpoint?: string): Controllers {
     const all = this.#world.controllers.map(({ id }) => id);
     const controllers = endpoint === undefined ? all.slice(0, 1) : all.filter((id) => endpointOf(id) === endpoint);
@@ -217,7 +217,7 @@ export class Operator {
     return signOwner(name, { id, epoch }, this.#world.scheduler.now);
   }
 
-  /** As `kcore update cluster takeover` does it: the controller that was asked is signed as the owner, and at times another one takes it. */
+  /** Like `kcore update cluster takeover`: the bastion signs the asked controller as the owner, and at times another one takes the statement. */
   takeOver(name: string, owner: SimController): void {
     const epoch = owner.nextEpoch(name);
     if (!owner.isUp || epoch === undefined) return;
@@ -226,7 +226,7 @@ export class Operator {
     taker.takeOver(name, this.#signOwner(name, owner.id, epoch));
   }
 
-  /** Half of the time two at once. */
+  /** Half of the time two controllers at once. */
   #takeOver(): void {
     const { random } = this.#world;
     const name = random.chance(0.85) ? "u" : "v";
@@ -260,7 +260,7 @@ export class Operator {
       if (progress?.waits?.includes("approval")) this.#approve(name);
       if (progress?.waits?.includes("promotion")) this.#promote(name);
       if (progress?.waits?.includes("cancel the update")) this.#wish(name, "cancel");
-      // Each of two updates may have nodes that the other waits for.
+      // Two updates may wait for each other's nodes.
       if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
       if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
       if (look % 25 === 0) this.takeOver(name, this.#any());

@@ -8,7 +8,7 @@ import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** Why the world is not at rest yet; undefined: it is. */
+/** The reason why the world is not at rest yet; undefined if it is. */
 export function whyNotSettled(world: RolloutWorld): string | undefined {
   const living = world.controllers.filter(({ id }) => !world.machine(id).isDead);
   const down = living.find(({ isUp }) => !isUp);
@@ -34,7 +34,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   return undefined;
 }
 
-/** Hooks that the bastion is asked for, or will be once their node is well; after the faults every node gets well, unless it is gone for good. */
+/** A hook that the bastion must run, now or once its node is ready. After the faults every node gets ready, unless it is lost for good. */
 function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
   const view = controller.inputOf(name);
   for (const [id, row] of view?.rows ?? []) {
@@ -81,7 +81,7 @@ function whyNotEnded(
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
   const hasDead = machines.some(({ isDead }) => isDead);
-  // Two owners of one epoch: a takeover ends that, and an operator begins it.
+  // Two owners of one epoch wait for a takeover, which an operator begins.
   const isWaited = progress.waits !== undefined && !progress.waits.includes("obeys");
   const isWaiting =
     hasDead &&
@@ -93,10 +93,10 @@ function whyNotEnded(
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
 }
 
-/** So often an order may be found that its node would take and has not, or a decision that its owner has not written. */
+/** The number of looks at which an order may be undelivered, or a decision unwritten. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, and decisions that are never carried out, though nothing is in the way. */
+/** Finds deliverable orders that never reach their node, and decisions that are never written. */
 export class Undone {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
@@ -115,7 +115,7 @@ export class Undone {
     };
     for (const name of begun) {
       const owner = this.#world.ownerOf(name);
-      // An owner that was killed, or whose clock went back, brings nothing until it starts again, or its clock has caught up.
+      // An owner that is down, or whose clock went back, writes nothing until it restarts or its clock has caught up.
       if (owner && (!owner.isUp || owner.isReadOnly)) continue;
       const decision = owner && decisionOf(owner, name);
       if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
@@ -131,7 +131,7 @@ export class Undone {
     this.#found = found;
   }
 
-  /** By another update that has rows of it and has not ended anywhere: one may have to wait for the other. */
+  /** Whether another unfinished update has rows of the node, so that one may have to wait for the other. */
   #isHeld(machine: Machine, name: string): boolean {
     const { begun, controllers } = this.#world;
     const others = [...begun].filter((other) => other !== name);
