@@ -131,7 +131,7 @@ export class Undone {
     this.#found = found;
   }
 
-  /** Whether another unfinished update has rows of the node, so that one may have to wait for the other. */
+  /** Whether another unfinished update has rows of the node: the two may have to wait for each other. */
   #isHeld(machine: Machine, name: string): boolean {
     const { begun, controllers } = this.#world;
     const others = [...begun].filter((other) => other !== name);
