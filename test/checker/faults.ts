@@ -3,13 +3,13 @@ import { must } from "./commands.ts";
 import { failing, type Controller } from "./controllers.ts";
 import type { Cut, SetBack } from "./history.ts";
 import { timeToAgree } from "./observe.ts";
-import type { Chance } from "#support/random.ts";
+import type { Random } from "#support/random.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Suffering {
   readonly controllers: readonly Controller[];
   readonly workload: Workload;
-  readonly chance: Chance;
+  readonly random: Random;
   readonly lastsMs: number;
   readonly cuts: Cut[];
   readonly setBacks: SetBack[];
@@ -127,13 +127,13 @@ export function killed(name: string, victims: readonly number[]): Fault {
   return {
     name,
     pair: [victims[0] === 0 ? 1 : 0, 3],
-    async suffer({ controllers, lastsMs, chance }) {
+    async suffer({ controllers, lastsMs, random }) {
       await sleep(lastsMs / 3);
       const gone = victims.map((at) => pick(controllers, at));
       await Promise.all(gone.map((controller) => controller.end("SIGKILL")));
       await sleep(lastsMs / 3);
       for (const controller of gone) {
-        await sleep(chance.between(0, lastsMs / 6));
+        await sleep(random.between(0, lastsMs / 6));
         await controller.start();
       }
     },

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { startCluster, type Cluster } from "./controllers.ts";
 import { chapters } from "./episodes.ts";
 import type { Violation } from "./judge.ts";
-import { Chance } from "#support/random.ts";
+import { Random } from "#support/random.ts";
 import { Life, runEpisode, type Result } from "./run-episode.ts";
 import { scenarios } from "./scenarios.ts";
 
@@ -23,7 +23,7 @@ for (const [chapter, faults] of Object.entries(chapters)) {
   for (const fault of faults) {
     const number = ++episode;
     if (!isWanted(`${chapter}: ${fault.name}`)) continue;
-    const lastsMs = new Chance(seed * 7 + number).between(2_000, 7_000);
+    const lastsMs = new Random(seed * 7 + number).between(2_000, 7_000);
     const result = await tried(fault.name, async (running) =>
       runEpisode(running, life, { fault, episode: number, seed, lastsMs }),
     );

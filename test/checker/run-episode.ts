@@ -3,7 +3,7 @@ import type { Fault } from "./faults.ts";
 import type { Cut, History, SetBack, Write } from "./history.ts";
 import { judge, type Violation } from "./judge.ts";
 import { acknowledgeConflicts, lookAt, timeToAgree } from "./observe.ts";
-import { Chance } from "#support/random.ts";
+import { Random } from "#support/random.ts";
 import { Workload } from "./workload.ts";
 
 export interface Result {
@@ -38,7 +38,7 @@ export async function runEpisode(
   const { controllers } = cluster;
   const [first] = controllers;
   if (!first) throw new Error("no controllers");
-  const chance = new Chance(seed * 1_000 + episode);
+  const random = new Random(seed * 1_000 + episode);
   const workload = new Workload(episode);
   await workload.prepare(first);
   life.nodes.push(workload.node);
@@ -49,9 +49,9 @@ export async function runEpisode(
     return took;
   };
   await agree();
-  workload.start(controllers, fault.pair, chance.fork());
+  workload.start(controllers, fault.pair, random.fork());
   try {
-    await fault.suffer({ controllers, workload, chance, lastsMs, cuts: life.cuts, setBacks });
+    await fault.suffer({ controllers, workload, random, lastsMs, cuts: life.cuts, setBacks });
   } finally {
     var over = performance.now();
     await workload.stop();

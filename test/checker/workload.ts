@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "./client.ts";
 import type { Controller } from "./controllers.ts";
 import type { Outcome, Write } from "./history.ts";
-import type { Chance } from "#support/random.ts";
+import type { Random } from "#support/random.ts";
 
 /** Writes of one episode, each with its outcome for the client. */
 export class Workload {
@@ -32,10 +32,10 @@ export class Workload {
   }
 
   /** Writes keys of its own at each controller, and common keys at both of `pair`, until {@link stop}. */
-  start(controllers: readonly Controller[], pair: readonly [number, number], chance: Chance): void {
+  start(controllers: readonly Controller[], pair: readonly [number, number], random: Random): void {
     for (const controller of controllers) {
-      const own = chance.fork();
-      const shared = pair.includes(controller.index) ? chance.fork() : undefined;
+      const own = random.fork();
+      const shared = pair.includes(controller.index) ? random.fork() : undefined;
       this.#running.set(controller.index, this.#write(controller, own, shared));
     }
   }
@@ -56,7 +56,7 @@ export class Workload {
     await Promise.all(this.#running.values());
   }
 
-  async #write(controller: Controller, own: Chance, shared: Chance | undefined): Promise<void> {
+  async #write(controller: Controller, own: Random, shared: Random | undefined): Promise<void> {
     for (let turn = 0; !this.#isOver; turn++) {
       if (!this.#held.has(controller.index)) {
         this.#busy.add(controller.index);
@@ -68,18 +68,18 @@ export class Workload {
     }
   }
 
-  #writeOwn(controller: Controller, chance: Chance): Promise<Outcome> {
-    const name = `e${this.episode}-by${controller.index}-${chance.below(6)}`;
-    if (chance.isLucky(0.15)) return this.label(controller, name, chance.isLucky(0.2));
-    return this.put(controller, `Own/${name}`, chance.isLucky(0.15));
+  #writeOwn(controller: Controller, random: Random): Promise<Outcome> {
+    const name = `e${this.episode}-by${controller.index}-${random.below(6)}`;
+    if (random.chance(0.15)) return this.label(controller, name, random.chance(0.2));
+    return this.put(controller, `Own/${name}`, random.chance(0.15));
   }
 
-  #writeShared(controller: Controller, chance: Chance): Promise<Outcome> {
-    const die = chance.next();
-    if (die < 0.2) return this.decide(controller, chance.isLucky(0.5) ? "approved" : "rejected");
-    const name = `e${this.episode}-both-${chance.below(5)}`;
+  #writeShared(controller: Controller, random: Random): Promise<Outcome> {
+    const die = random.next();
+    if (die < 0.2) return this.decide(controller, random.chance(0.5) ? "approved" : "rejected");
+    const name = `e${this.episode}-both-${random.below(5)}`;
     if (die < 0.35) return this.label(controller, name, false);
-    return this.put(controller, `Both/${name}`, chance.isLucky(0.1), chance.isLucky(0.3));
+    return this.put(controller, `Both/${name}`, random.chance(0.1), random.chance(0.3));
   }
 
   /** Writes a new value under `KIND/NAME`, or removes it; with `looks`, it reads the key first. */

@@ -1,5 +1,5 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 

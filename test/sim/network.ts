@@ -1,6 +1,6 @@
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 

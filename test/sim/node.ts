@@ -6,7 +6,7 @@ import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
 import type { Endpoint, SimNetwork } from "./network.ts";
 import type { Operator } from "./operator.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 

@@ -7,7 +7,7 @@ import { keys } from "#controller/cluster/registers.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import type { Decisions } from "./decisions.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import { Violation } from "./violation.ts";
 
 /** An operator at one controller, with the product's own code for every action beyond a plain write. */

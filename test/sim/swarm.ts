@@ -1,4 +1,4 @@
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 
 /** The faults of a seed, and their frequency. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
 export interface Swarm {

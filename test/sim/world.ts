@@ -12,7 +12,7 @@ import { mergeKindOf } from "./kinds.ts";
 import { SimNetwork } from "./network.ts";
 import { SimNode } from "./node.ts";
 import { Operator } from "./operator.ts";
-import { Random } from "./random.ts";
+import { Random } from "#support/random.ts";
 import { Scheduler } from "./scheduler.ts";
 import { drawSwarm } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";

@@ -7,7 +7,7 @@ import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/re
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
-import { Random } from "../sim/random.ts";
+import { Random } from "./random.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;

@@ -1,5 +1,5 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 
 /** The moment at which the process dies: before or after its records are durable, or not at all. */

@@ -7,7 +7,7 @@ import { names, updatesFolder, writeOrder } from "#updater/files.ts";
 import { isBusy, type Journal } from "#updater/journal.ts";
 import type { Ended, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
 import type { RolloutSwarm } from "./swarm.ts";

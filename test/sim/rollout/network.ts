@@ -1,5 +1,5 @@
 import { SimNetwork } from "../network.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 

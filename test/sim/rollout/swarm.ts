@@ -1,4 +1,4 @@
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 
 /** The faults of a seed, and the shape of its rollouts. */
 export interface RolloutSwarm {

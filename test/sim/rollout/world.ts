@@ -1,6 +1,6 @@
 import type { Order } from "#rollout/order.ts";
 import { hasEnded, type Progress } from "#rollout/records.ts";
-import { Random } from "../random.ts";
+import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
 import { SimAgent } from "./agent.ts";

@@ -4,7 +4,7 @@ import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
 import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
-import { Random } from "../../../sim/random.ts";
+import { Random } from "#support/random.ts";
 
 const junk: readonly unknown[] = [
   null,
