@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -9,7 +9,16 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { codec } from "#support/cluster.ts";
-import { kcoreProgram, on, openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import {
+  filesBelow,
+  kcoreProgram,
+  on,
+  openBastion,
+  outputOf,
+  stepsThat,
+  type Bastion,
+  type Ended,
+} from "#support/deploy.ts";
 import { privateKeysIn, secretsOf, type Secret } from "#support/private-keys.ts";
 import { openShell } from "#support/terminal.ts";
 import { ownLab } from "#support/own-lab.ts";
@@ -50,7 +59,7 @@ describe("a cluster of several controllers on real nodes", function () {
 
   const kcore = async (...words: readonly string[]): Promise<Ended> => {
     const ended = await bastion.kcore(words, { timeout: 600_000 });
-    expect(ended.code, `kcore ${words.join(" ")}\n${all(ended)}`).to.equal(0);
+    expect(ended.code, `kcore ${words.join(" ")}\n${outputOf(ended)}`).to.equal(0);
     return ended;
   };
   const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
@@ -263,7 +272,7 @@ describe("a cluster of several controllers on real nodes", function () {
     expect((await nodesAt()).find((node) => node.id === id)).to.include({ hostname: "e", approval: "pending" });
     await kcore("node", "approve", id);
     const ended = await began.ended;
-    expect(ended.code, all(ended)).to.equal(0);
+    expect(ended.code, outputOf(ended)).to.equal(0);
     expect((await nodesAt()).find((node) => node.id === id)).to.include({ approval: "approved", status: "ready" });
     const registered = await ask(d, (client) => client.call("getNode", {}, { id }));
     expect([registered.net?.disableVxlan, registered.storage?.backend]).to.deep.equal([true, "filesystem"]);
@@ -340,11 +349,11 @@ describe("a cluster of several controllers on real nodes", function () {
       await writeFile(join(fresh.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
       const words = ["orchestrate", "cluster", "--yes", ...phrase];
       const first = await fresh.kcore(words, { timeout: 600_000 });
-      expect(first.code, all(first)).to.equal(0);
+      expect(first.code, outputOf(first)).to.equal(0);
       expect(await fresh.does("health")).to.contain("cluster is healthy");
       expect((await fresh.does("get", "nodes")).match(/ Ready /g)).to.have.length(3);
       const second = await fresh.kcore(words, { timeout: 600_000 });
-      expect(second.code, all(second)).to.equal(0);
+      expect(second.code, outputOf(second)).to.equal(0);
       expect(stepsThat("changed", await fresh.events())).to.deep.equal([]);
     } finally {
       await fresh.remove();
@@ -358,14 +367,7 @@ const named = ({ name, hostKey }: LabNode): readonly string[] => {
   return ["--hostname", name, "--host-key", fingerprint, ...phrase];
 };
 
-const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
-
 async function until(holds: () => Promise<boolean>, what: string, limit = 600_000): Promise<void> {
   for (const end = Date.now() + limit; Date.now() < end; await sleep(250)) if (await holds()) return;
   throw new Error(`waited ${limit / 1000} s in vain for: ${what}`);
-}
-
-async function filesBelow(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunEvent } from "#engine/events/event.ts";
@@ -203,6 +203,15 @@ export async function on(node: LabNode, command: string, timeout = 600_000): Pro
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
   return stdout.trim();
+}
+
+/** Both streams of an ended command, for a failed expectation. */
+export const outputOf = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+
+/** Paths of all files below a folder. */
+export async function filesBelow(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 /** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, but for kcore's runs and lock. */

@@ -8,9 +8,9 @@ import { contextOf, toWire } from "#crdt/version-vector.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 
 /** A key of each kind and a few plain ones: few enough that writes meet. */
-export const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
+const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
 
-export const anyText = fc.oneof(
+const anyValue = fc.oneof(
   fc.constant(null),
   fc.integer({ min: 0, max: 9 }).map(String),
   fc
@@ -38,7 +38,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
     fc.record({
       t: fc.constant("write" as const),
       at: place,
-      changes: fc.uniqueArray(fc.tuple(fc.constantFrom(...testKeys), anyText), {
+      changes: fc.uniqueArray(fc.tuple(fc.constantFrom(...testKeys), anyValue), {
         minLength: 1,
         maxLength: 3,
         selector: ([key]) => key,

@@ -11,10 +11,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
 import { sh } from "#engine/step/sh.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import { eventually } from "#support/cluster.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
@@ -33,13 +33,6 @@ describe("Core dumps", () => {
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.startsWith(pattern))
       .map(({ parentPath, name }) => join(parentPath, name));
-  const eventually = async <Found>(find: () => Found | undefined): Promise<Found> => {
-    for (;;) {
-      const found = find();
-      if (found !== undefined) return found;
-      await pause(20);
-    }
-  };
   const childrenOf = (pid: number): number[] => {
     const file = `/proc/${pid}/task/${pid}/children`;
     const children = existsSync(file) ? readFileSync(file, "utf8").trim().split(" ").filter(Boolean).map(Number) : [];
@@ -103,7 +96,7 @@ describe("Core dumps", () => {
           // It ended with another process.
         }
     }
-    await eventually(() => (pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)) ? undefined : true));
+    await eventually(() => !pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)));
     expect(cores()).to.deep.equal([]);
   });
 

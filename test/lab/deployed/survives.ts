@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { exchangesOf, on, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { exchangesOf, on, outputOf, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
 import { deployedLab } from "#support/deployed-lab.ts";
 
 const states = {
@@ -32,7 +32,6 @@ steps:
 const once = "before\nbegun\nslept\nafter";
 const started = (title: string) => (events: readonly RunEvent[]) =>
   events.some((event) => event.type === "step.started" && event.title === title);
-const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
 
 describe("a run on real nodes", function () {
   this.timeout(600_000);
@@ -74,7 +73,7 @@ describe("a run on real nodes", function () {
     await n3.heal();
     await goOn(n1, n2, n3, b1);
     const ended = await run;
-    expect(ended.code, all(ended)).to.equal(0);
+    expect(ended.code, outputOf(ended)).to.equal(0);
     for (const node of [n1, n2, n3, b1]) expect(await on(node, "cat /root/trace"), node.name).to.equal(once);
   });
 
@@ -83,19 +82,19 @@ describe("a run on real nodes", function () {
     await inSlowStep(n2, b1);
     await bastion.killDriver();
     const died = await run;
-    expect(died.code, all(died)).to.equal(1);
-    expect(all(died))
+    expect(died.code, outputOf(died)).to.equal(1);
+    expect(outputOf(died))
       .to.match(/RUN_DIED/)
       .and.match(/kcore runs resume \S+/);
-    const [id = ""] = /\d{8}-\d{6}-[0-9a-f]{4}/.exec(all(died)) ?? [];
+    const [id = ""] = /\d{8}-\d{6}-[0-9a-f]{4}/.exec(outputOf(died)) ?? [];
     expect(await bastion.does("runs", "list")).to.match(new RegExp(`${id} +died`));
     await goOn(n2, b1);
     const resumed = await bastion.kcore(["runs", "resume", id]);
-    expect(resumed.code, all(resumed)).to.equal(0);
+    expect(resumed.code, outputOf(resumed)).to.equal(0);
     for (const node of [n2, b1]) expect(await on(node, "cat /root/trace"), node.name).to.equal(once);
     const again = await bastion.kcore(["runs", "resume", id]);
     expect(again.code).to.equal(2);
-    expect(all(again)).to.match(/RUN_FINISHED/);
+    expect(outputOf(again)).to.match(/RUN_FINISHED/);
   });
 
   it("restarts in its next run what an earlier one, that died, owed", async () => {
@@ -115,10 +114,10 @@ describe("a run on real nodes", function () {
       "for l in /var/lib/kcore/lock/*; do l=$(readlink $l); kill -9 ${l%%:*} 2>/dev/null; done; pkill -fx 'sleep 600'; sleep 2.5",
     );
     const dry = await apply("text=two", "--dry-run");
-    expect(dry.stdout, all(dry)).to.match(/service +would change/);
+    expect(dry.stdout, outputOf(dry)).to.match(/service +would change/);
     expect(await pid()).to.equal(first);
     const next = await apply("text=two");
-    expect(next.code, all(next)).to.equal(0);
+    expect(next.code, outputOf(next)).to.equal(0);
     expect(stepsThat("changed", await bastion.events()))
       .to.include("n3 service")
       .and.not.include("n3 configuration");
@@ -140,10 +139,10 @@ describe("a run on real nodes", function () {
     await run;
     await n4.start();
     const resumed = await bastion.kcore(["runs", "resume", "last", "--passphrase-file", "passphrase"]);
-    expect(resumed.code, all(resumed)).to.equal(0);
+    expect(resumed.code, outputOf(resumed)).to.equal(0);
     expect(await bastion.does("get", "nodes")).to.match(/n4 +Ready/);
     const second = await bastion.deploy("n4");
-    expect(second.code, all(second)).to.equal(0);
+    expect(second.code, outputOf(second)).to.equal(0);
     const events = await bastion.events();
     expect(stepsThat("changed", events)).to.deep.equal([]);
     expect(exchangesOf(events)).to.deep.equal({ n4: 2 });

@@ -10,6 +10,21 @@ import { protocols } from "#controller/replica/messages.ts";
 import { Controllers } from "#support/cut-controllers.ts";
 
 const by = "operator ann";
+
+/** Two controllers after a cut in which one rejected the node again, and the other approved it. */
+async function rejectedAgain(): Promise<Controllers> {
+  const all = await Controllers.start(2);
+  const [here, there] = all.nodes as [Nodes, Nodes];
+  await here.setApproval("n", { state: "rejected", by, reason: "first" });
+  await all.settle();
+  all.cut();
+  await there.setApproval("n", { state: "approved", by });
+  await here.setApproval("n", { state: "rejected", by, reason: "again" });
+  await all.heal();
+  expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+  return all;
+}
+
 describe("rejects of nodes", () => {
   it("V1: stand against an approve that has read another reject, wherever that was made", async () => {
     const all = await Controllers.start(2);
@@ -29,15 +44,7 @@ describe("rejects of nodes", () => {
   });
 
   it("V1: stand when they are said again, with the conflict listed", async () => {
-    const all = await Controllers.start(2);
-    const [here, there] = all.nodes as [Nodes, Nodes];
-    await here.setApproval("n", { state: "rejected", by, reason: "first" });
-    await all.settle();
-    all.cut();
-    await there.setApproval("n", { state: "approved", by });
-    await here.setApproval("n", { state: "rejected", by, reason: "again" });
-    await all.heal();
-    expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+    const all = await rejectedAgain();
     expect(all.nodes.map((nodes) => nodes.get("n").approvalReason)).to.deep.equal(["again", "again"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
   });
@@ -47,15 +54,7 @@ describe("rejects of nodes", () => {
       [ackConflict, "rejected"],
       [(records: Records, id: string) => takeLoser({ records, rejects: watchRejects(records) }, id, by), "approved"],
     ] as const) {
-      const all = await Controllers.start(2);
-      const [here, there] = all.nodes as [Nodes, Nodes];
-      await here.setApproval("n", { state: "rejected", by, reason: "first" });
-      await all.settle();
-      all.cut();
-      await there.setApproval("n", { state: "approved", by });
-      await here.setApproval("n", { state: "rejected", by, reason: "again" });
-      await all.heal();
-      expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+      const all = await rejectedAgain();
       for (const [place, { records, rejects, nodes }] of all.parts.entries()) {
         const { conflicts } = listConflicts({ records, rejects }, watchNodeNames(records));
         const shown = [...conflicts, ...nodes.get("n").openConflicts].map(({ winner, loser }) =>
