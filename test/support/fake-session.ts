@@ -2,6 +2,7 @@ import type { NodeOutcome } from "#engine/events/event.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, StepDraft } from "#engine/states/planned-step.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
 import type { Problem } from "#errors/problem.ts";
 
 /** The prepared outcome of a step on a node. */
@@ -38,6 +39,24 @@ export function fakeNodes(
     return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name) });
   };
   return { open, log, options };
+}
+
+/** A host whose channel prints nothing until its input ends or it is closed. */
+export function silentHost(): Host {
+  const silence = Promise.withResolvers<void>();
+  const channel: Channel = {
+    stdout: (async function* (): AsyncGenerator<Buffer> {
+      await silence.promise;
+      yield* [];
+    })(),
+    write: () => Promise.resolve(),
+    taken: () => 0,
+    end: () => silence.resolve(),
+    close: () => silence.resolve(),
+    exit: Promise.resolve({}),
+    stderrTail: () => "",
+  };
+  return { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
 }
 
 interface Taught {

@@ -14,19 +14,11 @@ import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
-const request = {
-  what: { kind: "ping" },
-  params: {},
-  dryRun: false,
-  grants: [],
-  skipHealth: false,
-  waitForLock: false,
-  yes: false,
-  command: "fake",
-} as const;
+const request = runRequest({ what: { kind: "ping" }, command: "fake" });
 
 describe("a run's own process", () => {
   let project: string;
