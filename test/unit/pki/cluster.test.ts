@@ -3,7 +3,6 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import {
@@ -26,15 +25,8 @@ import { rejectionOf } from "#support/rejection.ts";
 
 const day = 86_400_000;
 
-async function codesOf(work: Promise<unknown>): Promise<string[]> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.problems.map(({ code }) => code);
-    throw error;
-  }
-  return [];
-}
+const codesOf = async (work: Promise<unknown>): Promise<string[]> =>
+  (await rejectionOf(work)).problems.map(({ code }) => code);
 
 describe("creating a cluster", () => {
   let dir: string;
