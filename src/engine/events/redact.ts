@@ -5,7 +5,7 @@ import { formsOf } from "./secret-forms.ts";
 
 const MASK = "***";
 
-/** Masks the values of known secrets in everything that leaves a run's process, from any text (S-7). */
+/** Masks the values of known secrets in all events that leave a run's process (S-7). */
 export interface Redactor {
   /** Masks this value from now on, in the forms in which the usual tools print it (secret-forms.ts). */
   add(value: string): void;

@@ -24,11 +24,11 @@ export const granted = sh`granted() {
 /** `is_granted` and `refuse_users`, which stand behind the functions over disks. */
 export const isGranted = sh`${granted}
 ${areaFunctions}
-# refuse_users NAME: no grant covers a device in use.
+# refuse_users NAME: no grant covers $device, of this name, in use.
 refuse_users() {
   users=$(users_of "$1")
-  [ -n "$users" ] || users=$(refused_open "$(device_of "$1")")
-  [ -z "$users" ] || refuse DISK_IN_USE "$(device_of "$1") is in use, which no grant overrides$K_NL$users"
+  [ -n "$users" ] || users=$(refused_open "$device")
+  [ -z "$users" ] || refuse DISK_IN_USE "$device is in use, which no grant overrides$K_NL$users"
 }
 # is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: whether a grant by NAME, or by another name of the disk, covers exactly these contents. True also
 # for contents that an interrupted granted wipe (file MARK) has left. CONTENTS is a description in words; DEVICE, by its name in sysfs, has the bytes.
