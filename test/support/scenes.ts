@@ -18,7 +18,7 @@ export interface SceneOptions extends Partial<Omit<SceneProps, "model">> {
   readonly rows?: number;
 }
 
-/** The live view of a run after these events; `now` is the time of the last one unless told otherwise. */
+/** The live view of a run after these events; `now` is by default the time of the last one. */
 export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {}): Scene {
   const { columns = 80, rows = 24, ...more } = options;
   const model = reduceEvents(events);

@@ -7,9 +7,9 @@ import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
 export interface Behaviour {
   /** Milliseconds that a step takes on average; 150 unless given. */
   readonly pace?: number;
-  /** Every so many-th node fails at one of its steps; none unless given. */
+  /** Every n-th node fails at one of its steps; none unless given. */
   readonly failEvery?: number;
-  /** Every so many-th node is ten times slower; none unless given. */
+  /** Every n-th node is ten times slower; none unless given. */
   readonly slowEvery?: number;
   /** The output of the node of that name in place of its steps, given the key of its first one. */
   readonly floods?: { readonly name: string; readonly says: (key: string) => Iterable<string> };

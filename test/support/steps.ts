@@ -75,7 +75,7 @@ export interface StepRunOptions {
   readonly due?: boolean;
   /** On a lab node: a state folder that outlives the step. */
   readonly stateDir?: string;
-  /** The boot in which the run began; this machine's boot unless told otherwise. */
+  /** The boot in which the run began; by default this machine's boot. */
   readonly bootId?: string;
   /** In a dry run: an earlier step would change something. */
   readonly unsure?: boolean;

@@ -3,7 +3,7 @@ import type { Outcome, RunEvent, RunEventBody } from "#engine/events/event.ts";
 export interface WideRun {
   readonly nodes: number;
   readonly steps: number;
-  /** Every so many-th node fails at two thirds of its steps; none unless given. */
+  /** Every n-th node fails at two thirds of its steps; none unless given. */
   readonly failEvery?: number;
   /** Milliseconds between the starts of two nodes; 20 unless given. */
   readonly apart?: number;
