@@ -1,8 +1,8 @@
 import type { History, Write } from "./history.ts";
 
 /**
- * Who had seen what, as far as it can be known from outside: controllers tell nobody when they hear of a write, so there is a
- * “surely” and a “surely not”, and what is in between.
+ * The order in which writes had seen one another, as far as an observer can know. Controllers do not tell when they receive a write, so that the answers are
+ * “surely”, “surely not”, and neither.
  */
 export class Causality {
   readonly #history: Pick<History, "cuts" | "agreed" | "setBacks">;
@@ -11,10 +11,10 @@ export class Causality {
     this.#history = history;
   }
 
-  /** Whether `later` was made having seen `earlier` for certain, by itself and not by way of a third. */
+  /** Whether `later` was surely made with knowledge of `earlier`, directly and not through a third write. */
   surelySaw(later: Write, earlier: Write): boolean {
     if (later === earlier || later.outcome === "refused" || earlier.outcome === "refused") return false;
-    // Values are told apart; decisions are not.
+    // Values are unique, decisions are not.
     const isRead = !earlier.key.startsWith("decision/") && later.key === earlier.key && later.read === earlier.value;
     if (isRead && earlier.value !== null && earlier.began < later.began) return true;
     if (earlier.outcome !== "ok" || earlier.ended >= later.began) return false;
@@ -25,7 +25,7 @@ export class Causality {
     );
   }
 
-  /** Whether `later` was made without having seen `earlier`, for certain. */
+  /** Whether `later` was surely made without knowledge of `earlier`. */
   surelyDidNotSee(later: Write, earlier: Write): boolean {
     const isOver = later.outcome === "ok";
     if (isOver && later.ended < earlier.began) return true;
@@ -41,7 +41,7 @@ export class Causality {
     return this.surelyDidNotSee(a, b) && this.surelyDidNotSee(b, a);
   }
 
-  /** Between two moments the controller went on from an old copy: what it holds of before is not certain until it agreed again. */
+  /** Between two moments the controller ran on an old copy: its earlier writes are uncertain until it agreed with its peers again. */
   #wasSetBack(at: number, since: number, until: number): boolean {
     return this.#history.setBacks.some(
       (back) => back.at === at && back.from > since && back.from < until && until < back.to,
@@ -49,7 +49,7 @@ export class Causality {
   }
 }
 
-/** All of `writes` that saw `first` for certain, by whatever way among them. */
+/** All of `writes` that saw `first` for certain, directly or through others. */
 export function successorsOf(first: Write, writes: readonly Write[], causality: Causality): ReadonlySet<Write> {
   const found = new Set<Write>();
   const waiting = [first];

@@ -22,7 +22,7 @@ export interface Certificates {
 
 const newKey = ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out"];
 
-/** A cluster's CA, made with openssl(1) as docs/security.md says that certificates look. */
+/** A cluster's CA, made with openssl(1) after the certificates' description in docs/security.md. */
 export async function makeCertificates(folder: string, cluster: string): Promise<Certificates> {
   const caFile = join(folder, "ca.crt");
   const caKey = join(folder, "ca.key");

@@ -1,6 +1,6 @@
 import { Agent, request } from "node:https";
 
-/** What was answered; `status` 0: nothing was, so that nobody knows whether it was done. */
+/** An answer; `status` 0 means that none came, so that the outcome is unknown. */
 export interface Answer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export interface Client {
 
 const patience = 4_000;
 
-/** One operator at one controller: mTLS, TLS 1.3, connections kept. */
+/** One operator's client of one controller: mTLS, TLS 1.3, kept connections. */
 export function openClient(
   { host, port }: { readonly host: string; readonly port: number },
   credentials: { readonly ca: string; readonly cert: string; readonly key: string },

@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 
-/** Runs a command to its end; gives its output. @throws Error with what it wrote to stderr when it fails */
+/** Runs a command to its end; gives its output. @throws Error with its stderr when it fails */
 export async function must(words: readonly string[], input = ""): Promise<string> {
   const { code, stdout, stderr } = await run(words, input);
   if (code !== 0) throw new Error(`${words.join(" ")} ended with ${code}: ${stderr.trim()}`);
   return stdout;
 }
 
-/** Runs a command to its end, whatever that is. */
+/** Runs a command to its end and gives its exit code, also if it failed. */
 export function run(
   [command = "", ...args]: readonly string[],
   input = "",

@@ -11,13 +11,13 @@ import { openClient, type Client } from "./client.ts";
 import { must, run } from "./commands.ts";
 import { startHosts, type Host } from "./hosts.ts";
 
-/** The program that runs on nodes, as it is built; KCORE_NODE_PROGRAM names another one. */
+/** The built program of the nodes; KCORE_NODE_PROGRAM names another one. */
 const program = process.env["KCORE_NODE_PROGRAM"] ?? join(import.meta.dirname, "../../dist/node-main.js");
-/** Longest that anything is waited for: more than it takes on the busiest machine. */
+/** The longest wait: more than any step takes on the busiest machine. */
 const patienceMs = 120_000;
 export const port = 9090;
 export const dcs = ["DC1", "DC1", "DC2", "DC2"] as const;
-/** The disk of this one lies on a block device that can be made to fail. */
+/** The index of the controller whose block device can be made to fail. */
 export const failing = 3;
 
 /** One controller: a real process on a host of its own. */
@@ -26,34 +26,34 @@ export interface Controller {
   readonly id: string;
   readonly host: Host;
   readonly client: Client;
-  /** Its folder of state, as seen from here. */
+  /** The controller's state folder, as seen from this machine. */
   readonly db: string;
   readonly pid: () => number;
-  /** All that it wrote to its log. */
+  /** The controller's log. */
   readonly log: () => string;
-  /** Whether its process lives, stopped or not. */
+  /** Whether the process lives, stopped or not. */
   readonly isAlive: () => boolean;
-  /** @throws Error with its log when it does not come to listen, unless it is told that it may not */
+  /** @throws Error with its log if it does not begin to listen, unless `mayRefuse` */
   readonly start: (mayRefuse?: boolean) => Promise<boolean>;
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when it is gone. */
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Its clock, off by so much: “+3600s”. */
+  /** Sets the controller's clock off by this much: “+3600s”. */
   readonly setClock: (offset: string) => Promise<void>;
-  /** Writes its configuration anew, with these keys of `replication` added; it counts from its next start on. */
+  /** Writes the configuration anew with these keys of `replication`, for the next start. */
   readonly configure: (replication: object) => Promise<void>;
-  /** Another command of the same program on its host, with its configuration. */
+  /** Another command of the same program on the host, with the controller's configuration. */
   readonly command: (words: readonly string[]) => Promise<{ readonly code: number | null; readonly output: string }>;
   readonly disk: Disk;
 }
 
-/** What can be done to a controller's disk. */
+/** Faults of a controller's disk. */
 export interface Disk {
   readonly fill: () => Promise<void>;
   readonly free: () => Promise<void>;
-  /** Writes end in EIO; only for the one that is {@link failing}. */
+  /** Makes writes end in EIO; only for the controller {@link failing}. */
   readonly fail: () => Promise<void>;
-  /** As a new cable does; its controller must be gone. */
+  /** Mends the disk, like a new cable; the controller must have ended. */
   readonly mend: () => Promise<void>;
 }
 
@@ -178,7 +178,7 @@ function processOf({
     async start(mayRefuse = false) {
       const before = log.length;
       const clock = [...faketime, `FAKETIME_TIMESTAMP_FILE=${files.clock}`];
-      // It dies with this process, however that ends.
+      // The daemon dies with this process, in any case.
       const words = ["--pdeathsig", "KILL", ...host.inside, "env", ...clock, ...node];
       const daemon = spawn("setpriv", [...words, "controller", "serve", "--config", files.config], {
         stdio: ["ignore", "ignore", "pipe"],
@@ -210,8 +210,8 @@ function processOf({
 }
 
 /**
- * A small file system for one controller, mounted on its host only. The one that can fail is a loop device over a sparse file: when
- * what that lies on is full, the device has no room for what the file system promised, and fdatasync gets EIO.
+ * A small file system for one controller, mounted on its host only. With `canFail` it lies on a loop device over a sparse file. If the file
+ * system below is full, the device lacks room that it promised, and fdatasync gets EIO.
  */
 async function makeDisk(host: Host, folder: string, canFail: boolean): Promise<Disk> {
   const [db, below] = [join(folder, "db"), join(folder, "below")];
@@ -237,7 +237,7 @@ async function makeDisk(host: Host, folder: string, canFail: boolean): Promise<D
     },
     async mend() {
       await remove(below);
-      // What could not be written is missing from the file system's own tables, too.
+      // The file system's own tables may lack failed writes, too.
       await inside(`umount ${db}; e2fsck -fy ${below}/disk.img >/dev/null || [ $? -lt 4 ]; ${mount}`);
     },
   };
@@ -249,7 +249,7 @@ async function isInStep({ client }: Controller): Promise<boolean> {
   return body["ready"] === true && peers.length > 0 && peers.every(({ inStep }) => inStep);
 }
 
-/** Looks until it is so. @throws Error when it never comes to be */
+/** Polls until the condition holds. @throws Error when it does not in time */
 export async function untilTrue(what: string, look: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   for (;;) {

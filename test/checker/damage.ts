@@ -1,7 +1,7 @@
 import { open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Flips a bit of the text's first byte where it stands last below a folder, as a disk does that rots. @throws Error when it stands nowhere */
+/** Flips a bit of the text's first byte at its last place below a folder, as a rotting disk does. @throws Error when the text is not found */
 export async function flipByte(folder: string, text: string): Promise<void> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   for (const entry of entries.filter((each) => each.isFile())) {

@@ -27,7 +27,7 @@ const ring = [
   [2, 0],
 ] as const;
 
-/** What belongs together runs on one cluster. */
+/** The faults of each chapter run on one cluster. */
 export const chapters: Readonly<Record<string, readonly Fault[]>> = {
   cuts: [
     cutBetween("the datacenters are cut off from each other", datacenters),

@@ -3,13 +3,13 @@ import { must } from "./commands.ts";
 import { failing, type Controller } from "./controllers.ts";
 import type { Cut, SetBack } from "./history.ts";
 import { timeToAgree } from "./observe.ts";
-import type { Chance } from "#support/random.ts";
+import type { Random } from "#support/random.ts";
 import type { Workload } from "./workload.ts";
 
 export interface Suffering {
   readonly controllers: readonly Controller[];
   readonly workload: Workload;
-  readonly chance: Chance;
+  readonly random: Random;
   readonly lastsMs: number;
   readonly cuts: Cut[];
   readonly setBacks: SetBack[];
@@ -17,16 +17,16 @@ export interface Suffering {
 
 export interface Fault {
   readonly name: string;
-  /** Who writes to the same keys: one on each side, when there are sides. */
+  /** Two controllers that write to the same keys: one on each side of a cut, if there are sides. */
   readonly pair: readonly [number, number];
-  /** Lets it happen, last and end; the fault is over when it resolves. */
+  /** Runs the fault from its beginning to its end. */
   readonly suffer: (of: Suffering) => Promise<void>;
 }
 
 type Sides = readonly (readonly number[])[];
 const reset = "meta l4proto tcp reject with tcp reset";
 
-/** Does something while `verdict` is given on all that comes from the other sides. */
+/** Works while `verdict` applies to all packets from other sides. */
 export async function whileCut(
   { controllers, cuts }: Pick<Suffering, "controllers" | "cuts">,
   { sides, verdict = "drop" }: { readonly sides: Sides; readonly verdict?: string },
@@ -47,14 +47,14 @@ export async function whileCut(
   }
 }
 
-/** The two that share keys are the first of the first two sides. */
+/** The pair with common keys are the first members of the first two sides. */
 export function cutBetween(name: string, sides: Sides, verdict = "drop"): Fault {
   const [a = 0] = sides[0] ?? [];
   const [b = 1] = sides[1] ?? [];
   return { name, pair: [a, b], suffer: (of) => whileCut(of, { sides, verdict }, () => sleep(of.lastsMs)) };
 }
 
-/** `[at, from]`: what comes from there is dropped here. Nobody knows who hears of what by a detour. */
+/** `[at, from]`: `at` drops packets from `from`. It is unknown which controllers receive which write by a detour. */
 export function droppedOn(name: string, links: readonly (readonly [number, number])[], verdict = "drop"): Fault {
   return {
     name,
@@ -122,25 +122,25 @@ function pick(controllers: readonly Controller[], at: number): Controller {
   return found;
 }
 
-/** kill -9 of these at once; each is started again after its own while. */
+/** Kills these with SIGKILL at once; each starts again after its own pause. */
 export function killed(name: string, victims: readonly number[]): Fault {
   return {
     name,
     pair: [victims[0] === 0 ? 1 : 0, 3],
-    async suffer({ controllers, lastsMs, chance }) {
+    async suffer({ controllers, lastsMs, random }) {
       await sleep(lastsMs / 3);
       const gone = victims.map((at) => pick(controllers, at));
       await Promise.all(gone.map((controller) => controller.end("SIGKILL")));
       await sleep(lastsMs / 3);
       for (const controller of gone) {
-        await sleep(chance.between(0, lastsMs / 6));
+        await sleep(random.between(0, lastsMs / 6));
         await controller.start();
       }
     },
   };
 }
 
-/** Asked to end, as an upgrade does, one after the other. */
+/** Ends and restarts them in good order, one after the other, as an upgrade does. */
 export function restarted(name: string, victims: readonly number[]): Fault {
   return {
     name,
@@ -182,7 +182,7 @@ export function fullDisk(name: string, victims: readonly number[]): Fault {
   };
 }
 
-/** EIO: the controller ends, since nobody knows what is on the disk; with the disk mended it is started again. */
+/** EIO: the controller ends, since the contents of its disk are unknown. It is started again when the disk is mended. */
 export function failingDisk(name: string): Fault {
   return {
     name,
@@ -199,7 +199,7 @@ export function failingDisk(name: string): Fault {
   };
 }
 
-/** Clocks are off by these, and right again at the end. */
+/** Sets clocks off by these, and right again at the end. */
 export function jumping(name: string, jumps: Readonly<Record<number, readonly string[]>>): Fault {
   return {
     name,
@@ -216,7 +216,7 @@ export function jumping(name: string, jumps: Readonly<Record<number, readonly st
   };
 }
 
-/** Its folder is put back to how it was a while ago, as a snapshot of its machine would; all that it acknowledged is elsewhere by then. */
+/** The controller's folder is set back to an earlier copy, as by a snapshot of its machine; its peers have all writes that it acknowledged. */
 export function setBack(name: string, at: number): Fault {
   return {
     name,

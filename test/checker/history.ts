@@ -1,4 +1,4 @@
-/** What a client was told of a write. `unknown`: it may have been carried out, or not, or be yet. */
+/** The outcome of a write for its client. `unknown`: it may be done, may never be, or may still be. */
 export type Outcome = "ok" | "refused" | "unknown";
 
 /** One write by one client at one controller. Times are of this process's monotonic clock, ms. */
@@ -8,23 +8,23 @@ export interface Write {
   readonly at: number;
   /** `object/KIND/NAME`, `label/NODE/NAME` or `decision/NODE`. */
   readonly key: string;
-  /** No two writes of an object or a label have the same; null removes. Of a decision “approved” or “rejected”. */
+  /** Unique for an object or a label; null removes it. Of a decision “approved” or “rejected”. */
   readonly value: string | null;
-  /** What the client had read of this key at this controller just before; absent: it did not look. */
+  /** The value that the client had just read of this key at this controller; absent: it did not read. */
   readonly read?: string | null;
   readonly began: number;
   readonly ended: number;
   readonly outcome: Outcome;
 }
 
-/** Nothing passed between controllers of different sides. */
+/** A time without packets between controllers of different sides. */
 export interface Cut {
   readonly from: number;
   readonly to: number;
   readonly sides: readonly (readonly number[])[];
 }
 
-/** A controller went on with an old copy of its folder; from then until it agreed with the others, nobody knows what it had seen. */
+/** A controller that ran on an old copy of its folder; the writes that it had seen are unknown until it agreed with its peers. */
 export interface SetBack {
   readonly at: number;
   readonly from: number;
@@ -37,27 +37,27 @@ export interface ListedConflict {
   readonly loser: string | null;
 }
 
-/** What one controller showed after all agreed. */
+/** The state of one controller after all agreed. */
 export interface View {
   readonly at: number;
-  /** What is absent is not there, or removed. */
+  /** An absent key was never written, or was removed. */
   readonly values: ReadonlyMap<string, string>;
   readonly conflicts: readonly ListedConflict[];
 }
 
-/** All that is known of a cluster's life, when an episode has ended. */
+/** The record of a cluster's life at the end of an episode. */
 export interface History {
   readonly episode: number;
   readonly writes: readonly Write[];
   readonly cuts: readonly Cut[];
-  /** When all controllers were found to hold the same. */
+  /** The times at which all controllers held the same. */
   readonly agreed: readonly number[];
   readonly setBacks: readonly SetBack[];
   readonly views: readonly View[];
-  /** How long it took from the end of the fault until all agreed, ms; undefined: they did not. */
+  /** Milliseconds from the end of the fault to agreement; undefined if they did not agree. */
   readonly healedMs: number | undefined;
-  /** Controllers that refused a write and said, before and after, that they were healthy. */
+  /** Controllers that refused a write and reported, before and after, that they were healthy. */
   readonly falselyHealthy: readonly string[];
-  /** Keys whose loss was told to the operator, after damage to the only copy. */
+  /** Keys whose loss the operator was told, after damage to the only copy. */
   readonly toldLost?: ReadonlySet<string>;
 }

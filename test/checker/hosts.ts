@@ -8,11 +8,11 @@ import { must } from "./commands.ts";
 /** A host: namespaces of its own for network and mounts, held by a process. */
 export interface Host {
   readonly address: string;
-  /** What stands before a command that shall run there. */
+  /** The words before a command that runs on this host. */
   readonly inside: readonly string[];
   /** A path of this host, as seen from here. */
   readonly path: (path: string) => string;
-  /** Lets in what no rule of these (nft(8)) drops. */
+  /** Accepts every packet that no rule of these (nft(8)) drops. */
   readonly filter: (rules: readonly string[]) => Promise<void>;
 }
 
@@ -27,8 +27,8 @@ interface Keeper {
 }
 
 /**
- * Hosts on one bridge, this process on it too; for root. Each keeper ends with its stdin, and the kernel takes interfaces, mounts
- * and loop devices down with the namespaces: nothing is left, however this process ends.
+ * Hosts on one bridge, with this process on it too; needs root. Each keeper ends with its stdin. The kernel removes interfaces, mounts and loop
+ * devices with the namespaces, so that nothing is left in any case.
  */
 export async function startHosts(count: number): Promise<Hosts> {
   const keepers: Keeper[] = [];
@@ -105,7 +105,7 @@ function into({ pid }: Keeper): readonly string[] {
   return ["nsenter", `--net=/proc/${pid}/ns/net`, `--mount=/proc/${pid}/ns/mnt`];
 }
 
-/** One of those set aside for tests of devices (RFC 2544) that nobody uses here. */
+/** An unused network of those reserved for tests of devices (RFC 2544). */
 function freeNetwork(): string {
   const taken = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? []);
   for (let tries = 0, number = process.pid % 256; tries < 256; tries++, number = (number + 1) % 256) {

@@ -20,10 +20,10 @@ export interface Violation {
   readonly text: string;
 }
 
-/** Longest from the end of a fault until all controllers hold the same. */
+/** The longest time from the end of a fault to agreement. */
 export const healWithinMs = 10_000;
 
-/** Says what of a cluster's life was not as docs/replication.md promises. */
+/** The breaches of docs/replication.md in a cluster's life. */
 export function judge(history: History): readonly Violation[] {
   const causality = new Causality(history);
   const byKey = Map.groupBy(history.writes, ({ key }) => key);
@@ -69,7 +69,7 @@ function judgeKey(of: OfKey): readonly Violation[] {
   return of.key.startsWith("decision/") ? judgeDecision(of) : judgeValue(of);
 }
 
-/** What stands must be one of the writes, and none that somebody overwrote who had seen it. */
+/** The final value must be one of the writes, and none that a later write had seen and replaced. */
 function judgeValue({ key, writes, view, causality }: OfKey): readonly Violation[] {
   const final = view.values.get(key) ?? null;
   const done = writes.filter(({ outcome }) => outcome !== "refused");
@@ -89,7 +89,7 @@ function judgeValue({ key, writes, view, causality }: OfKey): readonly Violation
   return overwriter ? [{ rule, text: `${key} is ${final}; ${tell(overwriter)} after that had been seen` }] : [];
 }
 
-/** A reject beats every approve that has not read it; who approves having read all rejects lets the node in. */
+/** A reject beats every approve that has not seen it; an approve that has seen all rejects lets the node in. */
 function judgeDecision({ key, writes, view, causality }: OfKey): readonly Violation[] {
   const final = view.values.get(key);
   const done = writes.filter(({ outcome }) => outcome !== "refused");
@@ -109,8 +109,8 @@ function judgeDecision({ key, writes, view, causality }: OfKey): readonly Violat
 }
 
 /**
- * The list of conflicts at one controller: due is what lost to a write made without knowing of it, unless it had been superseded on its own
- * side before.
+ * The list of conflicts at one controller. A write that lost to a concurrent write is due, unless it had been superseded on its own side
+ * before.
  */
 function judgeConflicts({
   at,
@@ -133,7 +133,7 @@ function judgeConflicts({
     for (const { winner, loser } of records) {
       const ofValue = (value: string | null): readonly Write[] => writes.filter((write) => write.value === value);
       const winners = ofValue(winner);
-      // Who had seen the loser, and cannot have seen the winner, put something else in the loser's place before the two met.
+      // A write that had seen the loser, and cannot have seen the winner, took the loser's place before the two met.
       const supersedes = (write: Write): boolean =>
         write.outcome === "ok" && winners.every((each) => each === write || causality.surelyDidNotSee(write, each));
       const losers = ofValue(loser);

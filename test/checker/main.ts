@@ -2,14 +2,11 @@ import { parseArgs } from "node:util";
 import { startCluster, type Cluster } from "./controllers.ts";
 import { chapters } from "./episodes.ts";
 import type { Violation } from "./judge.ts";
-import { Chance } from "#support/random.ts";
+import { Random } from "#support/random.ts";
 import { Life, runEpisode, type Result } from "./run-episode.ts";
 import { scenarios } from "./scenarios.ts";
 
-/**
- * `npm run test:checker [-- --seed N] [--only WORD]`: all episodes and scenarios, as root; the exit code is 1 when anything was not as
- * promised.
- */
+/** `npm run test:checker [-- --seed N] [--only WORD]`: all episodes and scenarios, as root. The exit code is 1 after any breach. */
 const text = { type: "string" } as const;
 const { values } = parseArgs({ options: { seed: text, only: text } });
 const seed = Number(values.seed ?? 1);
@@ -26,12 +23,12 @@ for (const [chapter, faults] of Object.entries(chapters)) {
   for (const fault of faults) {
     const number = ++episode;
     if (!isWanted(`${chapter}: ${fault.name}`)) continue;
-    const lastsMs = new Chance(seed * 7 + number).between(2_000, 7_000);
+    const lastsMs = new Random(seed * 7 + number).between(2_000, 7_000);
     const result = await tried(fault.name, async (running) =>
       runEpisode(running, life, { fault, episode: number, seed, lastsMs }),
     );
     tell(number, result);
-    // What is lost once must not be found again in each episode that follows; conflicts are taken off the list.
+    // A loss must not be found again in each following episode; listed conflicts are removed.
     if (!result.violations.some(({ rule }) => !rule.startsWith("conflict"))) continue;
     await end();
     life = new Life();

@@ -5,7 +5,7 @@ interface Side {
   readonly value: unknown;
 }
 
-/** Milliseconds until all say that they have seen the same transactions and hold the same; undefined: not in time. */
+/** Milliseconds until all controllers have the same transactions and hold the same; undefined: not in time. */
 export async function timeToAgree(controllers: readonly Controller[]): Promise<number | undefined> {
   const look = async (): Promise<boolean> => {
     const answers = await Promise.all(controllers.map(({ client }) => client.get("/v1/replication")));
@@ -19,7 +19,7 @@ export async function timeToAgree(controllers: readonly Controller[]): Promise<n
   return untilTrue("they hold the same", look).catch(() => undefined);
 }
 
-/** All that a controller shows of what the workload writes. @throws Error when it does not answer */
+/** A controller's state, as far as the workload writes it. @throws Error when it does not answer */
 export async function lookAt({ client, index }: Controller, nodes: readonly string[]): Promise<View> {
   const values = new Map<string, string>();
   const ask = async (path: string): Promise<Readonly<Record<string, unknown>>> => {
@@ -53,14 +53,14 @@ export async function lookAt({ client, index }: Controller, nodes: readonly stri
   return { at: index, values, conflicts: listed };
 }
 
-/** Takes all conflicts off the list, as an operator does who has seen them. */
+/** Acknowledges all conflicts, as an operator does after reading them. */
 export async function acknowledgeConflicts({ client }: Controller): Promise<void> {
   const { body } = await client.get("/v1/conflicts");
   for (const { id } of (body["conflicts"] ?? []) as readonly { id: string }[])
     await client.post(`/v1/conflicts/${encodeURIComponent(id)}/ack`);
 }
 
-/** The workload's name of a register; undefined: decisions and what the workload does not write. */
+/** The workload's name of a register; undefined for decisions and for registers that the workload does not write. */
 function nameOf(key: string): string | undefined {
   if (key.startsWith("object/")) return key;
   const [, node, label] = /^node\/([^/]+)\/label\/(.+)$/.exec(key) ?? [];

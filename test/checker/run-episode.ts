@@ -3,7 +3,7 @@ import type { Fault } from "./faults.ts";
 import type { Cut, History, SetBack, Write } from "./history.ts";
 import { judge, type Violation } from "./judge.ts";
 import { acknowledgeConflicts, lookAt, timeToAgree } from "./observe.ts";
-import { Chance } from "#support/random.ts";
+import { Random } from "#support/random.ts";
 import { Workload } from "./workload.ts";
 
 export interface Result {
@@ -15,7 +15,7 @@ export interface Result {
   readonly violations: readonly Violation[];
 }
 
-/** What happened to one cluster, episode after episode: what was acknowledged once must stay for good. */
+/** The life of one cluster, episode after episode: an acknowledged write must stay for good. */
 export class Life {
   readonly writes: Write[] = [];
   readonly cuts: Cut[] = [];
@@ -24,7 +24,7 @@ export class Life {
   readonly nodes: string[] = [];
 }
 
-/** One fault while operators write, its end, and the judge's word on all that is known by then. */
+/** One fault while operators write, its end, and the judge's findings. */
 export async function runEpisode(
   cluster: Cluster,
   life: Life,
@@ -38,7 +38,7 @@ export async function runEpisode(
   const { controllers } = cluster;
   const [first] = controllers;
   if (!first) throw new Error("no controllers");
-  const chance = new Chance(seed * 1_000 + episode);
+  const random = new Random(seed * 1_000 + episode);
   const workload = new Workload(episode);
   await workload.prepare(first);
   life.nodes.push(workload.node);
@@ -49,9 +49,9 @@ export async function runEpisode(
     return took;
   };
   await agree();
-  workload.start(controllers, fault.pair, chance.fork());
+  workload.start(controllers, fault.pair, random.fork());
   try {
-    await fault.suffer({ controllers, workload, chance, lastsMs, cuts: life.cuts, setBacks });
+    await fault.suffer({ controllers, workload, random, lastsMs, cuts: life.cuts, setBacks });
   } finally {
     var over = performance.now();
     await workload.stop();

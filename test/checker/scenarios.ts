@@ -15,7 +15,7 @@ export interface Scenario {
 
 type Four = readonly [Controller, Controller, Controller, Controller];
 
-/** What is known while a scenario is played. */
+/** The state of a scenario in play. */
 class Play {
   readonly cluster: Cluster;
   readonly work: Workload;
@@ -37,12 +37,12 @@ class Play {
     return took;
   }
 
-  /** Does something while nothing passes between the sides. */
+  /** Works while no packets pass between the sides. */
   async cut(sides: readonly (readonly number[])[], run: () => Promise<void>): Promise<void> {
     await whileCut({ controllers: this.cluster.controllers, cuts: this.#cuts }, { sides }, run);
   }
 
-  /** Waits for agreement, then lets the judge look at all four. */
+  /** Waits for agreement, then judges all four controllers. */
   async verdict(more: Partial<History> = {}): Promise<readonly Violation[]> {
     const healedMs = await this.agree();
     const { work, cluster } = this;
@@ -70,7 +70,7 @@ function scenario(name: string, number: number, play: (play: Play) => Promise<re
 
 type Decision = readonly [at: 0 | 2, value: "approved" | "rejected"];
 
-/** Decides before a cut and during it. */
+/** Makes decisions before a cut and during it. */
 function decisions(number: number, name: string, before: Decision, during: readonly Decision[]): Scenario {
   return scenario(`V1: ${name}`, number, async (play) => {
     await play.work.prepare(play.four[0]);
@@ -86,7 +86,7 @@ function decisions(number: number, name: string, before: Decision, during: reado
 
 const lone = [[3], [0, 1, 2]] as const;
 
-/** 100 writes that one controller alone has, a byte flipped in one of them, repair: what is lost is that one at most, and it is named. */
+/** One controller alone has 100 writes, a byte of one is flipped, and it is repaired: at most this write is lost, and it is named. */
 function damaged(number: number, name: string, which: number, isAlone: boolean): Scenario {
   return scenario(name, number, async (play) => {
     const [, , , last] = play.four;
@@ -98,7 +98,7 @@ function damaged(number: number, name: string, which: number, isAlone: boolean):
       await last.end("SIGKILL");
       // A value is JSON within JSON.
       await flipByte(last.db, `v${number}.${which}\\"`);
-      // It may refuse to start, or start and raise an alarm; what it must not do is to go on as if nothing had been.
+      // The controller may refuse to start, or start and raise an alarm; it must not continue silently.
       const log = last.log().length;
       if (await last.start(true)) {
         const { body: status } = await last.client.get("/v1/replication");
@@ -195,7 +195,7 @@ export const scenarios: readonly Scenario[] = [
       }
       await sleep(50);
     }
-    // The operator deploys it again, which tells it of the others.
+    // The operator deploys the controller again, which tells it of the others.
     await founder.end();
     await founder.configure({ rejoin: play.four.slice(1).map(({ host }) => `${host.address}:${port}`) });
     await founder.start();
@@ -212,7 +212,7 @@ export const scenarios: readonly Scenario[] = [
       return taken;
     };
     await play.cut(lone, async () => {
-      // It gives its peers up; then nobody tells it what time it is.
+      // The controller gives its peers up, and then has no source of time.
       const isAlone = async (): Promise<boolean> => {
         const { body } = await last.client.get("/v1/replication");
         return ((body["peers"] ?? []) as readonly { state: string }[]).every(({ state }) => state !== "connected");

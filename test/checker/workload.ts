@@ -2,15 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Answer } from "./client.ts";
 import type { Controller } from "./controllers.ts";
 import type { Outcome, Write } from "./history.ts";
-import type { Chance } from "#support/random.ts";
+import type { Random } from "#support/random.ts";
 
-/** Writes of one episode, each recorded with what its client was told. */
+/** Writes of one episode, each with its outcome for the client. */
 export class Workload {
   readonly writes: Write[] = [];
   readonly falselyHealthy: string[] = [];
   readonly node: string;
   readonly episode: number;
-  /** Whether its node can be looked at. */
+  /** Whether its node exists. */
   isPrepared = false;
   #values = 0;
   #isOver = false;
@@ -23,7 +23,7 @@ export class Workload {
     this.node = `00000000-0000-4000-8000-${String(episode).padStart(12, "0")}`;
   }
 
-  /** A node to decide about. */
+  /** Makes the node for decisions. */
   async prepare({ client }: Controller): Promise<void> {
     const body = { name: `node-${this.episode}`, roles: ["worker"], source: "manifest" };
     const { status } = await client.post(`/v1/nodes/${this.node}/expected`, body);
@@ -31,19 +31,19 @@ export class Workload {
     this.isPrepared = true;
   }
 
-  /** Writes at each controller what nobody else does, and what both of `pair` do, until {@link stop}. */
-  start(controllers: readonly Controller[], pair: readonly [number, number], chance: Chance): void {
+  /** Writes keys of its own at each controller, and common keys at both of `pair`, until {@link stop}. */
+  start(controllers: readonly Controller[], pair: readonly [number, number], random: Random): void {
     for (const controller of controllers) {
-      const own = chance.fork();
-      const shared = pair.includes(controller.index) ? chance.fork() : undefined;
+      const own = random.fork();
+      const shared = pair.includes(controller.index) ? random.fork() : undefined;
       this.#running.set(controller.index, this.#write(controller, own, shared));
     }
   }
 
-  /** Resolves when nobody asks a controller for anything any more, until it is released. */
+  /** Resolves when the workload makes no more requests to a controller, until it is released. */
   async hold(at: number): Promise<void> {
     this.#held.add(at);
-    // A write that is under way ends in time, with an answer or without.
+    // A pending write ends in time, with an answer or without.
     while (this.#busy.has(at)) await sleep(5);
   }
 
@@ -56,7 +56,7 @@ export class Workload {
     await Promise.all(this.#running.values());
   }
 
-  async #write(controller: Controller, own: Chance, shared: Chance | undefined): Promise<void> {
+  async #write(controller: Controller, own: Random, shared: Random | undefined): Promise<void> {
     for (let turn = 0; !this.#isOver; turn++) {
       if (!this.#held.has(controller.index)) {
         this.#busy.add(controller.index);
@@ -68,21 +68,21 @@ export class Workload {
     }
   }
 
-  #writeOwn(controller: Controller, chance: Chance): Promise<Outcome> {
-    const name = `e${this.episode}-by${controller.index}-${chance.below(6)}`;
-    if (chance.isLucky(0.15)) return this.label(controller, name, chance.isLucky(0.2));
-    return this.put(controller, `Own/${name}`, chance.isLucky(0.15));
+  #writeOwn(controller: Controller, random: Random): Promise<Outcome> {
+    const name = `e${this.episode}-by${controller.index}-${random.below(6)}`;
+    if (random.chance(0.15)) return this.label(controller, name, random.chance(0.2));
+    return this.put(controller, `Own/${name}`, random.chance(0.15));
   }
 
-  #writeShared(controller: Controller, chance: Chance): Promise<Outcome> {
-    const die = chance.next();
-    if (die < 0.2) return this.decide(controller, chance.isLucky(0.5) ? "approved" : "rejected");
-    const name = `e${this.episode}-both-${chance.below(5)}`;
+  #writeShared(controller: Controller, random: Random): Promise<Outcome> {
+    const die = random.next();
+    if (die < 0.2) return this.decide(controller, random.chance(0.5) ? "approved" : "rejected");
+    const name = `e${this.episode}-both-${random.below(5)}`;
     if (die < 0.35) return this.label(controller, name, false);
-    return this.put(controller, `Both/${name}`, chance.isLucky(0.1), chance.isLucky(0.3));
+    return this.put(controller, `Both/${name}`, random.chance(0.1), random.chance(0.3));
   }
 
-  /** Writes a new value under `KIND/NAME`, or removes it; may look at it before. */
+  /** Writes a new value under `KIND/NAME`, or removes it; with `looks`, it reads the key first. */
   async put(controller: Controller, id: string, isRemoval = false, looks = false): Promise<Outcome> {
     const path = `/v1/objects/${encodeURIComponent(id)}`;
     let read: { readonly read?: string | null } = {};
@@ -120,7 +120,7 @@ export class Workload {
   ): Promise<Outcome> {
     const began = performance.now();
     const answer = await ask();
-    // What is absent is not removed: nothing was written.
+    // An absent key is not removed: no write happened.
     if (answer.body["result"] === "unchanged") return "ok";
     const outcome = outcomeOf(answer);
     const write = { ...what, episode: this.episode, at: controller.index, began, ended: performance.now(), outcome };
@@ -129,7 +129,7 @@ export class Workload {
     return outcome;
   }
 
-  /** A write was refused: the controller must say why when it is asked how it is, unless it takes one again soon. */
+  /** After a refused write, the controller must report a reason, unless it soon accepts a write again. */
   async #doubt({ client, index }: Controller, { body }: Answer): Promise<void> {
     let says: readonly string[] = [];
     const isFalse = async (): Promise<boolean> => {
@@ -149,7 +149,7 @@ export class Workload {
   }
 }
 
-/** Only what is refused for a reason that comes before the writing was not carried out for certain. */
+/** A write was surely not done only if the refusal's reason precedes the write. */
 function outcomeOf({ status, body }: Answer): Outcome {
   if (status >= 200 && status < 300) return "ok";
   const isRefusal = (status >= 400 && status < 500) || body["code"] === "CONTROLLER_READ_ONLY";

@@ -13,7 +13,7 @@ describe("a release", () => {
 
   it("S-26: tells what it is made of: each package that it installs, in its version, with its hash", () => {
     execFileSync("npm", ["run", "--silent", "sbom"], { cwd: root });
-    // The bundle was built by whoever runs the tests.
+    // The bundle already exists: the test run built it.
     execFileSync("npm", ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder], { cwd: root });
     execFileSync("tar", ["-xzf", join(folder, "kcore-0.1.0.tgz"), "-C", folder]);
     const { metadata, components } = JSON.parse(readFileSync(join(folder, "package/sbom.cdx.json"), "utf8")) as {

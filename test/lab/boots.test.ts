@@ -8,7 +8,7 @@ import { nodeEntry } from "#support/runs.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** What a run knows of the boots that it made, behind a jump host. */
+/** A run's knowledge of the boots that it made, behind a jump host. */
 describe("boots of a real node", function () {
   this.timeout(600_000);
   let lab: Lab;
@@ -46,7 +46,7 @@ describe("boots of a real node", function () {
   });
 
   it("that do not end in time are told with what was seen last", async () => {
-    // It comes back, but nobody is let in.
+    // The node comes back, but its sshd does not.
     await n1.exec("systemctl mask ssh");
     const run = open("gone", { ...nodeEntry("n1"), consoleLog: n1.consoleLog });
     const step = stepOf(rebootDone, { always: true, timeout: 30 });

@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
@@ -9,7 +9,16 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { loadContext } from "#pki/contexts.ts";
 import { codec } from "#support/cluster.ts";
-import { kcoreProgram, on, openBastion, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import {
+  filesBelow,
+  kcoreProgram,
+  on,
+  openBastion,
+  outputOf,
+  stepsThat,
+  type Bastion,
+  type Ended,
+} from "#support/deploy.ts";
 import { privateKeysIn, secretsOf, type Secret } from "#support/private-keys.ts";
 import { openShell } from "#support/terminal.ts";
 import { ownLab } from "#support/own-lab.ts";
@@ -18,7 +27,7 @@ const certs = "/etc/kcore/certs";
 const os = ["--os-disk", "/dev/sda", "--os-installed"];
 const phrase = ["--passphrase-file", "passphrase"];
 
-/** The add-node page's walkthrough, command by command, on real nodes; then what a cluster must survive. */
+/** The walkthrough of the add-node page on real nodes, command by command, and then the faults that a cluster must survive. */
 describe("a cluster of several controllers on real nodes", function () {
   this.timeout(1_800_000);
   let lab: Lab;
@@ -50,7 +59,7 @@ describe("a cluster of several controllers on real nodes", function () {
 
   const kcore = async (...words: readonly string[]): Promise<Ended> => {
     const ended = await bastion.kcore(words, { timeout: 600_000 });
-    expect(ended.code, `kcore ${words.join(" ")}\n${all(ended)}`).to.equal(0);
+    expect(ended.code, `kcore ${words.join(" ")}\n${outputOf(ended)}`).to.equal(0);
     return ended;
   };
   const install = (node: LabNode, ...words: readonly string[]): Promise<Ended> =>
@@ -64,7 +73,7 @@ describe("a cluster of several controllers on real nodes", function () {
       work,
     );
   };
-  /** What all controllers must agree on: all that is replicated. Who was heard when, and what it told, each knows by itself for a moment. */
+  /** The replicated state, on which all controllers must agree. Contacts and reports of nodes are local to a controller for a moment. */
   const viewOf = async (node: LabNode): Promise<unknown> => {
     const { nodes } = await ask(node, (client) => client.call("listNodes", {}));
     return nodes
@@ -93,7 +102,7 @@ describe("a cluster of several controllers on real nodes", function () {
       throw new Error(`${String(error)}: ${JSON.stringify(seen)}`);
     });
   };
-  /** Waits until the controllers tell the same; gives the milliseconds that it took. */
+  /** Waits until the controllers show the same state; gives the milliseconds. */
   const agree = async (controllers: readonly LabNode[], limit = 600_000): Promise<number> => {
     const began = performance.now();
     for (;;) {
@@ -126,7 +135,7 @@ describe("a cluster of several controllers on real nodes", function () {
     ]);
   });
 
-  /** Without a fingerprint `-k` asks a person: here the first machine, at a terminal. */
+  /** Without a fingerprint, `-k` asks the operator: here for the first machine, at a terminal. */
   async function installAtTerminal(): Promise<void> {
     const words = ["node", "install", "--node", `${a.address}:9091`, ...os, "--run-controller", "--dc-id", "DC1", "-k"];
     const unattended = await bastion.kcore([...words, ...phrase]);
@@ -263,7 +272,7 @@ describe("a cluster of several controllers on real nodes", function () {
     expect((await nodesAt()).find((node) => node.id === id)).to.include({ hostname: "e", approval: "pending" });
     await kcore("node", "approve", id);
     const ended = await began.ended;
-    expect(ended.code, all(ended)).to.equal(0);
+    expect(ended.code, outputOf(ended)).to.equal(0);
     expect((await nodesAt()).find((node) => node.id === id)).to.include({ approval: "approved", status: "ready" });
     const registered = await ask(d, (client) => client.call("getNode", {}, { id }));
     expect([registered.net?.disableVxlan, registered.storage?.backend]).to.deep.equal([true, "filesystem"]);
@@ -316,7 +325,7 @@ describe("a cluster of several controllers on real nodes", function () {
     await loses("once");
     await comesBack("once");
 
-    // The key that `rotate certs` made does not go with the state.
+    // The key that `rotate certs` made is not part of the state.
     const former = (await nodesAt()).map(({ key }) => key);
     await kcore("rotate", "certs", ...phrase);
     const areRenewed = async () => (await nodesAt()).every(({ key }) => !former.includes(key));
@@ -340,11 +349,11 @@ describe("a cluster of several controllers on real nodes", function () {
       await writeFile(join(fresh.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
       const words = ["orchestrate", "cluster", "--yes", ...phrase];
       const first = await fresh.kcore(words, { timeout: 600_000 });
-      expect(first.code, all(first)).to.equal(0);
+      expect(first.code, outputOf(first)).to.equal(0);
       expect(await fresh.does("health")).to.contain("cluster is healthy");
       expect((await fresh.does("get", "nodes")).match(/ Ready /g)).to.have.length(3);
       const second = await fresh.kcore(words, { timeout: 600_000 });
-      expect(second.code, all(second)).to.equal(0);
+      expect(second.code, outputOf(second)).to.equal(0);
       expect(stepsThat("changed", await fresh.events())).to.deep.equal([]);
     } finally {
       await fresh.remove();
@@ -358,14 +367,7 @@ const named = ({ name, hostKey }: LabNode): readonly string[] => {
   return ["--hostname", name, "--host-key", fingerprint, ...phrase];
 };
 
-const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
-
 async function until(holds: () => Promise<boolean>, what: string, limit = 600_000): Promise<void> {
   for (const end = Date.now() + limit; Date.now() < end; await sleep(250)) if (await holds()) return;
   throw new Error(`waited ${limit / 1000} s in vain for: ${what}`);
-}
-
-async function filesBelow(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }

@@ -1,4 +1,4 @@
-// One process, since they share nodes that were deployed once (test/support/deployed-lab.ts).
+// One process, since the tests share nodes that are deployed once (test/support/deployed-lab.ts).
 import "./deployed/deploy-node.ts";
 import "./deployed/survives.ts";
 import "./deployed/update-over-ssh.ts";

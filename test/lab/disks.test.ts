@@ -33,7 +33,7 @@ const holdings: Readonly<Record<string, readonly [make: string, says: RegExp]>> 
   ],
 };
 
-/** Refused by the same rule; how a wipe by a grant goes does not depend on them. */
+/** Contents that the same rule refuses; a wipe by a grant does not depend on them. */
 const moreHoldings: typeof holdings = {
   "a vfat filesystem": ["mkfs.vfat -I DISK", /holds vfat/],
   "an empty GPT": ["sgdisk -o DISK", /holds gpt/],
@@ -50,7 +50,7 @@ const moreHoldings: typeof holdings = {
   ],
   "a physical volume of a group": ["vgcreate -qy vg_x DISK", /holds LVM2_member/],
   "a member of a ZFS pool": [
-    // Four uberblocks of a label are what libblkid asks for (zfs_label, 128 KiB into it; magic 0x00bab10c).
+    // libblkid looks for four uberblocks of a label (zfs_label, 128 KiB into it; magic 0x00bab10c).
     "for i in 0 1 2 3 4 5; do printf '\\014\\261\\272\\0\\0\\0\\0\\0' | dd of=DISK bs=1 seek=$((131072 + i * 1024)) conv=notrunc; done",
     /holds zfs_member|bytes of unknown meaning/,
   ],
@@ -172,7 +172,7 @@ describe("disks of real nodes", function () {
   });
 
   const here = { disk: { serial: serial(1) }, partitions };
-  /** Refused whatever was granted by its name alone, or for other contents, and not a byte of it written. */
+  /** Expects a refusal for a grant by name alone, or for other contents, and not a byte written. */
   const expectRefused = async (
     [make, says]: readonly [string, RegExp, ...unknown[]],
     code = "DISK_HAS_DATA",
@@ -212,7 +212,7 @@ describe("disks of real nodes", function () {
       expect(foreseen.notes.join()).to.match(/serial n1-disk1.*: wiped, as granted, with \/dev\//);
       expect(await sumOf(1)).to.equal(before);
       expect(grant).to.match(new RegExp(`^${serial(1)}:`));
-      // What lies in a partition that was just made is of the past, as its mark says.
+      // Contents of a partition that was just made belong to the past, as its mark says.
       await shell("mkdir -p /root/state");
       const options = { granted: [grant], stateDir: "/root/state" };
       const granted = await run(diskPartitioned, here, options);
@@ -227,7 +227,7 @@ describe("disks of real nodes", function () {
   it("a disk is held alone while its table is written (ADR 0006)", async () => {
     await clean(1);
     const args = { disk: { serial: serial(1) }, partitions };
-    // What somebody else finds that wants it while sgdisk writes.
+    // The view of another program that wants the disk while sgdisk writes.
     const look = `/usr/sbin/wipefs -a -n ${link(1)} >/dev/null 2>&1; echo $? >>/run/others`;
     const tool = `printf '%s\\n' '#!/bin/sh' '${look}' 'exec /usr/sbin/sgdisk.real "$@"' >/usr/sbin/sgdisk`;
     await shell(`mv /usr/sbin/sgdisk /usr/sbin/sgdisk.real && ${tool} && chmod +x /usr/sbin/sgdisk`);
@@ -248,7 +248,7 @@ describe("disks of real nodes", function () {
 
   it("bytes of the past in a partition that was just made are no refusal, a later signature is (ADR 0006)", async () => {
     await clean(1);
-    // Beyond what disk.partitioned looks at: the first and last MiBs of the disk.
+    // Beyond the first and last MiBs of the disk, which disk.partitioned examines.
     await shell(`mkdir -p /root/state && dd if=/dev/urandom of=${link(1)} bs=1M count=4 seek=20 conv=notrunc,fsync`);
     const disk = { serial: serial(1) };
     const options = { stateDir: "/root/state" };
@@ -279,7 +279,7 @@ describe("disks of real nodes", function () {
     expect(granted.outcome, told(granted)).to.equal("changed");
     expect((await run(filesystemFormatted, args)).outcome).to.equal("ok");
     expect(await shell(`blkid -p -o value -s TYPE ${link(2)}-part1`)).to.equal("xfs");
-    // What was granted is gone: the grant is worth nothing for what came after it.
+    // A grant is worth nothing once its contents are gone.
     const boot = { ...args, fstype: "vfat", label: "BOOT" };
     const spent = await run(filesystemFormatted, boot, { granted: [grantOf(refused)] });
     expect(spent.problem?.code, told(spent)).to.equal("FILESYSTEM_DIFFERS");

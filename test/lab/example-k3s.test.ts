@@ -17,12 +17,12 @@ interface Roster {
   readonly nodes: Readonly<Record<string, object>>;
 }
 
-/** k3s itself cannot be had here: this program does what the example rests on, and is no Kubernetes. */
+/** k3s itself cannot be downloaded here: this program does the part that the example rests on, and is no Kubernetes. */
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/k3s/stand-in.sh"));
 const token = "what-lets-a-machine-join";
 const sha256 = createHash("sha256").update(standIn).digest("hex");
 
-/** What the lab's machines are in the cluster. */
+/** The roles of the lab's machines in the cluster. */
 const parts: Readonly<Record<string, object>> = {
   s1: { groups: ["servers"], roles: ["server", "first"] },
   s2: { groups: ["servers"], roles: ["server"] },
@@ -44,9 +44,9 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       Object.keys(parts).map((name) => ({ name, kind: "debian", disks: name === "a1" ? ["256M"] : [] })),
     );
     nodes = Object.fromEntries(made.map((node) => [node.name, node]));
-    // The stand-in's own: a TLS server for a shell.
+    // The stand-in needs a TLS server for a shell.
     await Promise.all(made.map((node) => on(node, "apt-get -q update && apt-get -q -y install socat")));
-    // No file tells a container what its host's kernel has built in.
+    // A container has no file with the built-in modules of its host's kernel.
     const builtIn =
       "mkdir -p /lib/modules/$(uname -r) && echo kernel/fs/overlayfs/overlay.ko >/lib/modules/$(uname -r)/modules.builtin";
     await Promise.all(made.map((node) => on(node, builtIn)));
@@ -74,7 +74,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     const vars = {
       ...own.defaults.vars,
       k3s: { ...own.defaults.vars.k3s, url, ...k3s },
-      // A container has its host's kernel, in which most of the example's settings cannot be changed.
+      // A container has its host's kernel, whose settings cannot be changed, for the most part.
       machine: { cpus: 1, memory: "512M", space: "1G" },
       kernel: { modules: ["overlay"], settings: { "net.ipv4.ip_forward": 1 } },
     };
@@ -132,7 +132,7 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       "s1 member[a1]": "k3s kubectl label node a1 --overwrite storage=none",
     };
     for (const [step, drift] of Object.entries(drifts)) await on(nodes[step.slice(0, 2)] as LabNode, drift);
-    // With another token it was not let in again.
+    // A member with another token was not admitted again.
     expect(await members()).to.include("a1 NotReady");
     await cluster("--dry-run");
     const plan = await bastion.events();

@@ -19,7 +19,7 @@ interface Roster {
 const image = "docker.io/kcore/pause:1";
 const standIn = readFileSync(join(import.meta.dirname, "../fixtures/metalk8s/kubelet.pl"), "utf8");
 const version = "v1.20.2";
-/** Without a real API server nobody is a master, and nothing is asked of Kubernetes. */
+/** Without a real API server there are no masters, and no requests to Kubernetes. */
 const missing = withoutKube();
 const masters = missing === undefined ? ["master"] : [];
 
@@ -56,7 +56,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   let bastion: Bastion;
   let server: Server;
   let nodes: readonly LabNode[];
-  /** What the bootstrap machine fetches, by name. */
+  /** The downloads of the bootstrap machine, by name. */
   const files: Record<string, Buffer | string> = { kubelet: standIn };
 
   before(async () => {
@@ -90,7 +90,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
   /** An address of the lab's network; 1 is this machine's. */
   const inNet = (host: number): string => node("n1").address.replace(/\d+$/, String(host));
 
-  /** The machines that stand in the roster so far, with what is the lab's own. */
+  /** The machines of the roster so far, with the lab's own fields. */
   async function keepRoster(names: readonly string[], release = version): Promise<void> {
     const there = parse(await lab.roster()) as Roster;
     const { port } = server.address() as { port: number };
@@ -131,7 +131,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     ...more,
   ];
   const run = (what: string, ...more: readonly string[]): Promise<string> => bastion.does(...args(what, more));
-  /** Runs it, then once more: the second time nothing may move. */
+  /** Runs it twice: the second run must change nothing. */
   async function runTwice(what: string, ...more: readonly string[]): Promise<void> {
     await run(what, "--dry-run", ...more);
     await run(what, ...more);
@@ -143,7 +143,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const files = "--cacert=/etc/etcd/pki/ca.crt --cert=/etc/etcd/pki/member.crt --key=/etc/etcd/pki/member.key";
     return on(node("n1"), `ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 ${files} ${words}`);
   };
-  /** Asks the API server as one of its admins, past kcore. */
+  /** A request to the API server as one of its admins, without kcore. */
   const kube = async (verb: string, path: string, body?: object): Promise<Answer> => {
     const pki = "/etc/kubernetes/pki/apiserver-kubelet";
     const data = body
@@ -152,7 +152,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const asked = `curl -sSf -X ${verb} --cacert /etc/kubernetes/pki/ca.crt --cert ${pki}.crt --key ${pki}.key ${data}`;
     return JSON.parse(await on(node("n1"), `${asked} 'https://127.0.0.1:6443${path}'`)) as Answer;
   };
-  /** What the actions of the newest run told. */
+  /** The notes of actions in the newest run. */
   const notes = async (): Promise<string> =>
     (await bastion.events()).flatMap((event) => (event.type === "action.note" ? [event.text] : [])).join("\n");
   const needsKube = function (this: Mocha.Context): void {
@@ -170,7 +170,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect(await on(node("n1"), "findmnt -no FSTYPE /srv/volumes/prometheus")).to.equal("xfs");
   });
 
-  /** By which the operator lets the disk go that was refused. */
+  /** The grant with which the operator releases the refused disk. */
   let grant = "";
   it("wipes no disk with data: the machine is refused, and stays as it was", async () => {
     await keepRoster(["n1", "n2", "n3"]);
@@ -217,7 +217,7 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     expect(volumes.items.map(({ metadata }) => metadata.name)).to.deep.equal(["n1-prometheus", "n3-data"]);
   });
 
-  // Of each round no step rests on another one that would change, so that a dry run can tell all.
+  // In each round no step depends on another one that would change, so that a dry run is sure of all.
   const drifts: readonly Readonly<Record<string, string>>[] = [
     {
       "names[n2]": "sed -i '/n2$/d' /etc/hosts",

@@ -25,7 +25,7 @@ describe("nodes that feed one another", function () {
     lab = await ownLab();
     const kinds = ["debian", "debian", "debian", "busybox"] as const;
     nodes = await lab.up(kinds.map((kind, index) => ({ name: `n${index + 1}`, kind, disks: [] })));
-    // n3 is reached by sudo; n4 has Dropbear and no ssh client.
+    // n3 needs sudo; n4 has Dropbear and no ssh client.
     const roster = await rosterOf(lab, { n3: "user: ops" });
     bastion = await openBastion({ "roster/lab.yaml": roster, "states/image.yaml": state });
   });
@@ -39,11 +39,11 @@ describe("nodes that feed one another", function () {
     await writeFile(file, randomBytes(size));
   });
 
-  /** Bytes that this machine has given to the nodes' network. */
+  /** Bytes that this machine has sent to the nodes' network. */
   const given = (): number => Number(readFileSync(`/sys/class/net/${lab.where.bridge}/statistics/tx_bytes`, "utf8"));
   const sent = async (): Promise<readonly Sent[]> =>
     (await bastion.events()).filter((event) => event.type === "node.sent");
-  /** What is left on the nodes of it. */
+  /** Remains of the feed on the nodes. */
   const remains = async (): Promise<string> => {
     const said = await Promise.all(
       nodes.map((node) =>
@@ -66,7 +66,7 @@ describe("nodes that feed one another", function () {
     expect([code, stderr]).to.deep.equal([0, ""], stdout);
     const moved = (given() - base) / size;
     const all = await sent();
-    // n3, whose login cannot read what our programs keep, gives nobody anything.
+    // The login of n3 cannot read the programs' kept contents, so that n3 is no source.
     const alone = all.filter(({ from }) => from === undefined).map(({ node }) => node);
     expect(all.map(({ node }) => node).toSorted()).to.deep.equal(["n1", "n2", "n3"]);
     expect(alone.length).to.equal(alone.includes("n3") ? 2 : 1);

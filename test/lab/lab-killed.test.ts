@@ -18,7 +18,7 @@ const specs: readonly NodeSpec[] = [
   { name: "b1", kind: "busybox", disks: ["50M"] },
 ];
 
-/** Begins `up` or `down` in a process of its own and kills that after so many milliseconds. */
+/** Begins `up` or `down` in a process of its own, and kills it after so many milliseconds. */
 async function beginAndKill(where: PlaceOptions, call: string, milliseconds: number): Promise<void> {
   const module = JSON.stringify(resolve(import.meta.dirname, "../../src/lab/lab.ts"));
   const program = `const { openLab } = await import(${module}); await (await openLab(${JSON.stringify(where)})).${call};`;

@@ -73,7 +73,7 @@ describe("the lab", function () {
   it("serves any package of Debian that was asked for by name, also to nodes that run", async () => {
     const more = await openLab({ ...lab.where, packages: ["bc"] });
     await more.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]);
-    await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // those who ask for nothing take nothing away
+    await lab.up([{ name: "n1", kind: "debian", disks: ["300M", "100M"] }]); // a lab without packages removes none
     await output(n1, "apt-get -q update && apt-get -q -y install bc tree");
     expect(await output(n1, "echo 6*7 | bc")).to.equal("42");
     const wrong = await openLab({ ...lab.where, packages: ["ngin"] });
@@ -109,7 +109,7 @@ describe("the lab", function () {
     const mount = `mkdir -p /a /b && mount ${first}-part1 /a && mount ${second} /b`;
     const wanted = "a/kept\nb/kept";
     let found = "";
-    // More than once for the reason given below.
+    // Tries again for the reason below.
     for (let tries = 0; tries < 4 && found !== wanted; tries++) {
       await output(n1, `${mount} && rm -f /?/lost && touch /a/kept /b/kept && sync && touch /a/lost /b/lost`);
       await n1.powerCut();
@@ -123,7 +123,7 @@ describe("the lab", function () {
   for (const kind of ["Debian", "BusyBox"] as const) {
     it(`loses what a ${kind} node had not synced when its power is cut`, async () => {
       const node = kind === "Debian" ? n1 : b1;
-      // The kernel may write by itself just then (every 5 s, or when anybody on this machine calls sync): then once more.
+      // The kernel may write by itself just then (every 5 s, or when a process of this machine calls sync): then once more.
       let found = "";
       for (let tries = 0; tries < 4 && found !== "kept\ngone"; tries++) {
         await output(node, "rm -f /root/lost; echo kept > /root/kept; sync; echo lost > /root/lost");
@@ -165,6 +165,6 @@ function commandLine(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");
   } catch {
-    return ""; // it has just ended
+    return ""; // the process has just ended
   }
 }

@@ -7,7 +7,7 @@ import { ownLab } from "#support/own-lab.ts";
 import { draftOf } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** What would keep us out of a machine with systemd, and what would leave it open. */
+/** Changes that would shut the bastion out of a machine with systemd, and those that would leave the machine open. */
 describe("sudo and the firewall of a real node", function () {
   this.timeout(600_000);
   let lab: Lab;

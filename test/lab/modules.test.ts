@@ -189,12 +189,12 @@ describe("modules on real nodes", function () {
     expect((await run(n1, nixCollected, { keep: 4 })).outcome).to.equal("ok");
     const done = await run(n1, nixCollected, { keep: 2 });
     expect([done.outcome, done.have["surplus"]], JSON.stringify(done)).to.deep.equal(["changed", `${profile} 2`]);
-    // The present one and the one before it, and the newer one.
+    // The present generation, the one before it, and the newer one.
     expect(await left()).to.equal("3\n4\n5\n4\n");
     expect(done.notes.at(-1)).to.match(/^[2-9] store paths deleted/);
     expect((await run(n1, nixCollected, { keep: 2 })).outcome).to.equal("ok");
 
-    // What is left can be gone back to, or from.
+    // The remaining generations can be rolled back to, or from.
     const at = async (): Promise<string> => (await n1.exec(`cat ${profile}`)).stdout.trim();
     const back = { profile, backFrom: "g4" };
     expect((await run(n1, nixProfile, back, { dryRun: true })).outcome).to.equal("would-change");
@@ -209,7 +209,7 @@ describe("modules on real nodes", function () {
   });
 
   it("n1: services that run what an update replaced are restarted, but for those that are left to a boot", async () => {
-    // Each runs a program of its own, which an update replaces, as dpkg does: by another file under its name.
+    // Each unit runs a program of its own, which an update replaces as dpkg does: by a new file of the same name.
     const programs = ["mine", "kept"].map((name) => [name, `/opt/${name}`] as const);
     for (const [name, path] of programs) {
       await n1.exec(`cp /bin/sleep ${path}`);

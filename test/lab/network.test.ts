@@ -6,7 +6,7 @@ import { stepOf, type StepRun } from "#support/steps.ts";
 import { LabMachine } from "#support/lab-machine.ts";
 import { labSession } from "#support/lab-session.ts";
 
-/** Interfaces of a machine with a network of its own; the one that ssh comes over is not touched, but on trial. */
+/** Interfaces of a machine with a network of its own. The interface of the SSH connection changes only on trial. */
 describe("interfaces of real machines", function () {
   this.timeout(900_000);
   const machine = new LabMachine({ kind: "debian", disks: [] });
@@ -78,7 +78,7 @@ describe("interfaces of real machines", function () {
     machine.line.shell(
       "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager",
     );
-    // It read what is ifupdown's when it started, and looks after every link that goes up or down since.
+    // NetworkManager read ifupdown's files when it started, and watches every link since.
     machine.line.shell(
       "systemctl start NetworkManager && for n in 3 4; do nmcli device set k$n managed no; done && for n in 5 6; do nmcli device set k$n managed yes; done",
     );

@@ -11,7 +11,7 @@ import { ownLab } from "#support/own-lab.ts";
 const fixtures = join(import.meta.dirname, "../fixtures/nixos-systems");
 const flakes = "nix --extra-experimental-features 'nix-command flakes'";
 
-/** The flake.nix of what stands in for nixpkgs, which decides the kernel. */
+/** The flake.nix of the stand-in for nixpkgs, which decides the kernel. */
 const nixpkgsFlake = (kernel: string): string =>
   `{ outputs = { self }: { lib.nixosSystem = given: { config.system.build.toplevel = import ./lib.nix ({ kernel = "${kernel}"; } // given); }; }; }\n`;
 
@@ -21,7 +21,7 @@ const systemsFlake = (given: string): string => `{
   outputs = { self, nixpkgs }: { nixosConfigurations.n1 = nixpkgs.lib.nixosSystem { name = "n1"; ${given} }; };
 }\n`;
 
-/** What the boot loader and a system's first moments do, with the real environment block of GRUB. */
+/** The boot loader and a system's first moments, with the real environment block of GRUB. */
 const startOfSystem = `#!/bin/sh
 entry=$(grub-editenv /boot/grub/grubenv list | sed -n 's/^next_entry=//p')
 [ ! -e /boot/grub/grubenv ] || grub-editenv /boot/grub/grubenv unset next_entry
@@ -35,8 +35,8 @@ ln -sfn "$system" /run/current-system
 `;
 
 /**
- * The updater of a real node with systemd, Nix, GRUB's environment block and real boots; nixpkgs, switch-to-configuration and what GRUB does with
- * its menu are stand-ins, since the node is Debian.
+ * The updater of a real node with systemd, Nix, GRUB's environment block and real boots. Since the node is Debian, nixpkgs,
+ * switch-to-configuration and GRUB's menu are stand-ins.
  */
 describe("updates of a NixOS node, by systemd", function () {
   this.timeout(600_000);
@@ -96,7 +96,7 @@ describe("updates of a NixOS node, by systemd", function () {
     expect((await n1.exec(`cat >${path}`, { input })).code).to.equal(0);
   }
 
-  /** Commits what nixpkgs is; gives the commit. */
+  /** Commits a version of nixpkgs; gives the commit. */
   async function commitNixpkgs(kernel: string): Promise<string> {
     await write("/srv/nixpkgs/flake.nix", nixpkgsFlake(kernel));
     return on(n1, "cd /srv/nixpkgs && git add -A && git commit -q --allow-empty -m change && git rev-parse HEAD");
@@ -132,7 +132,7 @@ describe("updates of a NixOS node, by systemd", function () {
 
   it("switches to another one and back, outside of what the updater may", async () => {
     const rev = await commit('version = "25.05.2";', "6.6.1");
-    // The branch goes on, and what is prepared outlives the garbage collector.
+    // The branch moves on, and a prepared system outlives the garbage collector.
     await commit('version = "25.11.1";', "6.12.0");
     const prepared = await order("prepare", rev);
     expect(prepared, JSON.stringify(prepared)).to.include({ state: "prepared", needsReboot: false });

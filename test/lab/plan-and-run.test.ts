@@ -4,12 +4,12 @@ import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, openBastion, rosterOf, type Bastion } from "#support/deploy.ts";
 import { ownLab } from "#support/own-lab.ts";
 
-/** Steps that stand on each other, what the dry run says of them, and what becomes of them. */
+/** Steps that depend on each other, with their outcomes in the dry run and in the run. */
 interface Pair {
   readonly title: string;
   /** `d1` has systemd and apt; `b1` is a BusyBox machine without useradd. */
   readonly node?: "d1" | "b1";
-  /** A shell text that makes the node as it is found. */
+  /** A shell text that prepares the node. */
   readonly before?: string;
   /** The list of steps, in YAML. */
   readonly steps: string;
@@ -324,7 +324,7 @@ const pairs: readonly Pair[] = [
   },
 ];
 
-/** What a dry run says of steps, and what the run does then; that of deploy_node is held against its run in deployed/deploy-node.ts. */
+/** Outcomes of steps in a dry run and in the run after it; deployed/deploy-node.ts compares those of deploy_node. */
 describe("the plan and the run", function () {
   this.timeout(600_000);
   let lab: Lab;

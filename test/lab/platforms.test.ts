@@ -19,7 +19,7 @@ import { ownLab } from "#support/own-lab.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** Where neither samples nor the example fit a node on which nothing has been applied. */
+/** Arguments for modules whose samples and example do not fit a node on which nothing was applied. */
 const instead: Readonly<Record<string, Args>> = {
   "command.run": { argv: ["true"] },
   "disk.partitioned": { disk: { serial: "x1-disk2" }, partitions: [{ name: "data", size: "100%" }] },
@@ -88,7 +88,7 @@ describe("the modules on other systems than Debian, by dry runs", function () {
     return runStepOn(line.via, step, options);
   }
 
-  /** The example of a module's doc comment, with disks and files that are here. */
+  /** The example of a module's doc comment, with existing disks and files. */
   async function exampleOf(name: string, module: string): Promise<Args> {
     const source = join(import.meta.dirname, "../../src/engine/modules", `${module.replaceAll(/[._]/g, "-")}.ts`);
     const text = (exampleIn(await readFile(source, "utf8")) ?? "")
@@ -103,7 +103,7 @@ describe("the modules on other systems than Debian, by dry runs", function () {
 
   async function triesOf(name: string, module: string): Promise<readonly Args[]> {
     if (instead[module]) return [instead[module]];
-    // A sample's disk is another node's.
+    // A sample's disk belongs to another node.
     const isElsewhere = ({ args }: Sample): boolean => args["disk"] !== undefined || args["disks"] !== undefined;
     const own = samples.filter((sample) => sample.module === module && !sample.helps && !isElsewhere(sample));
     return own.length > 0 ? own.map(({ args }) => args) : [await exampleOf(name, module)];
@@ -119,7 +119,7 @@ describe("the modules on other systems than Debian, by dry runs", function () {
     it(`${module} on what looks like NixOS: ${nixos}`, async () => {
       expect(await cellOn("x1", module)).to.equal(nixos);
     });
-    // What has a sample, the catalogue's own test tries.
+    // The catalogue's own test tries modules with a sample.
     if (!samples.some((sample) => sample.module === module && sample.busybox))
       it(`${module} on BusyBox: ${busybox}`, async () => {
         expect(await cellOn("b1", module)).to.equal(busybox);

@@ -45,7 +45,7 @@ describe("rotate certs on real controllers that have IPv6 alone", function () {
   };
   const serialOf = (node: LabNode, file: string): Promise<string> =>
     on(node, `openssl x509 -in ${file} -noout -serial`).then((text) => text.replace("serial=", "").trim());
-  /** The serial that each shows to who connects, by openssl on its own machine. */
+  /** The serial number of the shown certificate, by openssl on the machine itself. */
   const shownBy = (node: LabNode): Promise<string> => {
     const own = `-cert ${pair}.crt -cert_chain ${pair}.crt -key ${pair}.key -CAfile /etc/kcore/certs/ca.crt`;
     const asked = `echo Q | openssl s_client -connect [${node.address}]:9090 ${own} 2>/dev/null || :`;
@@ -76,11 +76,11 @@ describe("rotate certs on real controllers that have IPv6 alone", function () {
     expect(await pids()).to.deep.equal(before);
     expect(await kcore("health")).to.contain("cluster is healthy");
 
-    // The nodes' agents renew at their next heartbeat; a deployment in that very moment would find the former key.
+    // The agents renew at their next heartbeat; a deployment at that moment would find the former key.
     const isOld = async (): Promise<boolean> => (await nodeKeys()).some((key) => formerKeys.includes(key));
     while (await isOld()) await sleep(500);
     await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
-    // The second controller came into the roster behind the first one's installation; no key or certificate is changed.
+    // The second controller came into the roster after the first one's installation. No key or certificate changes.
     expect(stepsThat("changed", await bastion.events())).to.deep.equal([
       "a agent's configuration",
       "a agent's service",

@@ -27,7 +27,7 @@ describe("becoming root on a real node", function () {
     always: true,
   };
 
-  /** One run as that user; what it said, its problem, and how often sudo complained of a wrong password. */
+  /** One run as that user: its output, its problem, and the number of sudo's complaints about a wrong password. */
   async function runAs(
     user: string,
     given?: string,
@@ -37,7 +37,7 @@ describe("becoming root on a real node", function () {
     const since = (await n1.exec("date +%s")).stdout.trim();
     let asked = 0;
     const run = labSession(n1, user, {
-      // As a roster's: there is no other one.
+      // Like a roster's password: there is no second one.
       sudoPassword: (again = false) => {
         if (!again) asked++;
         return Promise.resolve(again ? undefined : given);

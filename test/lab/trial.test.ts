@@ -8,7 +8,7 @@ import { ownLab } from "#support/own-lab.ts";
 import { draftOf, type TestSession } from "#support/sessions.ts";
 import { stepOf } from "#support/steps.ts";
 
-/** Changes that keep us out of a machine with systemd: it has to find its own way back. */
+/** Changes that shut the bastion out of a machine with systemd, which must revert by itself. */
 describe("a change on trial on a real node", function () {
   this.timeout(600_000);
   let lab: Lab;

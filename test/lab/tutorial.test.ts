@@ -7,7 +7,7 @@ import { openShell, type ShellTerminal } from "#support/terminal.ts";
 import { PageTypist, readTypedBlocks } from "#support/type-page.ts";
 
 const page = "docs/tutorial.md";
-/** As the page calls it. */
+/** The lab's name on the page. */
 const labName = "tutorial";
 
 describe(`${page}, typed into a shell`, function () {
@@ -26,7 +26,7 @@ describe(`${page}, typed into a shell`, function () {
     ];
     await mkdir(home);
     await writeFile(codes, "");
-    // What git would bring.
+    // The files of a git clone.
     const made = /^(\.git|node_modules|dist|demo|\.kcore)$/;
     await cp(root, clone, { recursive: true, filter: (source) => !made.test(relative(root, source)) });
     terminal = await openShell(
@@ -48,7 +48,7 @@ describe(`${page}, typed into a shell`, function () {
   });
 });
 
-/** A fresh user's, but that npm finds packages where this one does. */
+/** A new user's environment, with npm's present registry. */
 function freshEnvironment(home: string): Readonly<Record<string, string>> {
   const {
     PATH = "",

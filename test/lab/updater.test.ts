@@ -17,7 +17,7 @@ import { ownLab } from "#support/own-lab.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 
-/** What stands at the beginning of kcore's program in a version. */
+/** Code at the beginning of a version's program. */
 const versions = {
   "0.2.0": "",
   "0.4.0": `if (process.argv[2] === "agent") await new Promise(() => setInterval(() => {}, 1e6));`,
@@ -25,7 +25,7 @@ const versions = {
 } as const;
 type Version = keyof typeof versions;
 
-/** kcore-updater on a real node with systemd and Nix; the test is the agent that gives it orders. */
+/** kcore-updater on a real node with systemd and Nix; the test takes the agent's place. */
 describe("updates of a real node", function () {
   this.timeout(600_000);
   let lab: Lab;
@@ -73,7 +73,7 @@ describe("updates of a real node", function () {
     return updater.gives(step, to(version, spec));
   };
 
-  /** What each daemon of the node runs. */
+  /** The programs of the node's daemons. */
   const running = (): Promise<string> =>
     on(
       n1,
@@ -83,16 +83,16 @@ describe("updates of a real node", function () {
   const expectWhole = async (version: Version): Promise<void> => {
     expect(await running()).to.equal(pathOf(version));
     expect(await on(n1, `readlink -f ${profile}`)).to.equal(pathOf(version));
-    // systemd starts it no more.
+    // systemd no longer starts the updater.
     await eventually(async () => (await n1.exec("systemctl is-active kcore-updater")).stdout === "inactive\n");
     expect(await on(n1, `ls ${updates}`)).to.equal("bundles\njournal.json");
   };
 
   it("brings another runtime into use, which its controller then has from the node", async () => {
-    // The updater itself may write to none of these.
+    // The updater itself may write to none of these folders.
     const healthGates = [
       { name: "disk", nodeCommand: "test -w /srv && test -w /root" },
-      // What the shell makes of it, and nobody before it.
+      // The shell expands these words, and no program does before it.
       { name: "shell", nodeCommand: 'x=word; y=$((1 + 1)); test "${x}" = word && test "$y" = 2 && test $$ -gt 1' },
     ];
     const spec = { healthGates };

@@ -19,7 +19,7 @@ const phrase = ["--passphrase-file", "passphrase"];
 const dcs: Readonly<Record<string, string>> = { a: "DC1", b: "DC2", c: "DC1", d: "DC1", e: "DC2" };
 const controllers = ["a", "b", "c"];
 
-/** Five real nodes in two datacenters, three of them controllers, whose runtime is updated by the cluster itself. */
+/** Five real nodes in two datacenters, three of them controllers; the cluster itself updates their runtime. */
 describe("updates of a cluster on real nodes", function () {
   this.timeout(1_800_000);
   let lab: Lab;
@@ -43,9 +43,9 @@ describe("updates of a cluster on real nodes", function () {
       );
     await Promise.all([kcore("orchestrate", "cluster", "--yes", ...phrase), release("0.2.0")]);
     await release("0.3.0");
-    // No node ever has it.
+    // No node ever runs this version.
     await release("0.6.0");
-    // Its agent ends at once, as one does that misses something.
+    // The agent of this version ends at once, as if a file were missing.
     await release("0.4.0", `if (process.argv[2] === "agent") { console.error("no such thing"); process.exit(1); }`);
   });
   after(async () => {
@@ -73,7 +73,7 @@ describe("updates of a cluster on real nodes", function () {
   const until = async (name: string, holds: (update: UpdateView) => boolean, limit = 300_000): Promise<UpdateView> => {
     let last: UpdateView | undefined;
     for (const end = Date.now() + limit; Date.now() < end; await sleep(300)) {
-      // Controllers restart on the way.
+      // Controllers restart in between.
       last = await get(name).catch(() => last);
       if (last && holds(last)) return last;
     }
@@ -223,7 +223,7 @@ describe("updates of a cluster on real nodes", function () {
   });
 
   it("tells a full disk from other failures, before anything of the node is changed", async () => {
-    // A plan would believe what the node said of its disk last.
+    // With a plan, the controller would trust the node's last report of its disk.
     await apply("full", "0.6.0", { selector: { nodeIds: ["e"] } });
     await onNode(
       "e",
@@ -254,7 +254,7 @@ describe("updates of a cluster on real nodes", function () {
     const ownerName = [...nodes.values()].find(({ id }) => id === owner)?.name ?? "";
     await until("per-dc", ({ nodeStatus }) => nodeStatus.some(({ phase }) => phase === "preparing"));
     await onNode(ownerName, "systemctl kill -s KILL kcore-controller");
-    // The first datacenter is the one that the owner is not in.
+    // The first datacenter is that without the owner.
     const last = await until("per-dc", ({ nodeStatus }) =>
       nodeStatus.some(({ hostname, phase }) => hostname === "b" && phase === "activating"),
     );
@@ -266,7 +266,7 @@ describe("updates of a cluster on real nodes", function () {
     expect([b?.phase, b?.failure?.kind]).to.deep.equal(["failed", "unreachable"]);
     const others = failed.nodeStatus.filter(({ dc }) => dc === "DC1").map(({ phase }) => phase);
     expect(new Set(others)).to.deep.equal(new Set(["cancelled"]));
-    // It comes back, wholly on one of the two.
+    // After the power cut, the node is wholly on one of the two versions.
     await node("b").start();
     const isBetween = async (): Promise<boolean> =>
       (await onNode("b", "ls /var/lib/kcore/updates")).split("\n").includes("taken.json");

@@ -52,7 +52,7 @@ describe("a DiskLayout on a machine of its own (F-18)", function () {
     lab = await openLab({ name: "vmlayout" });
     await lab.down();
     [v1] = (await lab.up([{ name: "v1", kind: "vm", disks: ["160M", "64M", "64M"] }])) as [LabNode];
-    // The look and the run are root's by sudo.
+    // The inventory and the run use sudo.
     bastion = await openBastion({ "roster/lab.yaml": await rosterOf(lab, { v1: "user: ops" }) });
   });
   after(async () => {

@@ -69,7 +69,7 @@ describe("disks of machines with a kernel of their own", function () {
       [lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "1100M" }],
       [filesystemGrown, images],
     ];
-    // A step that changed anything has looked again: all is in order.
+    // Each changed step has probed again: all is in order.
     await machine.line.expectAll(both, "changed");
     const smaller = await run(lvmLogicalVolume, { vg: "vg_kcore", name: "images", size: "400M" });
     expect(smaller.problem?.code, told(smaller)).to.equal("LVM_VOLUME_DIFFERS");
@@ -128,7 +128,7 @@ describe("disks of machines with a kernel of their own", function () {
   it("what is somebody else's is refused and stays as it is (F-18)", async () => {
     const third = { disk: { serial: serial(2) }, partition: "lvm" };
     await machine.line.expectAll([[diskPartitioned, { disk: third.disk, partitions }]], "changed");
-    // Another's volume group, on our partition and of our name.
+    // Another owner's volume group, on our partition and with our name.
     shell(
       `vgcreate -q -y vg_other ${link(2)}-part1 && lvcreate -q -y -n data -L 50M vg_other && mkfs.ext4 -q /dev/vg_other/data`,
     );
@@ -157,13 +157,13 @@ describe("disks of machines with a kernel of their own", function () {
       expect(step.problem?.code, `${module.name} ${told(step)}`).to.equal(code);
     }
     shell("vgchange -q -a n vg_other");
-    // Not in use any more, it is still somebody's; what was granted by name is made anew.
+    // A closed volume still has an owner; a grant by name makes it anew.
     const closed = await run(lvmPhysicalVolume, third);
     expect(closed.problem?.code, told(closed)).to.equal("FILESYSTEM_DIFFERS");
     shell("vgchange -q -a y vg_other");
     expect(await sums()).to.deep.equal(before);
     shell("vgchange -q -a n vg_other");
-    // A grant for what was there, or for no contents, is none for what is there.
+    // A grant for earlier contents, or for none, does not cover the present ones.
     for (const granted of [[serial(2)], [`${serial(2)}:${"0".repeat(16)}`]])
       expect((await run(lvmPhysicalVolume, third, { granted })).problem?.code).to.equal("FILESYSTEM_DIFFERS");
     const granted = await runGranted((given) => run(lvmPhysicalVolume, third, { granted: given }));

@@ -11,7 +11,7 @@ import { isLong } from "#support/long-lab.ts";
 
 const name = "cryptroot";
 
-/** The part of deploy_node that takes a machine to its own system, which is the same there. */
+/** The part of deploy_node that installs a machine's own system, unchanged. */
 const orchestration = `
 params:
   node_name: { type: target, required: true }
@@ -34,7 +34,7 @@ stages:
     with: { image: "{{stages.image.image}}" }
 `;
 
-/** From a live system to a machine that asks for the key of its root at each boot, and gets it over SSH. */
+/** From a live system to a machine that asks for its root's key at each boot, and gets it over SSH. */
 describe("a machine whose root is encrypted", function () {
   this.timeout(1_800_000);
   let lab: Lab;
@@ -79,7 +79,7 @@ describe("a machine whose root is encrypted", function () {
       { timeout: 1_200_000 },
     );
   const unlock = (): Promise<Ended> => bastion.kcore(["disk", "unlock", "v1", "--passphrase-file", "passphrase"]);
-  /** How often the key was sent, by the audit trail. */
+  /** The number of times that the key was sent, by the audit trail. */
   const sent = async (): Promise<number> => {
     const entries = JSON.parse(await bastion.does("audit", "show", "-o", "json")) as readonly { type?: string }[];
     return entries.filter(({ type }) => type === "recovery-key.sent").length;

@@ -110,7 +110,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
       "mdadm -q --manage /dev/md/pair --fail $(readlink -f " +
         `${link(2)}-part1) && mdadm -q /dev/md/pair --remove failed`,
     );
-    // A step that changed anything has looked again: all is in order.
+    // Each changed step has probed again: all is in order.
     await machine.line.expectAll([[mdArray, mirror(1, 2)]], "changed");
     shell(`mdadm --wait /dev/md/pair; mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(2)}-part1)`);
     const faulty = await machine.line.run(mdArray, mirror(1, 2));
@@ -131,7 +131,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
     await machine.line.expectAll([[mdArray, mirror(1, 3)]], "changed");
     shell("mdadm --wait /dev/md/pair || true");
     expect(shell("cat /proc/mdstat")).to.contain("[UU]");
-    // What held something is taken in when it is blank, or granted.
+    // A disk that had contents is taken when it is blank, or by a grant.
     shell(`wipefs -qa ${link(2)}-part1`);
     shell(
       `mdadm -q --manage /dev/md/pair --fail $(readlink -f ${link(3)}-part1) && mdadm -q /dev/md/pair --remove failed && wipefs -qa ${link(3)}-part1`,
@@ -156,7 +156,7 @@ describe("encrypted and mirrored disks of a machine with a kernel of its own", f
   });
 
   it("containers, array, group and mounts are back after a power cut, and a run changes nothing, nor what was made a moment before", async () => {
-    // The power cut takes all writes that the step did not sync.
+    // The power cut loses all writes that the step did not sync.
     shell("echo kept >/srv/secret/file && sync && mount -o remount,commit=300 /");
     await machine.line.expectAll([[filesystemFormatted, volume]], "changed");
     shell("mount /dev/vg_pair/data /mnt && echo dear >/mnt/file && sync -f /mnt/file");

@@ -3,7 +3,7 @@ import { networkInterface } from "#engine/modules/network-interface.ts";
 import type { Steps } from "#support/shared-line.ts";
 import { LabMachine } from "#support/lab-machine.ts";
 
-/** The kernel below a container may lack these devices. */
+/** A container's kernel may lack these devices. */
 describe("VLANs and bonds of machines with a kernel of their own", function () {
   this.timeout(900_000);
   const machine = new LabMachine({ kind: "vm", disks: [] });
@@ -31,7 +31,7 @@ describe("VLANs and bonds of machines with a kernel of their own", function () {
       [networkInterface, { ...vlan, vlan: { link: "k1", id: 11 } }],
       [networkInterface, { ...bond, bond: { members: ["k2", "k3"], mode: "balance-rr" } }],
     ];
-    // To and fro: a networkd that hears late of the bond that went leaves the members of the new one free, but not each time.
+    // Back and forth: a networkd that learns late of a removed bond leaves the new bond's members free, but not each time.
     for (const turn of [other, steps.slice(1), other]) await machine.line.expectAll(turn, "changed");
     await machine.line.expectAll([...other, ...steps.slice(0, 1)], "ok");
     machine.line.shell("sync");

@@ -15,14 +15,14 @@ const luksFormat = "echo secret | cryptsetup luksFormat -q --pbkdf pbkdf2 --pbkd
 /** Uses that need a kernel of their own, each on a partition of one disk: P is that partition, E another disk. disks.test.ts has the others. */
 interface Occupied {
   readonly make: string;
-  /** Words that the refusal has to say of that partition. */
+  /** The refusal's words about the partition. */
   readonly says: RegExp;
   readonly end?: string;
-  /** Of the partition, in MiB; default 5. */
+  /** The partition's size in MiB; default 5. */
   readonly size?: number;
 }
 
-/** What holds a disk now: no grant overrides it. */
+/** A user of a disk that no grant overrides. */
 const inUse: readonly Occupied[] = [
   { make: "mkswap -q P && swapon P", says: /is swap/, end: "swapoff P" },
   {
@@ -58,7 +58,7 @@ const inUse: readonly Occupied[] = [
   },
 ];
 
-/** What lies on a disk that nobody uses: wiped only by a grant in its name. */
+/** Contents of an unused disk, which only a grant in its name wipes. */
 const holding: readonly Occupied[] = [
   { make: `${luksFormat} P -`, says: /holds crypto_LUKS/, size: 20 },
   {
@@ -80,7 +80,7 @@ describe("a disk that is somebody else's (F-18)", function () {
   this.timeout(1_200_000);
   const machine = new LabMachine({ kind: "vm", disks: ["64M", "64M"] }, "vmoccupied");
   before(() => {
-    // The emulated processor makes what it has to; what is made is looked at from outside.
+    // The emulated processor only makes the contents; this machine examines them from outside.
     machine.line.shell("echo 'AUTO -all' >>/etc/mdadm/mdadm.conf; modprobe -a dm-crypt md-mod raid1 loop");
   });
 
@@ -99,7 +99,7 @@ describe("a disk that is somebody else's (F-18)", function () {
       machine.line.shell(`sgdisk ${table} ${disk} && udevadm settle && ${makes} && udevadm settle && sync`);
       try {
         const before = await sum();
-        // No grant overrides use; one for a disk as it was, or for another disk, overrides nothing.
+        // No grant overrides use. A grant for former contents or for another disk overrides nothing.
         const step = await machine.line.run(diskPartitioned, wanted, {
           granted: [serial, `v1-disk1:${"0".repeat(16)}`],
         });

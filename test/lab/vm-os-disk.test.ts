@@ -17,27 +17,27 @@ import { howToRepeat, partOf } from "#support/slice.ts";
 const name = "osdisk";
 
 /**
- * How often the power fails in each of the three stages; `KCORE_CUTS=7` for a long evening, which also compares with what an undisturbed
- * run ends in. Without it the power fails once, in the stage of this commit's slice.
+ * The number of power failures in each of the three stages. `KCORE_CUTS=7`, for a long evening, also compares the result with an undisturbed
+ * run's. Otherwise the power fails once, in the stage of this commit's slice.
  */
 const cuts = Number(process.env["KCORE_CUTS"] ?? "1");
 const compares = cuts > 1;
 
-/** Steps by stage and title, and for how many seconds from the start of one of them, or from a new connection, the power may fail. */
+/** Steps by stage and title. The power fails within `longest` seconds of the start of one of them, or of a new connection. */
 const stages = [
   { steps: /^system\S* (?:partitions|EFI system partition|root filesystem)$/, longest: 5 },
   { steps: /^system\S* system$/, longest: 25 },
   { steps: /^(?:disks|nix)/, longest: 25 },
 ] as const;
 
-/** Whether an event is the beginning of such a step. */
+/** Whether an event is the beginning of one of these steps. */
 const begins =
   (steps: RegExp) =>
   (event: RunEvent): boolean =>
     event.type === "step.started" && steps.test(`${event.stage} ${event.title}`);
 const cutStages = compares ? stages : partOf(stages, stages.length);
 
-/** From a machine with blank disks that was booted from a stick to a member of the cluster that boots from its own disk. */
+/** From a machine with blank disks, booted from a stick, to a member of the cluster that boots from its own disk. */
 describe("a machine without an operating system", function () {
   this.timeout((cuts + 1) * 900_000);
   const nodeId = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
@@ -76,17 +76,17 @@ describe("a machine without an operating system", function () {
     await (await openLab({ name })).down();
   });
 
-  /** The command; `os` and `data` are what the disks are called at that moment. */
+  /** The command's words; `os` and `data` are the disks' names at that moment. */
   const words = ({ os = "/dev/vdb", data = "/dev/vdc", more = [] as readonly string[] } = {}): string[] => {
     const key = parseHostKey(v1.hostKey)?.fingerprint ?? "";
-    // Nobody tells the time here.
+    // No time server exists here.
     const sets = [`os_image=${image}`, "time_sync=false"].flatMap((set) => ["--set", set]);
     const machine = ["--node", `${v1.address}:9091`, "--host-key", key, "--hostname", "v1", "--node-id", nodeId];
     const disks = ["--os-disk", os, "--data-disk", data];
     const cluster = ["--run-controller", "--passphrase-file", "passphrase", "--yes"];
     return ["node", "install", ...machine, ...disks, ...cluster, ...sets, ...more];
   };
-  /** How much of each disk was ever written: they began as sparse files. */
+  /** The written size of each disk: disks begin as sparse files. */
   const written = (): Promise<number[]> =>
     Promise.all(v1.disks.map(async ({ image: file }) => (await stat(file)).blocks));
   const told = async (command: string): Promise<string> => (await v1.exec(command)).stdout.trim();
@@ -129,10 +129,10 @@ describe("a machine without an operating system", function () {
     const seed = Number(process.env["KCORE_SEED"] ?? Date.now() % 1_000_000);
     const random = seededRandom(seed);
     const timeout = (cuts + 1) * 900_000;
-    // The disks have changed their names; after the first power cut they have those of the plan again.
+    // The disks' names have changed; after the first power cut they are those of the plan again.
     const runs = await bastion.runs();
     let ended = bastion.kcore(words({ os: "/dev/vdc", data: "/dev/vdb" }), { timeout });
-    // The newest run is that of the plan until then.
+    // Until then the newest run is the plan's.
     while ((await bastion.runs()).length === runs.length) await sleep(100);
     let seen = 0;
     for (const [index, { steps, longest }] of cutStages
@@ -147,7 +147,7 @@ describe("a machine without an operating system", function () {
       await v1.powerCut();
       const step = (await bastion.events()).findLast((event) => event.type === "step.started");
       if (compares) console.log(`      power cut ${index + 1}: ${step?.type === "step.started" ? step.title : ""}`);
-      // With the bastion's power, now and then.
+      // At times the bastion loses its power, too.
       const isLost = compares && random() < 0.3;
       wasLost ||= isLost;
       if (isLost) await bastion.killDriver();
@@ -166,9 +166,9 @@ describe("a machine without an operating system", function () {
   it("became what the plan had said, step by step", async () => {
     const run = await bastion.events();
     const begun = run.flatMap((event) => (event.type === "step.started" ? [`${event.node} ${event.step}`] : []));
-    // What a power cut had begin twice may have been done already, or was not begun then.
+    // A step that a power cut began twice may have been done the first time, or was not begun then.
     const once = (line: string): boolean => begun.filter((step) => line.startsWith(`${step}: `)).length === 1;
-    // What began while no process of the bastion's was there to hear of it has one beginning on record, the second.
+    // A step that began without a process of the bastion has one beginning on record, the second.
     const unheard = (line: string): boolean => wasLost && line.endsWith(": would-change, then ok");
     expect(contradictions(plan, run).filter((line) => once(line) && !unheard(line))).to.deep.equal([]);
     expect(stepsThat("would-change", plan).length).to.be.at.least(stepsThat("changed", run).length * 0.3);
@@ -181,8 +181,7 @@ describe("a machine without an operating system", function () {
     expect(rows.filter((row) => row.includes(`${disk}2`))).to.deep.equal([` ${disk}2 vfat ESP esp /boot/efi`]);
     expect(await told("ls -A / | grep kcore; systemctl is-system-running --wait; hostname")).to.equal("running\nv1");
     expect(await told("cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(v1.hostKey);
-    // Nothing is synchronized here: the power cut below shows what the installation left.
-    // Debian's own tools agree.
+    // This test does not call sync: the power cut below shows the disk as the installation left it. Debian's own tools agree.
     expect(await told("findmnt --verify | tail -n 1; grub-editenv list; dpkg --audit")).to.match(/^Success|0 errors/);
     expect(await told("efibootmgr >/dev/null 2>&1; ls /boot/efi/EFI/BOOT/BOOTX64.EFI")).to.equal(
       "/boot/efi/EFI/BOOT/BOOTX64.EFI",

@@ -6,7 +6,7 @@ import { SharedLine } from "#support/shared-line.ts";
 const serial = (number: number): string => `v1-disk${number}`;
 const link = (number: number): string => `/dev/disk/by-id/virtio-${serial(number)}`;
 
-/** An emulated processor on a busy machine. */
+/** Time limit for an emulated processor on a busy machine. */
 const patient = { timeout: 600_000 };
 
 const state = `description: Wipes
@@ -25,7 +25,7 @@ steps:
     filesystem.formatted: { vg: vg_old, lv: data, fstype: ext4 }
 `;
 
-/** What is on a disk, and what shows that it is there. */
+/** Commands that show the contents of a disk. */
 const shows = {
   lvm: "vgs --noheadings -o vg_name,vg_uuid,pv_count,lv_count vg_old; lvs --noheadings -o lv_name,lv_size vg_old",
   luks: `cryptsetup luksDump ${link(1)}-part1`,
@@ -71,7 +71,7 @@ echo secret | cryptsetup open --key-file - ${link(1)}-part1 old && mkfs.ext4 -q 
     bastion.kcore(["state", "apply", "wipe", "--on", "v1", "--set", `disk=${serial(number)}`, ...more], patient);
   const restore = (number: number, ...more: readonly string[]) =>
     bastion.kcore(["disk", "restore-table", "v1", serial(number), ...more], patient);
-  /** Runs what is refused, or with what a refusal named before, then with the grants that refusals name. */
+  /** Runs a refused command, or starts from the grant of an earlier refusal, then repeats it with each grant that a refusal names. */
   const granted = async (run: (...grants: string[]) => ReturnType<typeof wipe>, refused = ""): Promise<string> => {
     const [, first] = named.exec(refused) ?? [];
     const grants: string[] = first === undefined ? [] : ["--grant", first];

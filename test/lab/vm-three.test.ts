@@ -13,7 +13,7 @@ import { isLong } from "#support/long-lab.ts";
 
 const name = "three";
 const names = ["a", "b", "c"] as const;
-/** As the lab's machines have the disks that the page shows. */
+/** The page's disks, with the names that the lab's machines have for them. */
 const disks = { "/dev/sda": "/dev/vdb", "/dev/sdb": "/dev/vdc" };
 const guide = readGuides(installPage).find(({ needs }) => needs === "blank");
 
@@ -29,13 +29,13 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     if (!isLong) return this.skip();
     lab = await openLab({ name });
     await lab.down();
-    // One after the other: two processors emulate them all.
+    // One after the other, since two processors emulate all machines.
     for (const one of names)
       machines = [...machines, ...(await lab.up([{ name: one, kind: "vm", disks: ["4G", "300M"], live: true }]))];
     const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };
     const cache = join((await findPlace({ name })).home, "system");
     const image = await debianImage(wanted, { cache, note: () => {}, signal: new AbortController().signal });
-    // A smaller kernel than the usual one, and nobody tells the time here.
+    // A smaller kernel than the usual one; no time server exists here.
     more = ["--set", `os_image=${image.file}`, "--set", "time_sync=false"];
     bastion = await openBastion({
       "roster/nodes.yaml": `defaults: { identityFile: ${machines[0]?.identityFile ?? ""} }\nnodes: {}\n`,
@@ -49,7 +49,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
     await (await openLab({ name })).down();
   });
 
-  /** What this machine has sent to the lab's machines. */
+  /** The bytes that this machine has sent to the lab's machines. */
   const sent = async (): Promise<number> => {
     const { bridge } = await findPlace({ name });
     return Number(await readFile(`/sys/class/net/${bridge}/statistics/tx_bytes`, "utf8"));
@@ -107,7 +107,7 @@ describe("three machines without an operating system (docs/cluster-install.md)",
   });
 });
 
-/** Seconds from each step of the operating system or stage behind it to the next. */
+/** Seconds between the starts of the operating system's steps and of the stages behind them. */
 function stagesOf(events: readonly RunEvent[]): string {
   const marks = events.flatMap((event) =>
     event.type === "stage.started"

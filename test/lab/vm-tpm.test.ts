@@ -38,12 +38,12 @@ describe("disks that a machine's TPM opens", function () {
   const escrow: Steps = [[luksEscrowed, { publicKey }]];
   const uuid = (number: number): string => shell(`blkid -p -o value -s UUID ${partition(number)}`);
   const keyFile = (number: number): string => `/etc/kcore/luks/${uuid(number)}.key`;
-  /** What opens it, as systemd-cryptenroll(1) lists it. */
+  /** The key slots of a partition, as systemd-cryptenroll(1) lists them. */
   const slots = (number: number): string[] =>
     shell(`systemd-cryptenroll ${partition(number)} | awk 'NR > 1 { print $2 }'`).split(/\s+/);
   const opensBy = (number: number, how: string): string =>
     shell(`cryptsetup open --test-passphrase ${how} ${partition(number)} </dev/null >/dev/null 2>&1; echo $?`);
-  /** A key of random bytes is kept as the modules keep theirs: the usual PBKDF takes seconds at each use. */
+  /** A random key gets the cheap PBKDF of the modules, since the default one takes seconds at each use. */
   const addKey = `cryptsetup luksAddKey -q ${strongKey.join(" ")}`;
   const tokenOf = "--token-only --token-type systemd-tpm2";
 
@@ -120,7 +120,7 @@ describe("disks that a machine's TPM opens", function () {
     for (const [command, by] of died) {
       shell(command);
       const finished = await machine.line.run(...opened(1, by));
-      // A step that changed anything has looked again: all is in order.
+      // Each changed step has probed again: all is in order.
       expect(finished.outcome, `${command}: ${told(finished)}`).to.equal("changed");
       expect(slots(1)).to.have.members(by === byTpm ? ["recovery", "tpm2"] : ["password", "recovery"]);
     }

@@ -71,7 +71,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
   });
 
   it("a volume grows and never shrinks, and what cannot be is refused", async () => {
-    // A step that changed anything has looked again, here and below: all is in order.
+    // Each changed step has probed again, here and below: all is in order.
     await machine.line.expectAll([volume("60M")], "changed");
     const refused: readonly (readonly [object, string])[] = [
       [{ name: "vol0", size: "20M" }, "ZFS_DATASET_DIFFERS"],
@@ -157,10 +157,10 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
     const half = { name: "half", disks: [disk(5)], partition: "zfs" };
     await machine.line.expectAll([partitioned(5)], "changed");
     const mark = `/var/lib/kcore-test/fresh/${poolGuid({ node: "n1" }, "half")}.making`;
-    // Labels of this name without our comment: the first thing that zpool create writes.
+    // Labels of this name without our comment: the first write of zpool create.
     shell(`zpool create half ${link(5)}-part1 && zpool export half && touch ${mark} && sync`);
     await machine.line.expectAll([[zfsPool, half]], "changed");
-    // The power went when all but the mark's end was done.
+    // The power failed when only the removal of the mark was left.
     shell(`zpool export half; touch ${mark}`);
     await machine.line.expectAll([[zfsPool, half]], "changed");
     shell(`test ! -e ${mark}; zpool destroy half; wipefs -qa ${link(5)}-part1`);
@@ -185,7 +185,7 @@ describe("ZFS pools of a machine with a kernel of its own", function () {
       shell("sync");
       expect(await diskSum(machine.node, 5)).to.equal(before);
     };
-    // Imported, it writes now and then by itself; its data is looked at instead of its disk.
+    // An imported pool writes now and then by itself, so that the test compares its data, not its disk.
     for (const [args, code, options] of [
       [wanted, "DISK_IN_USE", {}],
       [wanted, "DISK_IN_USE", granted],

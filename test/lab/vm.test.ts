@@ -46,7 +46,7 @@ describe("the lab's virtual machines", function () {
       expect(await output(node, "cat /etc/ssh/ssh_host_ed25519_key.pub")).to.include(node.hostKey);
     }
     expect(await v1.ready()).to.not.equal(await v2.ready());
-    // They began as one saved state, and what is drawn from it must differ.
+    // Both machines began as one saved state; their random numbers must differ.
     const random = "head -c 16 /dev/urandom | od -An -tx1";
     expect(await output(v1, random)).to.not.equal(await output(v2, random));
     expect(Math.abs(Number(await output(v1, "date +%s")) - Date.now() / 1000)).to.be.lessThan(120);
@@ -104,7 +104,7 @@ describe("the lab's virtual machines", function () {
   it("are made anew when the command that made one was killed on the way", async () => {
     const { folder } = await findPlace({ name });
     await v2.powerCut();
-    // What a killed command leaves: a machine that runs and has not got its name.
+    // A killed command leaves a running machine without its name.
     await rm(join(folder, "nodes/v2/named"));
     const begun = v2.start();
     while (!(await v2.isRunning())) await new Promise((resolve) => setTimeout(resolve, 20));

@@ -8,7 +8,7 @@ export interface Campaign {
   readonly seeds: number;
   readonly failures: readonly { readonly seed: number; readonly failure: string }[];
   readonly figures: Readonly<Record<string, number>>;
-  /** How long each seed took to converge after it healed, virtual ms, in order. */
+  /** The virtual milliseconds that each seed took to converge after its faults, in order. */
   readonly converged: readonly number[];
 }
 
@@ -27,7 +27,7 @@ const run = promisify(execFile);
 
 let compiled: string | undefined;
 
-/** Where the processes keep compiled sources for one another: each would else spend as much time on them as on a seed. */
+/** The processes' shared cache of compiled sources, since compiling takes each as long as a seed. */
 function compileCache(): string {
   if (compiled === undefined) {
     const folder = mkdtempSync(join(tmpdir(), "kcore-sim-"));

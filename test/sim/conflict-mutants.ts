@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutants.ts";
 
-/** Bugs in what becomes of two writes that did not know of each other. */
+/** Bugs in the handling of concurrent writes. */
 export const conflictMutants: Readonly<Record<string, Mutant>> = {
   sequentialconflicts: {
     why: "every overwriting counts as a conflict (kcore's K12)",

@@ -3,17 +3,17 @@ import { Violation } from "./violation.ts";
 
 type State = "approved" | "rejected";
 
-/** The state that an operator was shown, and the decision; `by` is unique to the operator. */
+/** An operator's decision, and the state that was shown before it; `by` is unique to the operator. */
 interface Decision {
   readonly node: string;
   readonly state: State;
-  /** The keys of the rejects that stood at the controller at that moment. */
+  /** The keys of the rejects at the controller at that moment. */
   readonly read: readonly string[];
 }
 
 /**
- * (11) A node is rejected exactly while a reject is left that no approve has read. An approve has read the rejects that stood at its controller at that
- * moment; epochs, stamps and contexts do not matter here.
+ * (11) A node is rejected exactly while a reject is left that no approve has read. An approve has read the rejects at its controller at that
+ * moment. Epochs, stamps and contexts do not matter here.
  */
 export class Decisions {
   readonly #made = new Map<string, Decision>();
@@ -27,8 +27,8 @@ export class Decisions {
   }
 
   /**
-   * `written`: every transaction that may still count; `acked`: those that must. Exactly what is due, unless disks were lost or put back: then no
-   * reject that was acknowledged may be missed all the same.
+   * Compares the decisions with the due ones: exactly, unless disks were lost or set back. In that case no acknowledged reject may be missing.
+   * `written`: every transaction that may still count; `acked`: those that must.
    */
   check(
     { written, acked }: { readonly written: Iterable<Register>; readonly acked: Iterable<Register> },

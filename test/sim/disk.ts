@@ -1,5 +1,5 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
@@ -10,13 +10,13 @@ interface Waiting {
 }
 
 /**
- * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the suffix that
- * was not synced, or keeps a part of it; the torn last append is gone, as the real store truncates it.
+ * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the unsynced suffix, or keeps a
+ * part of it. The torn last append is gone, since the real store truncates it.
  */
 export class SimDisk {
   durable: JournalRecord[] = [];
   isFull = false;
-  /** Told of each append as it becomes durable, before the replica is. */
+  /** Called with each append that became durable, before the replica continues. */
   onDurable: (records: readonly JournalRecord[]) => void = () => undefined;
   onAppend: (records: readonly JournalRecord[]) => void = () => undefined;
   #waiting: Waiting[] = [];
@@ -39,7 +39,7 @@ export class SimDisk {
     this.#waiting.push(entry);
     this.#sync();
     const thenable = {
-      // A promise of our own: what follows from an append runs within the event that made it durable.
+      // A thenable of our own: the continuation of an append runs within the event that made it durable.
       // eslint-disable-next-line unicorn/no-thenable
       then(onDurable: () => void, onFailed: (error: unknown) => void): void {
         entry.onDurable = onDurable;
@@ -53,7 +53,7 @@ export class SimDisk {
     if (this.#isSyncing || this.#waiting.length === 0) return;
     this.#isSyncing = true;
     const group = this.#waiting.length;
-    // Slow ones come in spells.
+    // Slow syncs come in spells.
     this.#isSlow = this.#swarm.slowSync && this.#random.chance(this.#isSlow ? 0.5 : 0.05);
     const isSlow = this.#isSlow;
     const generation = this.#generation;
@@ -61,7 +61,7 @@ export class SimDisk {
       if (generation !== this.#generation) return;
       this.#isSyncing = false;
       if (this.isFull) {
-        // Those behind it fail too, as the real journal has it.
+        // Later appends fail too, as in the real journal.
         for (const { onFailed } of this.#waiting.splice(0)) onFailed?.(new Error("ENOSPC"));
         return;
       }
@@ -75,7 +75,7 @@ export class SimDisk {
     });
   }
 
-  /** The machine dies: what was not synced is lost, or a part of it is found later. */
+  /** The machine dies: unsynced data is lost, or a part of it is found later. */
   crash(): void {
     this.#generation++;
     this.#isSyncing = false;
@@ -86,7 +86,7 @@ export class SimDisk {
     }
   }
 
-  /** A snapshot in place of the records so far; those under way come behind it. */
+  /** Replaces the records so far by a snapshot; pending appends follow it. */
   replace(snapshot: Iterable<JournalRecord>): void {
     this.durable = [...snapshot];
   }

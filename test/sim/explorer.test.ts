@@ -10,11 +10,11 @@ import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
-/** How a step ends: well; or its site dies with the journal's last record lost; or kept, but never acknowledged. */
+/** The end of a step: well, or its site dies and the journal's last record is lost, or kept without an acknowledgement. */
 type Ending = "well" | "lost" | "kept";
 type Step = "w1" | "w2" | "w3" | "send a" | "send b" | "take a" | "take b" | "crash a" | "crash b";
 
-/** One replica without timers or links: the state that ships, and a journal. */
+/** One replica without timers or links: the product's state, and a journal. */
 class Site {
   state = new ClusterState({ mergeKindOf });
   readonly journal: JournalRecord[] = [];
@@ -34,13 +34,13 @@ class Site {
     return { register, record: { t: "apply", page: encodePage([register]), upto: [[this.origin, s]] } };
   }
 
-  /** Everything the other may lack, as one pull brings it. */
+  /** All registers that the other site may lack, as one pull brings them. */
   answer(seen: ReadonlyMap<string, number>): Apply {
     const { registers } = cutPage(this.state.map, startDelta(this.state.map, seen));
     return { t: "apply", page: encodePage(registers), upto: toWire(this.state.map.vector) };
   }
 
-  /** True when the record took effect and its writer may be told. */
+  /** True if the record took effect and its writer may be told. */
   commit(record: Apply, ending: Ending): boolean {
     if (ending !== "lost") this.journal.push(record);
     if (ending === "well") this.state.apply(record);
@@ -55,7 +55,7 @@ class Site {
 
 const steps: readonly Step[] = ["w1", "w2", "w3", "send a", "send b", "take a", "take b"];
 
-/** All orders of the steps in which w1 precedes w3 and each sending its taking. */
+/** All orders of the steps in which w1 precedes w3, and each sending precedes its taking. */
 function* orders(left: readonly Step[] = steps, done: readonly Step[] = []): Iterable<readonly Step[]> {
   if (left.length === 0) yield done;
   for (const step of left) {
@@ -69,7 +69,7 @@ function* orders(left: readonly Step[] = steps, done: readonly Step[] = []): Ite
   }
 }
 
-/** An order without a crash, and with one at each place. */
+/** Each order, without a crash, and with one at each place. */
 function* histories(): Iterable<readonly (readonly [Step, Ending])[]> {
   for (const order of orders()) {
     const well = order.map((step): readonly [Step, Ending] => [step, "well"]);

@@ -19,11 +19,11 @@ import { Violation } from "./violation.ts";
 interface Acked {
   readonly dot: Dot;
   readonly registers: readonly Register[];
-  /** All who held it were lost or put back. */
+  /** All controllers that held it were lost or set back. */
   isExcused: boolean;
 }
 
-/** The knowledge of an outside observer: every transaction that was written, and every one that was acknowledged. */
+/** The knowledge of an outside observer: all written transactions, and all acknowledged ones. */
 export class History {
   readonly #reader = new PageReader();
   /** Transactions by dot, once durable anywhere. */
@@ -51,7 +51,7 @@ export class History {
     return this.#conflicts;
   }
 
-  /** (4) A new transaction is stamped above all that its writer had seen. */
+  /** (4) A new transaction's stamp is above all stamps that its writer had seen. */
   appended(node: SimNode, records: readonly JournalRecord[]): void {
     const registers = this.#ownTransaction(node, records);
     if (!registers) return;
@@ -65,7 +65,7 @@ export class History {
     this.#appended.set(nameOf(first), registers);
   }
 
-  /** (4) Nor is it accepted when, by its kind, it loses to what its writer had seen. */
+  /** (4) A write is not accepted if, by its kind, it loses to a write that its writer had seen. */
   #checkWins(register: Register): void {
     const { key } = register;
     for (const other of this.#byKey.get(key) ?? [])
@@ -73,7 +73,7 @@ export class History {
         throw new Violation(`(4) ${nameOf(register)} of ${key} was accepted below ${nameOf(other)}, which it had seen`);
   }
 
-  /** A disk that was put back has lost what it promised; a full exchange makes up for that. */
+  /** A disk that was set back has lost acknowledged writes; a full exchange makes up for that. */
   #isAnyoneSetBack(): boolean {
     return this.#nodes().some(({ lineage, isLost }) => lineage > 0 || isLost);
   }
@@ -97,7 +97,7 @@ export class History {
     this.#seen.set(node, seen);
   }
 
-  /** (9) A push holds every transaction that it claims. */
+  /** (9) A push contains every transaction that it claims. */
   sent(message: PeerMessage): void {
     if (message.t !== "push") return;
     const { origin, from, upto } = message;
@@ -108,9 +108,7 @@ export class History {
           throw new Violation(`(9) a push of ${origin} up to ${upto} claims ${s} and does not hold its ${key}`);
   }
 
-  /**
-   * (10) No deletion is forgotten anywhere while a write below it, made without knowing of it, was still being journaled.
-   */
+  /** (10) No controller forgets a deletion while a write below it, made without knowledge of it, is not yet journaled everywhere. */
   #checkUnforgotten(written: Register): void {
     const { key } = written;
     const deletions = (this.#byKey.get(key) ?? []).filter(
@@ -125,7 +123,7 @@ export class History {
           );
   }
 
-  /** The node's disk was put back to these records. */
+  /** The node's disk was set back to these records. */
   restored(node: SimNode, records: readonly JournalRecord[]): void {
     let seen = zero;
     for (const register of records.flatMap((record) => this.#registersOf(record))) seen = witness(seen, register);
@@ -138,14 +136,14 @@ export class History {
     this.#acked.push({ dot, registers, isExcused: false });
   }
 
-  /** A disk is gone or was put back: what no other holds may be missing from now on. */
+  /** A disk is gone or was set back: writes that no survivor holds may be missing from now on. */
   excuse(survivors: readonly SimNode[]): void {
     for (const entry of this.#acked)
       if (!survivors.some(({ durableVector }) => covers(durableVector, entry.dot.o, entry.dot.s)))
         entry.isExcused = true;
   }
 
-  /** A disk was put back: transactions that only it had count as never written. */
+  /** A disk was set back: transactions that only it had count as never written. */
   forget(survivors: readonly SimNode[]): void {
     for (const [name, [first]] of this.#written)
       if (first && !survivors.some(({ durableVector }) => covers(durableVector, first.o, first.s)))
@@ -173,8 +171,8 @@ export class History {
   }
 
   /**
-   * (5) A replica lists exactly the due conflicts, once for each key: the writes that no later writer of that key had seen, besides the one
-   * that stands, unless their values are equal or an operator acknowledged them. `isExact`: no disk was lost or put back.
+   * (5) A replica lists exactly the due conflicts, once for each key. Due are the writes that no later writer of the key had seen, besides the
+   * winner. Equal values and acknowledged conflicts are not due. `isExact`: no disk was lost or set back.
    */
   checkConflicts(id: string, found: readonly ConflictRecord[], isExact: boolean): void {
     const listed = new Map<string, string>();
@@ -234,7 +232,7 @@ export class History {
     if (closed !== undefined) this.#closed.add(closed);
   }
 
-  /** The registers of a local transaction, if that is what was journaled. */
+  /** The registers of a local transaction, if the journaled records are one. */
   #ownTransaction(node: SimNode, records: readonly JournalRecord[]): readonly Register[] | undefined {
     const [record] = records;
     if (records.length !== 1 || record?.t !== "apply") return undefined;

@@ -3,22 +3,21 @@ import { busy } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";
 
 /**
- * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts): the product holds no switch
- * for them. Most are real: kcore's first replication, or what a prototype got wrong. The table keeps the simulator
- * honest: a nemesis that misses one is too kind.
+ * Bugs that the simulator must find, planted in the real source as it is loaded (plant.ts), so that the product holds no switch for them.
+ * Most were real bugs of kcore's first replication or of a prototype. A nemesis that misses one is too kind.
  */
 export interface Mutant {
   readonly why: string;
-  /** The first that is tried: it found the bug when it was written down. */
+  /** The first seed of the search, which found the bug when it was recorded. */
   readonly seed?: number;
   readonly edits: readonly {
-    /** Below src/. */
+    /** The path below src/. */
     readonly file: string;
-    /** Occurs exactly once there. */
+    /** A text that occurs exactly once in the file. */
     readonly from: string;
     readonly to: string;
   }[];
-  /** Faults that are left out, so that it is not found by what another bug is for. */
+  /** Faults that are left out, since they would reveal this bug by another one's symptom. */
   readonly swarm?: Partial<Swarm>;
 }
 

@@ -1,17 +1,17 @@
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
-/** A process, as the network sees it. */
+/** A process on the network. */
 export interface Endpoint {
   readonly id: string;
-  /** Undefined while it is down. */
+  /** Undefined while the process is down. */
   readonly accept: ((link: PeerLink) => LinkEvents) | undefined;
-  /** Runs in the process's time: later when it is paused, never when it died since. */
+  /** Runs in the process's time: later if it is paused, never if it has died. */
   readonly deliver: (run: () => void) => void;
-  /** Another number once its disk was put back: that takes longer than a packet lives. */
+  /** Differs after the disk was set back, which takes longer than a packet lives. */
   readonly lineage: number;
 }
 
@@ -24,19 +24,19 @@ interface Side {
   lastArrival: number;
 }
 
-/** A virtual network: dials, and links that lose, repeat, reorder, delay or swallow what is sent. */
+/** A virtual network: dials, and links that lose, repeat, reorder, delay or swallow messages. */
 export class SimNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
   readonly #swarm: Faults;
   isHealed = false;
-  /** Ordered pairs `from>to` that nothing passes. */
+  /** Ordered pairs `from>to` without any traffic. */
   readonly blocked = new Set<string>();
   /** Pairs where `from` cannot open a connection to `to`. */
   readonly undiallable = new Set<string>();
   sent = 0;
   dropped = 0;
-  /** Told of each message, also of those that are lost. */
+  /** Called with each message, also with lost ones. */
   onSend: (message: PeerMessage) => void = () => undefined;
 
   constructor(scheduler: Scheduler, random: Random, swarm: Faults) {
@@ -123,7 +123,7 @@ export class SimNetwork {
 
   #deliver(to: Side, run: (events: LinkEvents) => void): void {
     to.endpoint.deliver(() => {
-      // A process that was started again knows nothing of the old one's links.
+      // A restarted process does not know the former one's links.
       if (to.events && to.accept === to.endpoint.accept) run(to.events);
     });
   }

@@ -6,12 +6,12 @@ import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
 import type { Endpoint, SimNetwork } from "./network.ts";
 import type { Operator } from "./operator.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
 export const cluster = "sim";
-/** Virtual time starts here, on every wall clock that is right. */
+/** The beginning of virtual time, on every right wall clock. */
 export const epoch = 1_700_000_000_000;
 
 /** The surroundings of a node. */
@@ -25,7 +25,7 @@ export interface Surroundings {
 
 type NodeOptions = Pick<ReplicaOptions, "start"> & Partial<ReplicaOptions> & KeyRules;
 
-/** One controller: a disk that stays, and a process that comes and goes. */
+/** One controller: a disk that stays, and processes that come and go. */
 export class SimNode implements Endpoint {
   readonly id: string;
   readonly disk: SimDisk;
@@ -39,21 +39,21 @@ export class SimNode implements Endpoint {
   onBoot: (replica: Replica) => void = () => undefined;
   #process: object | undefined;
   accept: Endpoint["accept"];
-  /** Its wall clock is off by so many ms. */
+  /** The error of the wall clock in ms. */
   offset = 0;
   isLost = false;
   isPaused = false;
   lineage = 0;
   #held: (() => void)[] = [];
   #bootedAt = 0;
-  /** The version vector of its disk at the last look. */
+  /** The version vector of its disk at the last check. */
   durableVector: VersionVector = new Map();
   backup:
     | {
         readonly at: number;
         readonly records: readonly JournalRecord[];
         readonly vector: VersionVector;
-        /** The members that it knows. */
+        /** The members in the backup. */
         readonly members: readonly string[];
       }
     | undefined;

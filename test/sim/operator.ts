@@ -7,10 +7,10 @@ import { keys } from "#controller/cluster/registers.ts";
 import type { Replica } from "#controller/replica/replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import type { Decisions } from "./decisions.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 import { Violation } from "./violation.ts";
 
-/** An operator at one controller, who uses the product's own code for all that takes more than a write. */
+/** An operator at one controller, with the product's own code for every action beyond a plain write. */
 export class Operator {
   readonly #replica: Replica;
   readonly #random: Random;
@@ -33,7 +33,7 @@ export class Operator {
     return approvalOf({ approval, rejects: this.#rejects.of(node) });
   }
 
-  /** Approves or rejects a node, having looked at it. Nothing when there is nothing to do. */
+  /** Reads a node's state, and approves or rejects it; undefined if there is no change to make. */
   async decide(node: string, decisions: Decisions): Promise<Dot | undefined> {
     const by = `operator ${this.#name()}`;
     const state = this.#random.pick(["approved", "rejected"] as const);
@@ -47,7 +47,7 @@ export class Operator {
     return this.#asWritten(this.#records.write(wishes));
   }
 
-  /** Closes one of the conflicts that are listed, if there are any. */
+  /** Acknowledges one of the listed conflicts, if there are any. */
   async settle(): Promise<Dot | undefined> {
     const listed = this.#replica.conflicts();
     if (listed.length === 0) return undefined;

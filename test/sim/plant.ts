@@ -5,8 +5,8 @@ import { rolloutMutants } from "./rollout/mutants.ts";
 const planted = { ...mutants, ...rolloutMutants };
 
 /**
- * Plants a bug in the source as it is loaded, in this process only. To be called before the source is imported.
- * @throws Error when the place is not there any more, or not unique
+ * Plants a bug in the source as it is loaded, in this process only. Call it before the source is imported.
+ * @throws Error when the text is missing or not unique
  */
 export function plant(name: string): void {
   const mutant = planted[name];

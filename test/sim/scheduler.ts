@@ -3,7 +3,7 @@ import type { Timers } from "#controller/replica/replica-ports.ts";
 interface Event {
   readonly at: number;
   readonly id: number;
-  /** Undefined: it was cancelled. */
+  /** Undefined if the event was cancelled. */
   run: (() => void) | undefined;
 }
 
@@ -14,7 +14,7 @@ export class Scheduler {
   now = 0;
   executed = 0;
 
-  /** Gives what cancels it. */
+  /** Returns the function that cancels the event. */
   after(ms: number, run: () => void): () => void {
     const event: Event = { at: this.now + Math.max(0, ms), id: this.#ids++, run };
     let place = this.#heap.push(event) - 1;
@@ -46,7 +46,7 @@ export class Scheduler {
     });
   }
 
-  /** The timers of one process: `inProcess` wraps what they call, so that nothing of a process that has ended is called. */
+  /** The timers of one process. `inProcess` wraps their callbacks, so that none runs after the process has ended. */
   timers(inProcess: (run: () => void) => () => void): Timers {
     return {
       after: (ms, run) => this.after(ms, inProcess(run)),
@@ -54,7 +54,7 @@ export class Scheduler {
     };
   }
 
-  /** Runs all events up to a time. Promises that an event settles are seen through before the next event; `look` is called after each. */
+  /** Runs all events up to a time. Between two events, all promises that can settle do so; `look` is called after each event. */
   async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
     for (let event = this.#next(time); event; event = this.#next(time)) {
       if (!event.run) continue;
@@ -91,7 +91,7 @@ export class Scheduler {
   }
 }
 
-/** A tick that is asked for by a promise waits in Node until no promise is left that can go on, however many hang one on another. */
+/** Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all of them. */
 async function allPromises(): Promise<void> {
   await Promise.resolve();
   await new Promise<void>((resolve) => process.nextTick(resolve));

@@ -9,7 +9,7 @@ export interface Outcome {
   readonly figures: Readonly<Record<string, number>>;
 }
 
-/** Longest that healing may take, ms of virtual time: mostly waiting for stamps that lie up to 30 s ahead. */
+/** The time limit for healing in virtual ms: mostly a wait for stamps up to 30 s ahead. */
 const bound = 90_000;
 
 /** Runs one seed: found, disturb, heal, converge, check; then the cluster must take writes again. */

@@ -12,7 +12,7 @@ import { runSeed } from "./seed.ts";
 const root = join(import.meta.dirname, "../..");
 const processes = 2;
 
-/** Events that any 150 seeds meet at least: a quarter of the usual number, less of rare events. */
+/** The least number of each event in any 150 seeds: a quarter of the usual number, less for rare events. */
 const met = {
   crashes: 100,
   partitions: 100,
@@ -29,7 +29,7 @@ describe("the simulator", () => {
     const { seeds, failures, figures } = await runCampaign({ from: sliceBase(), seeds: 150, processes });
     expect(failures.map(({ seed, failure }) => `npm run test:sim -- --from ${seed}: ${failure}`)).to.deep.equal([]);
     expect(seeds).to.equal(150);
-    // It did meet what it is for.
+    // The campaign met its purpose.
     for (const [name, least] of Object.entries(met)) expect(figures[name], name).to.be.greaterThan(least);
   });
 
@@ -55,7 +55,7 @@ describe("the simulator", () => {
 describe("the planted bugs", () => {
   const found = new Map<string, Promise<Campaign>>();
   before(() => {
-    // A few at a time, started before the first is looked at.
+    // A few campaigns run at once, started before the first is awaited.
     const names = Object.keys(mutants);
     const lanes: Promise<unknown>[] = Array.from({ length: processes }, () => Promise.resolve());
     for (const [index, mutant] of names.entries()) {

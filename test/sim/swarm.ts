@@ -1,10 +1,10 @@
-import type { Random } from "./random.ts";
+import type { Random } from "#support/random.ts";
 
-/** Which faults a seed has, and how often. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
+/** The faults of a seed, and their frequency. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
 export interface Swarm {
   readonly nodes: number;
   readonly joiners: number;
-  /** The faulty part, ms of virtual time. */
+  /** The time with faults, in virtual ms. */
   readonly duration: number;
   /** Mean time between writes of the whole cluster, ms. */
   readonly writeEvery: number;
@@ -35,7 +35,7 @@ export interface Swarm {
   readonly json: boolean;
 }
 
-/** Two controllers that write the same keys all the time on slow disks, and nothing that keeps them from agreeing. */
+/** Two controllers that write the same keys all the time on slow disks, with no fault that prevents agreement. */
 export const busy: Partial<Swarm> = {
   nodes: 2,
   joiners: 0,

@@ -17,7 +17,7 @@ async function runnerOf(name: string): Promise<(seed: number) => Outcome | Promi
   return name === "kills" ? runKills : (seed) => runRolloutSeed(seed, rolloutMutants[mutant]?.swarm);
 }
 
-// Many refusals are thrown in a simulated cluster, and most of what one costs is its stack.
+// A simulated cluster throws many refusals, whose cost is mostly the stack.
 Error.stackTraceLimit = 4;
 const failures: { seed: number; failure: string }[] = [];
 const figures: Record<string, number> = {};

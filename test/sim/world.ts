@@ -12,7 +12,7 @@ import { mergeKindOf } from "./kinds.ts";
 import { SimNetwork } from "./network.ts";
 import { SimNode } from "./node.ts";
 import { Operator } from "./operator.ts";
-import { Random } from "./random.ts";
+import { Random } from "#support/random.ts";
 import { Scheduler } from "./scheduler.ts";
 import { drawSwarm } from "./swarm.ts";
 import type { Swarm } from "./swarm.ts";
@@ -20,7 +20,7 @@ import { Violation } from "./violation.ts";
 
 const joinEvery = 4_000;
 
-/** A cluster of real replicas in a virtual world, and what happens to them. One seed decides everything. */
+/** A cluster of real replicas in a virtual world, with its faults. One seed decides everything. */
 export class World {
   readonly scheduler = new Scheduler();
   readonly history = new History(() => this.nodes);
@@ -49,7 +49,7 @@ export class World {
     const founder = this.#add("c0", "found", []);
     await this.#write(founder, registration("c0"));
     for (let index = 1; index < this.swarm.nodes; index++) await this.#join(`c${index}`, founder);
-    // The founding itself is not what is tested here; controllers that join during the faults are.
+    // The test is not about the founding; controllers that join during the faults are part of it.
     for (let tick = 0; tick < 400 && !this.nodes.every(isReady); tick++) await this.#run(this.scheduler.now + 100);
   }
 
@@ -85,7 +85,7 @@ export class World {
     this.#add(id, "join", [sponsor.id]);
   }
 
-  /** Faults and writes for the seed's time. */
+  /** Runs faults and writes for the seed's time. */
   async disturb(): Promise<void> {
     const until = this.scheduler.now + this.swarm.duration;
     const { swarm } = this;
@@ -160,7 +160,7 @@ export class World {
 
   #jump(node: SimNode): void {
     this.figures.jumps++;
-    // Small jumps go unnoticed: no controller fences itself for them.
+    // No controller becomes read-only for a small jump.
     const most = this.#random.pick([0, 4_000, 30_000]);
     node.offset = this.#random.between(-most, most);
   }
@@ -185,9 +185,9 @@ export class World {
   }
 
   /**
-   * Its folder is put back to an earlier state: by `kcore controller restore`, or behind its back (a snapshot of its machine). The
-   * latter is not safe to before a controller joined, as docs/replication.md says. Or some of its records since are
-   * unreadable, and `kcore controller repair` keeps those behind them.
+   * Sets a node's folder back to an earlier state: by `kcore controller restore`, or unnoticed, by a snapshot of its machine.
+   * The latter is not safe to a time before a controller joined, as docs/replication.md says.
+   * Or some later records are unreadable, and `kcore controller repair` keeps the records behind them.
    */
   #restore(node: SimNode): void {
     const { backup } = node;
@@ -218,7 +218,7 @@ export class World {
     return [...records.slice(0, first), ...rest.flatMap((record) => behindLoss(record) ?? [])];
   }
 
-  /** For a while the node meets no other, and its clock goes on from where it was put back to. */
+  /** Cuts the node off from all others for a while; its clock continues from the time that it was set back to. */
   #isolate(node: SimNode, offset: number): void {
     node.offset = offset;
     const pairs = this.nodes.flatMap(({ id }) => [`${node.id}>${id}`, `${id}>${node.id}`]);
@@ -289,7 +289,7 @@ export class World {
   #draw(replica: Replica): Change {
     const place = this.#random.below(this.swarm.keys);
     const die = this.#random.next();
-    // Small values meet each other: equal ones are no conflict.
+    // Equal values are no conflict, so that some must meet.
     const value = this.#random.chance(0.1) ? 7 : ++this.#values;
     if (die < 0.12) {
       const key = `approval/${place % 3}`;
@@ -354,7 +354,7 @@ export class World {
     return outcome === true;
   }
 
-  /** Ends all faults. The operator takes out controllers that are lost for good. */
+  /** Ends all faults. The operator removes controllers that are lost for good. */
   async heal(): Promise<void> {
     this.#isHealed = true;
     this.network.heal();
@@ -368,7 +368,7 @@ export class World {
     if (this.figures.losses > 0 || this.figures.restores > 0) await this.#tidyUp();
   }
 
-  /** The operator's work when a controller is gone for good: takes it out, and registers anew those that only it knew. */
+  /** The operator's work after a controller is lost for good: removes it, and registers anew the controllers that only it knew. */
   async #tidyUp(): Promise<void> {
     await this.#run(this.scheduler.now + 6_000);
     for (const node of this.living) if (node.replica?.status().catchingUp) this.#repair(node);
@@ -390,7 +390,7 @@ export class World {
       }
   }
 
-  /** `kcore controller repair --alone`: all that its state knows of are gone. */
+  /** `kcore controller repair --alone`: all controllers that its state names are gone. */
   #repair(node: SimNode): void {
     node.kill();
     const word = (): string => this.#random.below(0x100000000).toString(16).padStart(8, "0");
@@ -402,7 +402,7 @@ export class World {
     return this.nodes.filter(({ isLost }) => !isLost);
   }
 
-  /** (2) All replicas come to hold the same, within a bound. Gives how long it took, ms. */
+  /** (2) All replicas hold the same within a bound. Gives the milliseconds until then. */
   async converge(bound: number): Promise<number> {
     const start = this.scheduler.now;
     for (;;) {
@@ -426,7 +426,7 @@ export class World {
     for (const view of rest)
       for (const what of ["live", "conflicts"] as const) {
         if (view[what] === first?.[what]) continue;
-        // A controller that lost one side of a conflict with a damage may list it no more (docs/replication.md, Damaged).
+        // A controller that lost one side of a conflict by damage may no longer list the conflict (docs/replication.md, Damaged).
         if (this.figures.mends > 0 && what === "conflicts") continue;
         if (this.figures.mends > 0)
           return `${first?.id} and ${view.id} are exchanging:\n${difference(first, view, what)}`;
@@ -446,7 +446,7 @@ export class World {
     }
   }
 
-  /** One word for all that happened and what came of it. */
+  /** All events and their results in one text, to compare two runs of one seed. */
   trace(): string {
     return JSON.stringify([
       this.scheduler.executed,
@@ -459,7 +459,7 @@ export class World {
   }
 }
 
-/** A controller's membership, and that it speaks what is spoken here. */
+/** The registers of a controller's membership and protocol. */
 function registration(id: string): readonly Change[] {
   return [
     { key: authKeyOf(id), value: { spki: id } },
@@ -482,7 +482,7 @@ function viewOf(replica: Replica) {
   };
 }
 
-/** The items that only one of two has. */
+/** The items that only one of the two has. */
 function difference(
   a: { readonly id: string; readonly live: string; readonly conflicts: string } | undefined,
   b: { readonly id: string; readonly live: string; readonly conflicts: string },

@@ -1,6 +1,6 @@
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 
-/** The context of an action under test; a question or passphrase nobody taught fails the test. */
+/** The context of an action under test. A question or passphrase without a prepared answer fails the test. */
 export function actionContext(fields: Partial<ActionContext> = {}): ActionContext & { readonly notes: string[] } {
   const notes: string[] = [];
   return {

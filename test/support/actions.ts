@@ -12,7 +12,7 @@ export const noAction: Action = defineAction({
   plan: nothing,
 });
 
-/** An action that does what the test says. */
+/** An action that the test defines. */
 export function testAction(
   name: string,
   run: (context: ActionContext, args: unknown) => Promise<ActionResult> | ActionResult,

@@ -21,7 +21,7 @@ export async function timeToAgree(controllers: readonly TestController[]): Promi
   }
 }
 
-/** Writes a number, and keeps it in mind once it is acknowledged; gives “ok”, or status and reason of the refusal. */
+/** Writes a number, and records it once it is acknowledged; gives “ok”, or the refusal's status and reason. */
 export async function putNumber(
   { operator }: TestController,
   {
@@ -40,7 +40,7 @@ export async function putNumber(
   }
 }
 
-/** What was acknowledged and is older, or absent, on some controller. */
+/** The acknowledged values that some controller lacks or holds only in an older version. */
 export async function findLost(
   controllers: readonly TestController[],
   acknowledged: ReadonlyMap<string, number>,

@@ -4,24 +4,24 @@ import { hangLimit } from "./limit.ts";
 
 const program = "/usr/bin/chromium";
 
-/** A page in a real browser, and what it did that a report must not do. */
+/** A page in a real browser, with the requests and complaints that a report must not cause. */
 export interface OpenPage {
   readonly page: Page;
-  /** Addresses it asked for, beside its own. */
+  /** Addresses that the page requested, besides its own. */
   readonly requests: readonly string[];
-  /** What it complained of: errors, refused styles and scripts. */
+  /** Errors, refused styles and refused scripts. */
   readonly complaints: readonly string[];
 }
 
 /** Starts Debian's Chromium without a window. */
 export async function startBrowser(): Promise<Browser> {
   if (!existsSync(program)) throw new Error(`${program} is missing: install the package “chromium” to run this test`);
-  // Its sandbox does not work for root.
+  // Chromium's sandbox does not work for root.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath: program, args });
 }
 
-/** Notes what a page asks for, beside `own`, and complains of, from now on. */
+/** Collects a page's requests beside `own` and its complaints, from now on. */
 export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "complaints"> {
   const requests: string[] = [];
   const complaints: string[] = [];
@@ -39,7 +39,7 @@ export function watchPage(page: Page, own = ""): Pick<OpenPage, "requests" | "co
   return { requests, complaints };
 }
 
-/** Opens a file, as somebody would who got it by mail. */
+/** Opens a file from disk, as a reader of a mailed report does. */
 export async function openFile(browser: Browser, file: string, options: BrowserContextOptions = {}): Promise<OpenPage> {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
   const watched = watchPage(page, `file://${file}`);

@@ -6,7 +6,7 @@ import type { Bundle } from "#rollout/spec.ts";
 import { archive, exportOf, type Tree } from "#runtime/nar.ts";
 import { narHashOf, storePathOf } from "#runtime/store-path.ts";
 
-/** A runtime as buildRuntime leaves it in its cache, but for what is in it: random bytes that no compression makes less. */
+/** A runtime in the layout of buildRuntime's cache. Its contents are random bytes, so that they do not compress. */
 export async function writeRuntime(
   folder: string,
   version = "0.9.0",

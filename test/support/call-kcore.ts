@@ -3,7 +3,7 @@ import { start } from "../../src/cli/start.ts";
 import { programFile } from "./program.ts";
 import type { Ended } from "./kcore.ts";
 
-/** One call at a time: a command line has the process's folder, environment and streams. */
+/** Calls run one at a time, since a command line uses the process's folder, environment and streams. */
 let last: Promise<unknown> = Promise.resolve();
 
 interface Surroundings {
@@ -11,7 +11,7 @@ interface Surroundings {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Runs `kcore WORDS…` in this process, as the program does once it has started; a run that it begins has a process of its own. */
+/** Runs `kcore WORDS…` in this process, like the program after its start; a run that it begins has a process of its own. */
 export function callKcore(words: readonly string[], surroundings: Surroundings): Promise<Ended> {
   const called = last.then(() => call(words, surroundings));
   last = called.catch(() => undefined);

@@ -12,7 +12,7 @@ import type { Sample } from "./sample.ts";
 import { SharedLine } from "./shared-line.ts";
 import { contextOf, type StepRun, type StepRunOptions } from "./steps.ts";
 
-/** What a step starts on a node: where it is in order and where it changes. */
+/** The number of processes that a step starts on a node: in order, and with a change. */
 export interface Cost {
   readonly unchanged: number;
   readonly changed: number;
@@ -20,7 +20,7 @@ export interface Cost {
 
 export interface CatalogueOptions extends Pick<LabOptions, "packages"> {
   readonly nodes: readonly NodeSpec[];
-  /** What is tried on each node, in this order. */
+  /** The samples of each node, in order. */
   readonly samples: Readonly<Record<string, readonly Sample[]>>;
 }
 
@@ -43,7 +43,7 @@ export class Catalogue {
     this.#samples = samples;
   }
 
-  /** Starts the nodes, and does what the samples want done before. */
+  /** Starts the nodes, and runs the `before` of each sample. */
   static async open({ nodes, samples, ...options }: CatalogueOptions): Promise<Catalogue> {
     const lab = await ownLab(options);
     try {
@@ -70,7 +70,7 @@ export class Catalogue {
     await this.#lab.down();
   }
 
-  /** What a command printed on a node; throws what it said if it fails. */
+  /** The output of a command on a node; throws the command's output if it fails. */
   shell(name: string, command: string): string {
     return this.#of(name).line.shell(command);
   }
@@ -87,7 +87,7 @@ export class Catalogue {
     return line.run(loaded, args, { stateDir: "/var/lib/kcore", ...options, context });
   }
 
-  /** The state comes out as its dry run says, and again it changes nothing. */
+  /** A run has the outcomes of its dry run, and a second run changes nothing. */
   async converges(name: string): Promise<void> {
     const plan = await this.#apply(name, "--dry-run");
     const run = await this.#apply(name);
@@ -97,7 +97,7 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** What somebody changed is named, step by step and in the dry run of the state, and mended. */
+  /** After the drift of each sample, the dry run names the changed facts, and a run mends them. */
   async mendsDrift(name: string): Promise<void> {
     const drifted = this.#all(name).filter(isDrifting);
     for (const { drift } of drifted) this.shell(name, drift.by);
@@ -110,7 +110,7 @@ export class Catalogue {
         );
     }
     const ids = drifted.map(({ id }) => id);
-    // What stands on another step that would change may be unknown; nothing else may.
+    // A step behind another one that would change may be unknown; no other may.
     const found = new Map(finished(plan).map(({ title, outcome }) => [title, outcome]));
     expect(ids.filter((id) => !found.has(id) || found.get(id) === "ok")).to.deep.equal([]);
     expect(ids).to.include.members([...found].flatMap(([id, outcome]) => (outcome === "would-change" ? [id] : [])));
@@ -118,7 +118,7 @@ export class Catalogue {
     expect(othersThan("ok", await this.#apply(name))).to.deep.equal([]);
   }
 
-  /** Where a sample's step by itself starts more processes than this, in words; those that only help are not counted. */
+  /** Samples that start more processes by themselves than this, in words; samples that only help are not counted. */
   async dearerThan(
     name: string,
     samples: readonly Sample[],
@@ -145,9 +145,9 @@ export class Catalogue {
     return problems;
   }
 
-  /** Processes that some work starts, the least of several tries: others on the node, such as its journal, start some now and then. */
+  /** The number of processes that some work starts: the least of several tries, since other programs, such as the journal, start some too. */
   async #least(name: string, work: () => Promise<unknown>, limit: number, before = ":"): Promise<number> {
-    // The newest process of the node's own namespace: numbers are given one after the other (proc_loadavg(5)).
+    // The newest process of the node's own namespace: pids are given in order (proc_loadavg(5)).
     const newest = (command: string): number =>
       Number(this.shell(name, `${command}\nread -r _ _ _ _ pid </proc/loadavg; echo $pid`).split("\n").at(-1));
     let found = Number.POSITIVE_INFINITY;
@@ -159,7 +159,7 @@ export class Catalogue {
     return found;
   }
 
-  /** What a dry run found of a step other than wanted; by itself where the step stands behind another one that would change. */
+  /** The facts that a dry run found different. A step behind one that would change is tried by itself. */
   async #differing(name: string, sample: Sample, plan: readonly RunEvent[]): Promise<Facts> {
     const { outcome, changes = [] } = finished(plan).find(({ title }) => title === sample.id) ?? {};
     if (outcome === "unknown") return (await this.alone(name, sample, { dryRun: true })).have;

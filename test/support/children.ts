@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 
-/** The pids of all processes below `pid`, nearest first; only for processes that a test started itself. */
+/** The pids of all processes below `pid`, nearest first; use it only for processes that the test started. */
 export async function descendantsOf(pid: number): Promise<number[]> {
   const parents = new Map<number, number[]>();
   for (const entry of await readdir("/proc")) {
@@ -18,7 +18,7 @@ export async function descendantsOf(pid: number): Promise<number[]> {
   return found;
 }
 
-/** Sends a signal to one process; that it is gone already is fine. */
+/** Sends a signal to one process, which may be gone already. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

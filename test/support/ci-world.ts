@@ -14,33 +14,33 @@ import { dirname, join } from "node:path";
 import { root } from "./pages.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
-/** What started a pipeline. */
+/** The event that starts a pipeline. */
 export type CiEvent = "proposal" | "push" | "schedule";
 
-/** How a job ended, and what it left. */
+/** The end of a job, with its artifacts. */
 export interface JobEnd {
-  /** Of the step that failed first; 0 where none did. */
+  /** Exit code of the first failed step; 0 if none failed. */
   readonly code: number;
   /** All that its steps printed. */
   readonly log: string;
-  /** The job's summary, or the notes that it wrote to the merge request. */
+  /** The job's summary, or its notes on the merge request. */
   readonly said: string;
-  /** A file that it kept, by its path in the project. */
+  /** A kept file, by its path in the project. */
   readonly artifact: (path: string) => string;
   readonly artifacts: readonly string[];
 }
 
-/** A CI: its pipeline of `examples/ci` for an event at a commit, job by job, as far as one does not fail. */
+/** A CI that runs its pipeline of `examples/ci` for an event at a commit, job by job, until one fails. */
 export interface Ci {
   readonly name: "GitHub" | "GitLab";
-  /** `onApproval`: what happens before somebody lets the deployment begin. */
+  /** `onApproval` is called before the operator approves the deployment. */
   pipeline(event: CiEvent, commit: string, onApproval?: () => void): Promise<ReadonlyMap<string, JobEnd>>;
   close(): Promise<void>;
 }
 
 /**
- * What is around a CI, all of it in one folder: the project's repository, kcore's own with a tag, and an npm that brings the
- * packages that are installed here, for a test downloads nothing.
+ * The surroundings of a CI in one folder: the project's repository, kcore's own with a tag, and an npm that installs the packages of this
+ * checkout, since a test downloads nothing.
  */
 export class CiWorld {
   readonly #folder: TempDir;
@@ -73,7 +73,7 @@ export class CiWorld {
     return readFileSync(this.path("npm"), "utf8").trim().split("\n").length;
   }
 
-  /** A release as a clone of its tag has it, but for the sources. */
+  /** A release like a clone of its tag, without the sources. */
   #makeRelease(): void {
     const words = ["pack", "--silent", "--ignore-scripts", "--pack-destination", this.#folder.path];
     const name = execFileSync("npm", words, { cwd: root, encoding: "utf8" }).trim();
@@ -110,7 +110,7 @@ export class CiWorld {
     this.#git(workspace, "checkout", "--quiet", "--detach", commit);
   }
 
-  /** Runs a script by bash as a CI does, with nothing in its environment but what is given and what every job has. */
+  /** Runs a script by bash as a CI does, with only the given environment and the variables of every job. */
   async run(script: string, { cwd, env, flags }: { cwd: string; env: Environment; flags: readonly string[] }) {
     const file = join(cwd, "../script.sh");
     writeFileSync(file, script);
@@ -133,7 +133,7 @@ export class CiWorld {
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** Copies what is there; false where nothing is. */
+/** Copies a file or folder; false if it does not exist. */
 export function copyIfThere(from: string, to: string): boolean {
   try {
     rmSync(to, { recursive: true, force: true });
@@ -145,7 +145,7 @@ export function copyIfThere(from: string, to: string): boolean {
   }
 }
 
-/** What a job kept, as it stands in a folder. */
+/** The artifacts of a job, read from a folder. */
 export function keptIn(folder: string): Pick<JobEnd, "artifact" | "artifacts"> {
   mkdirSync(folder, { recursive: true });
   return {
@@ -165,7 +165,7 @@ export function jobFolder(world: CiWorld, name: string, workspace: string): { fo
   return { folder, home };
 }
 
-/** A comparison with == or !=, as both write it. @throws Error for anything else */
+/** Evaluates a comparison with == or !=, which both CIs write alike. @throws Error for anything else */
 export function compares(comparison: string, valueOf: (word: string | undefined) => string | undefined): boolean {
   const [left, operator, right, ...more] = comparison.split(" ");
   if (more.length > 0 || !["==", "!="].includes(operator ?? "")) throw new Error(`not understood here: ${comparison}`);

@@ -55,7 +55,7 @@ export class ClusterSite {
     return found;
   }
 
-  /** A node of that name, whose certificate was recorded and that registered. */
+  /** A node of that name with a recorded certificate and a registration. */
   async register(
     hostname: string,
     told: Partial<Registration> = {},
@@ -74,7 +74,7 @@ export class ClusterSite {
     return this.project.start(words, { KCORE_HOME: this.cluster.home });
   }
 
-  /** The same in this process, for what needs no process of its own. */
+  /** Runs kcore in this process, for tests that need no process of its own. */
   call(...words: readonly string[]): Promise<Ended> {
     return this.project.call(words, { KCORE_HOME: this.cluster.home });
   }

@@ -49,7 +49,7 @@ export async function createTestCluster(context = "lab"): Promise<TestCluster> {
   };
 }
 
-/** Credentials for a member, issued as in production; the key is made here, in the place of the node. */
+/** Credentials for a member, issued as in production, but with a key that is made here. */
 export function issueTo(
   authority: Authority,
   role: "controller" | "node",
@@ -81,7 +81,7 @@ export function issueTo(
   return { ca: authority.rootPem, cert: chain, key: key.export({ type: "pkcs8", format: "pem" }) as string };
 }
 
-/** Writes credentials as a node has them and gives the paths as a configuration names them. */
+/** Writes credentials in a node's layout, and gives the paths for a configuration. */
 export async function writeCredentials(
   folder: string,
   role: string,
@@ -111,8 +111,9 @@ export interface Daemon {
 }
 
 /**
- * Starts the program that nodes run (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through`: a command that
- * becomes it, nsenter(1) say. A controller has what its unit sets; an agent has not: sources cannot be read without a compiler.
+ * Starts the program of the nodes (nodeProgram), or the one that KCORE_NODE_PROGRAM names; `through` is a command that execs it, such as
+ * nsenter(1).
+ * A controller gets the settings of its unit. An agent does not: sources cannot be read without a compiler.
  */
 export async function startDaemon(
   words: readonly ["controller", "serve"] | readonly ["agent" | "updater", "run"],
@@ -124,7 +125,7 @@ export async function startDaemon(
   }: { readonly through?: readonly string[]; readonly program?: string } = {},
 ): Promise<Daemon> {
   await writeFile(configFile, printYaml(config));
-  // It dies with the test, also when that is killed, and also when it is stopped itself.
+  // The daemon dies with the test, also if the test is killed, and also while it is stopped.
   const args = [
     "--pdeathsig",
     "KILL",

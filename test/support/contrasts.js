@@ -1,5 +1,5 @@
 /* oxlint-disable typescript/no-unsafe-argument, typescript/no-unsafe-assignment, typescript/no-unsafe-call, typescript/no-unsafe-member-access, typescript/no-unsafe-return -- runs in a page */
-// Texts whose contrast to what is behind them is below WCAG's 4.5 (3 for large ones).
+// Texts with a contrast below WCAG's 4.5 (3 for large ones).
 (() => {
   const parse = (color) => (color.match(/[\d.]+/g) ?? []).map(Number);
   const light = (color) => {

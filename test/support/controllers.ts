@@ -32,55 +32,55 @@ export interface TestController {
   readonly log: () => string;
   /** With the operator's certificate. */
   readonly operator: ApiClient;
-  /** A client with other credentials. What {@link nodeCredentials} gave is recorded before the first call. */
+  /** A client with other credentials. A certificate of {@link nodeCredentials} is recorded before the first call. */
   readonly clientOf: (credentials: Credentials) => ApiClient;
-  /** Resolves when it listens and has asked the others, for a second at most, what it missed. */
+  /** Resolves when the controller listens and has asked its peers, for a second at most, for missed transactions. */
   readonly start: () => Promise<void>;
-  /** In good order, or by a signal when it is a process. */
+  /** Ends in good order, or by a signal if it is a process. */
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>;
-  /** Of the process that it runs as. */
+  /** The pid of its process. */
   readonly pid: () => number;
   /** Stops it at once, and closes its clients. */
   readonly end: () => Promise<void>;
-  /** Where its own certificate and key lie, and its configuration. */
+  /** The folder of its certificate, key and configuration. */
   readonly folder: string;
   readonly dbPath: string;
   readonly credentials: Credentials;
 }
 
-/** Where a controller's process lives when that is not on the loopback of this machine. */
+/** The place of a controller's process outside of this machine's loopback network. */
 export interface ControllerPlace {
   /** `host:port` where it listens. */
   readonly endpoint: string;
   /** The command that becomes it. */
   readonly through?: readonly string[];
-  /** The program, when it is not the present one. */
+  /** The program, if not the present one. */
   readonly program?: string;
 }
 
 export interface ControllerOptions {
-  /** Registers it and takes it in; else it is the first of its cluster. */
+  /** The controller that registers and admits this one; without it, this one is the first of its cluster. */
   readonly sponsor?: TestController;
-  /** As a process of its own; else in this one. */
+  /** Runs in a process of its own, not in this one. */
   readonly process?: boolean;
   /** More keys of controller.yaml. */
   readonly config?: object;
   readonly host?: string;
   readonly place?: ControllerPlace;
-  /** Where the others are told to reach it. */
+  /** Maps its endpoint to the address that the other controllers get. */
   readonly advertise?: (endpoint: string) => Promise<string>;
   readonly dc?: string;
 }
 
 export interface ControllersOptions {
-  /** Each as a process of its own; else all in this one. */
+  /** Each runs in a process of its own, not in this one. */
   readonly processes?: boolean;
   /** More keys of controller.yaml, by index. */
   readonly config?: (index: number) => object;
-  /** Where the others are told to reach controller `index`; a test's proxy, maybe. */
+  /** The address of controller `index` that the others get; a test's proxy, for example. */
   readonly advertise?: (index: number, endpoint: string) => Promise<string>;
   readonly dcs?: readonly string[];
-  /** Where controller `index` lives, a process. */
+  /** The place of controller `index`, which is a process. */
   readonly place?: (index: number) => ControllerPlace;
   /** Awaited before controller `index` is registered and started; `first` runs by then. */
   readonly prepare?: (index: number, first: TestController) => Promise<void>;
@@ -91,7 +91,7 @@ export function spkiOf({ cert }: Pick<Credentials, "cert">): string {
   return keyFingerprint(publicDer(firstCertificate(cert).publicKey));
 }
 
-/** Starts one controller, with a sub-CA of its own, as deploy_node leaves it; resolves when it is ready. */
+/** Starts one controller with a sub-CA of its own, in the state that deploy_node leaves; resolves when it is ready. */
 export async function startController(cluster: TestCluster, options: ControllerOptions = {}): Promise<TestController> {
   const controller = await prepareController(cluster, options);
   const { id, advertised, credentials } = controller;
@@ -156,7 +156,7 @@ export async function areAllInStep(controllers: readonly TestController[]): Prom
   return states.every(({ peers }) => peers.length >= controllers.length - 1 && peers.every(({ inStep }) => inStep));
 }
 
-/** Waits until each of these has all that `from` has written by now: what one writes comes to the others in its order. */
+/** Waits until each of these has every write of `from` made so far; the writes of one controller arrive in order. */
 export async function knowAllOf(from: TestController, controllers: readonly TestController[]): Promise<void> {
   const id = `Order/${randomUUID()}`;
   await from.operator.call("putObject", { value: {} }, { id });
@@ -169,10 +169,13 @@ export async function knowAllOf(from: TestController, controllers: readonly Test
     );
 }
 
-/** What the bastion issued and the cluster does not know of yet. */
+/** Certificates that the bastion issued and the cluster does not know yet. */
 const unrecorded = new WeakSet<Credentials>();
 
-/** A node's certificate, issued and in time recorded as the bastion does; `issueTo` makes one that nobody tells of. */
+/**
+ * A node's certificate, which is recorded in the cluster before its first use, as the bastion does. `issueTo` makes one that is never
+ * recorded.
+ */
 export function nodeCredentials(
   cluster: TestCluster,
   id: string,
@@ -183,7 +186,7 @@ export function nodeCredentials(
   return credentials;
 }
 
-/** Tells a controller what was issued, as the bastion does before it is used: a node's key is accepted only then (S-10). */
+/** Records certificates at a controller before their first use: a controller accepts a node's key only then (S-10). */
 export async function recordAt(
   { operator }: Pick<TestController, "operator">,
   ...issued: readonly Pick<Credentials, "cert">[]
@@ -196,7 +199,7 @@ export async function recordAt(
   );
 }
 
-/** Renews a node's certificate with the client's present one, as the agent does; nothing is registered. */
+/** Renews a node's certificate with the client's present one, as the agent does, without a registration. */
 export async function renewCredentials(client: ApiClient, nodeId: string, ca: string): Promise<Credentials> {
   const { nonce, challenge } = await client.call("renewChallenge", { nodeId });
   const key = generateKey();
@@ -213,7 +216,7 @@ export function reasonOf(work: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Records once, at the controller that is asked first. */
+/** Records the certificate once, before the first call. */
 function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Credentials): ApiClient {
   const recorded = async (): Promise<void> => {
     if (unrecorded.delete(credentials)) await recordAt({ operator }, credentials);
@@ -227,7 +230,7 @@ function recordingFirst(client: ApiClient, operator: ApiClient, credentials: Cre
   };
 }
 
-/** What an agent would tell. */
+/** A registration as an agent sends it. */
 export function registrationOf(nodeId: string, changes: Partial<Registration> = {}): Registration {
   return {
     nodeId,
@@ -243,7 +246,7 @@ export function registrationOf(nodeId: string, changes: Partial<Registration> = 
   };
 }
 
-/** All that a controller needs to start, but nobody knows of it yet; {@link startController} does the rest. */
+/** All that a controller needs to start, not yet known to the cluster; {@link startController} does the rest. */
 export async function prepareController(
   cluster: TestCluster,
   {
@@ -315,7 +318,7 @@ export async function prepareController(
   return { id, endpoint, advertised, operator, clientOf, folder, dbPath, credentials, ...runner, start, end };
 }
 
-/** Whether a controller that was started again has not heard yet what it missed. */
+/** Whether a restarted controller has not yet received the transactions it missed. */
 async function isAsking(operator: ApiClient): Promise<boolean> {
   const { reason } = await operator.call("ready", {}).catch(() => ({ reason: undefined }));
   return reason?.startsWith("it has just started") === true;

@@ -4,7 +4,7 @@ import type { Cost } from "./catalogue.ts";
 
 const page = (): string => readFileSync(join(import.meta.dirname, "../../docs/performance.md"), "utf8");
 
-/** What docs/performance.md says that a step of each sample starts on a node. */
+/** The processes that a step of each sample starts on a node, as docs/performance.md says. */
 export function readCosts(): ReadonlyMap<string, Cost> {
   return new Map(
     Array.from(
@@ -14,7 +14,7 @@ export function readCosts(): ReadonlyMap<string, Cost> {
   );
 }
 
-/** The modules of which docs/performance.md says that another test than the catalogue's tries them, with its file. */
+/** The modules that another test than the catalogue's covers, each with the test's file, as docs/performance.md says. */
 export function readUncounted(): ReadonlyMap<string, string> {
   return new Map(
     Array.from(

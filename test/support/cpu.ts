@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Begins to count this process's time of processor, in milliseconds: other processes of a busy machine add nothing to it. */
+/** Measures this process's CPU time from now on, in milliseconds: other processes of a busy machine add nothing to it. */
 export function cpuClock(): () => number {
   const begun = process.cpuUsage();
   return () => {
@@ -9,7 +9,7 @@ export function cpuClock(): () => number {
   };
 }
 
-/** The same for the programs that this process started and that have ended, with all that they waited for. */
+/** Measures the CPU time of ended children, with the children they waited for. */
 export function childCpuClock(): () => number {
   const begun = childTicks();
   return () => (childTicks() - begun) * 10;

@@ -18,7 +18,7 @@ const options = {
 
 export const caller = { id: "n", key: "k", serial: "01", certificateExpiresAt: 9e12 };
 
-/** Controllers in virtual time with one registered, approved node `n`; every pair is linked, and the links can be cut and healed. */
+/** Controllers in virtual time with one registered, approved node `n`. All pairs are linked; the links can be cut and healed. */
 export class Controllers {
   readonly scheduler = new Scheduler();
   readonly replicas: TestReplica[] = [];

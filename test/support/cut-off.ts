@@ -1,7 +1,7 @@
 import { howToRepeat, partOf } from "./slice.ts";
 import { ProcessEnds, type UpdateWorld } from "./update-world.ts";
 
-/** Ends the process right before its effects of these numbers; `isPower`: and the machine with it. Gives the number of effects. */
+/** Ends the process right before its effects of these numbers, and the machine with it if `isPower`. Gives the number of effects. */
 export async function cut(
   world: UpdateWorld,
   at: readonly number[],
@@ -15,18 +15,18 @@ export async function cut(
     if (isCut) throw new ProcessEnds("killed");
   };
   await world.live(() => {
-    // A boot that was asked for ends the process, too.
+    // A requested reboot ends the process, too.
     if (isCut && isPower(cuts++)) world.powerCut();
   });
   return effects;
 }
 
-/** What ends the updater in the middle: somebody, or the machine's power. */
+/** Two ends of the updater in the middle of its work: its process is killed, or the machine loses power. */
 export const endings = ["killed", "without power"] as const;
 
 /**
- * Ends it before each tenth thing that it does, others with each commit, each time in a new world; `at` says where that was. With
- * `KCORE_HOSTILE=full` before each one.
+ * Ends the updater before each tenth of its effects, others with each commit, each time in a new world; `at` names the place.
+ * `KCORE_HOSTILE=full` tries all effects.
  */
 export async function* cutEach<World extends UpdateWorld>(
   ready: () => Promise<World>,

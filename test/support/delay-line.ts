@@ -6,21 +6,21 @@ export interface DelayLineOptions {
   readonly latency?: number;
 }
 
-/** A TCP line between a client and a server on this machine that can be slow, cut, or dead without a word. */
+/** A TCP line between a client and a server on this machine that can be slow, cut, or silently dead. */
 export interface DelayLine {
   /** The loopback port that clients connect to. */
   readonly port: number;
   /** Connections accepted so far. */
   readonly connections: number;
-  /** How often the client waited: bursts of its bytes, each after an answer of the server. Round trips, in short. */
+  /** Round trips: bursts of the client's bytes, each after an answer of the server. */
   readonly turns: number;
   /** Bytes from clients to the server. */
   readonly bytesUp: number;
-  /** How often bytes of the server, or its end, came through to a client. */
+  /** How often bytes of the server, or its end, reached a client. */
   readonly arrivals: number;
-  /** Changes the latency for bytes that come from now on. */
+  /** Changes the latency of later bytes. */
   setLatency(milliseconds: number): void;
-  /** From now on clients' bytes go on at most so many a second; undefined: as they come. */
+  /** Limits the rate of clients' bytes from now on; undefined: no limit. */
   setRate(bytesPerSecond: number | undefined): void;
   /** Resets all connections, and refuses new ones (closes them at once), until `heal`. */
   cut(): void;
@@ -63,7 +63,7 @@ export async function startDelayLine({ target, latency = 0 }: DelayLineOptions):
       onChunk(chunk);
       const part = chunk.subarray(0, Math.max(0, limit - passed));
       passed += chunk.length;
-      // What was let through arrives before the end does.
+      // Bytes that passed arrive before the connection's end does.
       if (passed >= limit) setTimeout(() => [from, to].forEach((socket) => socket.resetAndDestroy()), 5);
       later(() => {
         if (!isUp) arrivals++;

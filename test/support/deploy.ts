@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { RunEvent } from "#engine/events/event.ts";
@@ -8,7 +8,7 @@ import { listRunIds, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { makeProject } from "./project.ts";
 
-/** What a command ended with; `code` is 128 + the signal's number for one that a signal ended. */
+/** The end of a command; `code` is 128 + the signal's number if a signal ended it. */
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
@@ -24,7 +24,7 @@ export interface KcoreOptions {
   readonly signal?: AbortSignal;
 }
 
-/** An operator's place: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
+/** An operator's workplace: a project and a `KCORE_HOME` of its own, and the real `bin/kcore`. */
 export interface Bastion {
   readonly project: string;
   readonly home: string;
@@ -32,7 +32,7 @@ export interface Bastion {
   kcore(args: readonly string[], options?: KcoreOptions): Promise<Ended>;
   /** Starts `bin/kcore` and resolves when its run is on record, which is then the newest one. */
   begin(args: readonly string[]): Promise<{ readonly run: string; readonly ended: Promise<Ended> }>;
-  /** Runs it and throws with all that was printed unless it exits 0; returns stdout. */
+  /** Runs it; throws all output unless it exits 0; returns stdout. */
   does(...args: readonly string[]): Promise<string>;
   /** `deploy_node` on these nodes. */
   deploy(target: string, ...more: readonly string[]): Promise<Ended>;
@@ -45,7 +45,7 @@ export interface Bastion {
   until(holds: (events: readonly RunEvent[]) => boolean, what: string, limit?: number): Promise<readonly RunEvent[]>;
   /** Kills the process that drives the newest run, without farewell. */
   killDriver(): Promise<void>;
-  /** Ends what still runs and removes the folder. */
+  /** Ends running processes and removes the folder. */
   remove(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ export async function openBastion(
     LC_ALL: "C.UTF-8",
     HOME: process.env["HOME"] ?? project,
     KCORE_HOME: home,
-    // Its identity for sealed secrets is made there.
+    // The identity for sealed secrets is made in this folder.
     XDG_CONFIG_HOME: join(home, "config"),
   };
   const started = new Set<ChildProcess>();
@@ -110,7 +110,7 @@ export async function openBastion(
     },
     events: async (run) => {
       const text = await readFile(runFolder(project, run ?? (await newest())).events, "utf8").catch(() => "");
-      // A line under way has no end yet.
+      // The line being written has no end yet.
       return text
         .split("\n")
         .slice(0, -1)
@@ -159,7 +159,7 @@ async function endOf(child: ChildProcess, timeout: number): Promise<Ended> {
   return { code, ...printed };
 }
 
-/** Titles of the steps that ended so on this node, or on all. */
+/** Titles of the steps with this outcome on this node, or on all. */
 export function stepsThat(outcome: string, events: readonly RunEvent[], node?: string): readonly string[] {
   return events.flatMap((event) =>
     event.type === "step.finished" && event.outcome === outcome && (node ?? event.node) === event.node
@@ -168,7 +168,7 @@ export function stepsThat(outcome: string, events: readonly RunEvent[], node?: s
   );
 }
 
-/** By verdict of a dry run, the outcomes that the run may have; an unknown step may end in any way, one with a condition in both. */
+/** The outcomes that a run may have after a dry run's verdict. An unknown step may end in any way; a step with a condition is in both. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   ok: ["ok"],
   "would-change": ["changed"],
@@ -176,7 +176,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   skipped: ["skipped"],
 };
 
-/** Where a run did otherwise than its dry run had said: `NODE STEP: VERDICT, then OUTCOME`. */
+/** Steps whose run contradicts the dry run: `NODE STEP: VERDICT, then OUTCOME`. */
 export function contradictions(plan: readonly RunEvent[], run: readonly RunEvent[]): readonly string[] {
   const done = new Map<string, string>();
   for (const event of run) if (event.type === "step.finished") done.set(`${event.node} ${event.step}`, event.outcome);
@@ -191,18 +191,27 @@ export function contradictions(plan: readonly RunEvent[], run: readonly RunEvent
   });
 }
 
-/** How many segments went to each node. */
+/** The number of segments that went to each node. */
 export function exchangesOf(events: readonly RunEvent[]): Readonly<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const event of events) if (event.type === "node.segment") counts[event.node] = event.exchange;
   return counts;
 }
 
-/** What a command prints on a node as root; throws unless it exits 0. */
+/** The output of a command that root runs on a node; throws unless it exits 0. */
 export async function on(node: LabNode, command: string, timeout = 600_000): Promise<string> {
   const { code, stdout, stderr } = await node.exec(command, { timeout });
   if (code !== 0) throw new Error(`${node.name}: ${command}: exit ${code}\n${stdout}${stderr}`);
   return stdout.trim();
+}
+
+/** Both streams of an ended command, for a failed expectation. */
+export const outputOf = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
+
+/** Paths of all files below a folder. */
+export async function filesBelow(folder: string): Promise<readonly string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
 /** A checksum of each file, link and folder (with mode and owner) under `/etc` and `/var/lib`, but for kcore's runs and lock. */
@@ -215,7 +224,7 @@ export async function contentsOf(node: LabNode): Promise<string> {
   );
 }
 
-/** The lab's roster, with fields of single nodes put in. */
+/** The lab's roster, with more fields of single nodes. */
 export async function rosterOf(lab: Lab, fields: Readonly<Record<string, string>> = {}): Promise<string> {
   let text = await lab.roster();
   for (const [node, lines] of Object.entries(fields)) text = text.replace(`  ${node}:\n`, `  ${node}:\n    ${lines}\n`);

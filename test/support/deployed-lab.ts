@@ -4,14 +4,14 @@ import { openBastion, rosterOf, type Bastion, type Ended } from "./deploy.ts";
 import { ownLab } from "./own-lab.ts";
 import { openTerminal } from "./terminal.ts";
 
-/** What the nodes were deployed with, for the tests that look at it. */
+/** The first deployment of the nodes, for the tests that examine it. */
 interface FirstDeployment {
-  /** What a dry run told before it. */
+  /** The events of the dry run before it. */
   readonly plan: readonly RunEvent[];
   readonly run: string;
-  /** What `kcore runs attach` printed in another terminal. */
+  /** The output of `kcore runs attach` in another terminal. */
   readonly attached: Ended;
-  /** How many nodes had ended when the terminal was closed. */
+  /** The number of nodes that had ended when the terminal was closed. */
   readonly endedBefore: number;
 }
 
@@ -30,12 +30,12 @@ export interface DeployedLab {
 let lab: Lab | undefined;
 let deployed: Promise<DeployedLab> | undefined;
 
-/** The lab that the files about deploy_node share: the first call brings it up. Tests leave n1 to n3 in order. */
+/** The lab that the files about deploy_node share. The first call starts it. Tests leave n1 to n3 in order. */
 export function deployedLab(): Promise<DeployedLab> {
   return (deployed ??= deploy());
 }
 
-// For all tests: a file of which `mocha -g` chooses none runs no hooks.
+// For all tests: a file without a test that `mocha -g` chooses runs no hooks.
 after(async () => {
   const { bastion } = (await deployed?.catch(() => undefined)) ?? {};
   await bastion?.remove();

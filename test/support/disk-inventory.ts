@@ -1,6 +1,6 @@
 import type { BlockDevice, DiskInventory } from "#engine/program/disk-inventory.ts";
 
-/** A block device as a test tells it: its name, sizes and places in MiB. */
+/** A block device as a test describes it: its name, and sizes and places in MiB. */
 export type Shown = Partial<BlockDevice> & { readonly name: string };
 
 const MiB = 1024 ** 2;

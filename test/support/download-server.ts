@@ -1,14 +1,15 @@
 /**
- * A server of its own process for tests that wait without turning the event loop: `node download-server.ts PORT LOG`. `/file` gives `body`, with ranges; `/cut`
- * ends its first answer halfway; `/plain` knows no ranges; `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` for who has that
- * header, `/away` for everybody, `/round` to itself; `/endless` never ends, `/half` stands still in the middle, `/slow` for
- * three seconds; `/large` gives `large`. LOG gets a line for each request: path, range, token.
+ * A server in a process of its own, for tests that block the event loop: `node download-server.ts PORT LOG`.
+ * `/file` gives `body`, with ranges; `/cut` ends its first answer halfway; `/plain` knows no ranges; `/large` gives `large`.
+ * `/private` wants `X-Token: it's "secret"`; `/moved` leads to `/file` with that header, `/away` leads there always, `/round` to itself.
+ * `/endless` never ends, `/half` stands still in the middle, `/slow` for three seconds.
+ * LOG gets a line for each request: path, range, token.
  */
 import { appendFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import { fileURLToPath } from "node:url";
 
-/** What it serves. */
+/** The answer to `/file`. */
 export const body = Buffer.from(Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join(""));
 export const large = Buffer.alloc(3_000_000, body);
 export const token = `it's "secret" \\n`;
@@ -42,7 +43,7 @@ function main(port: number, log: string): void {
   }).listen(port, "127.0.0.1");
 }
 
-/** As fast as it is taken, until nobody takes it any more. */
+/** Writes as fast as the client reads, until it disconnects. */
 function goOn(response: ServerResponse): void {
   if (!response.destroyed) response.write(body, () => goOn(response));
 }

@@ -8,7 +8,7 @@ import { must } from "#lab/run-command.ts";
 import { cheapKernel } from "#lab/vm/qemu.ts";
 import { debianImage } from "#system/debian-image.ts";
 
-/** sh: makes OUT from the image FROM by way of the folder TREE, which must not exist; earlier ones in CACHE go. */
+/** sh: makes OUT from the image FROM in the folder TREE, which must not exist; older images in CACHE are removed. */
 const make = `set -eu
 mkdir "$TREE"
 tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -xpzf "$FROM"
@@ -23,8 +23,9 @@ rm -f "$CACHE"/emulated-*.tar.gz
 tar -C "$TREE" --numeric-owner --xattrs --xattrs-include='*' -cf - . | gzip >"$OUT"`;
 
 /**
- * An image of Debian as `debianImage` makes it, kept in the folder `cache` beside it, that asks less of an emulated processor: its kernel computes
- * less, its initrd has the drivers of the lab's disks alone, units are switched off as in the lab's own machines, and it has no documentation.
+ * Debian's image of `debianImage` with less work for an emulated processor, kept in the folder `cache`.
+ * Its kernel computes less, and its initrd has only the drivers of the lab's disks. Units that the lab does not need are off, and
+ * documentation is left out.
  */
 export async function emulatedDebian(cache: string): Promise<string> {
   const wanted = { suite: "bookworm", mirror: "", kernel: "linux-image-cloud-amd64", packages: [] };

@@ -1,7 +1,7 @@
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { recordedRun } from "./recorded-runs.ts";
 
-/** Runs that ended in every way there is, as their records have them. */
+/** The events of runs with every possible end. */
 export const endedRuns: Readonly<Record<string, readonly RunEvent[]>> = {
   done: recordedRun("done"),
   "three nodes deployed": recordedRun("deploy-three"),
@@ -35,7 +35,7 @@ function cut(events: readonly RunEvent[], count: number, end?: RunEventBody): re
   return end ? [...kept, { seq: seq + 1, at: at + 250, ...end }] : kept;
 }
 
-/** A run over two nodes: `n1` does all there is to do, on `n2` happens what is given. */
+/** A run over two nodes: `n1` succeeds, `n2` ends as given. */
 function ended(
   outcome: "failed" | "unreachable",
   exitCode: number,

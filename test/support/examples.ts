@@ -11,7 +11,7 @@ export function exampleFolder(name: string): string {
   return join(examples, name);
 }
 
-/** The states of an example, each as its file's text. */
+/** The texts of an example's states. */
 export function statesOf(name: string): readonly string[] {
   const folder = join(exampleFolder(name), "states");
   return readdirSync(folder, { recursive: true, encoding: "utf8" })

@@ -5,8 +5,8 @@ import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { ExitCode } from "#errors/problem.ts";
 
 /**
- * A run's process whose nodes are a script: `fake-run.ts SCENARIO ID PROJECT`. Everything but the nodes is real: the
- * process, its session, the record, the socket.
+ * A run's process with scripted nodes: `fake-run.ts SCENARIO ID PROJECT`. Everything but the nodes is real: the process, its session, the
+ * record, the socket.
  */
 const [scenario = "", id = "", project = ""] = process.argv.slice(2);
 const { passphrase = "" } = JSON.parse(await text(process.stdin)) as { passphrase?: string };
@@ -71,7 +71,7 @@ const scenarios: Readonly<Record<string, (stage: RunStage) => Promise<{ exitCode
     start(stage);
     for (let count = 0; count < 2000 && !stage.stop.aborted; count++) {
       step(stage, `step ${count}`, `${"x".repeat(1000)}\n`);
-      // Not a turn of the loop: no log of a node is written before the disk is full.
+      // Within one turn of the event loop, so that no log of a node is written before the disk is full.
       await Promise.resolve();
     }
     return { exitCode: stage.stop.aborted ? 130 : 0 };

@@ -2,13 +2,14 @@ import type { NodeOutcome } from "#engine/events/event.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { Channel, Host } from "#engine/transport/host.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** What a taught step does on a node. */
+/** The prepared outcome of a step on a node. */
 export interface Lesson {
   readonly outcome?: "ok" | "changed" | "failed" | "interrupted";
   readonly registered?: Partial<Registered>;
-  /** The step ends when this does. */
+  /** The step ends when this promise does. */
   readonly after?: Promise<unknown>;
   /** Called when the step begins. */
   readonly begins?: () => void;
@@ -16,14 +17,14 @@ export interface Lesson {
 
 export interface FakeNodes {
   readonly open: OpenSession;
-  /** What happened, in order: `n1 connect`, `n1 step web/config`, `n1 perform [a+b]`, `n1 finish done`. */
+  /** The calls in order: `n1 connect`, `n1 step web/config`, `n1 perform [a+b]`, `n1 finish done`. */
   readonly log: string[];
   readonly options: Map<string, SessionOptions>;
 }
 
 /**
- * Sessions to nodes that are not there. Each step must have been taught (by `step`, or `node step`), or the test
- * fails; `unreachable` nodes never connect.
+ * Sessions to nodes that do not exist. A step without a prepared outcome (by `step`, or `node step`) fails the test; `unreachable` nodes never
+ * connect.
  */
 export function fakeNodes(
   lessons: Readonly<Record<string, Lesson>>,
@@ -38,6 +39,24 @@ export function fakeNodes(
     return new FakeSession(given, { lessons, log, isGone: unreachable.includes(name) });
   };
   return { open, log, options };
+}
+
+/** A host whose channel prints nothing until its input ends or it is closed. */
+export function silentHost(): Host {
+  const silence = Promise.withResolvers<void>();
+  const channel: Channel = {
+    stdout: (async function* (): AsyncGenerator<Buffer> {
+      await silence.promise;
+      yield* [];
+    })(),
+    write: () => Promise.resolve(),
+    taken: () => 0,
+    end: () => silence.resolve(),
+    close: () => silence.resolve(),
+    exit: Promise.resolve({}),
+    stderrTail: () => "",
+  };
+  return { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
 }
 
 interface Taught {

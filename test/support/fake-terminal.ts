@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import { PassThrough } from "node:stream";
 
-/** A terminal of a given size that remembers all that was written to it. */
+/** A terminal of a given size that keeps its output. */
 export class FakeTerminal extends EventEmitter {
   readonly isTTY = true;
   readonly writable = true;
@@ -9,7 +9,7 @@ export class FakeTerminal extends EventEmitter {
   rows: number;
   written = "";
   readonly stdin: NodeJS.ReadStream;
-  /** Whether keys come one by one. */
+  /** Raw mode: keys come one by one. */
   isRaw = false;
 
   constructor(columns = 80, rows = 24) {

@@ -13,17 +13,17 @@ export class FakeTimers implements Timers {
     return () => (this.#waiting = this.#waiting.filter((other) => other !== one));
   };
 
-  /** How many timers are set. */
+  /** The number of timers that are set. */
   get waiting(): number {
     return this.#waiting.length;
   }
 
-  /** The present work takes so long; no timer is called meanwhile. */
+  /** Moves the clock by the duration of the present work; no timer is called meanwhile. */
   spend(milliseconds: number): void {
     this.#now += milliseconds;
   }
 
-  /** Moves on by so much, and calls due timers at their times. */
+  /** Moves the clock, and calls due timers at their times. */
   pass(milliseconds: number): void {
     const end = this.#now + milliseconds;
     for (;;) {

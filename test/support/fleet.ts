@@ -6,10 +6,10 @@ import type { FleetController, FleetNode, FleetSnapshot, FleetUpdate } from "#tu
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "./scenes.ts";
 
-/** When the fleet of the tests is looked at. */
+/** The present time of the tests' fleet. */
 export const fleetNow = Date.parse("2026-11-21T12:00:00Z");
 
-/** ISO 8601, so many seconds before (or after) that. */
+/** ISO 8601, so many seconds before that time, or after it if negative. */
 export function ago(seconds: number): string {
   return new Date(fleetNow - seconds * 1000).toISOString();
 }
@@ -184,7 +184,7 @@ export interface FleetOptions extends Partial<FleetSceneProps> {
   readonly rows?: number;
 }
 
-/** What the dashboard shows. */
+/** The lines and colours of the dashboard. */
 export function fleetScene({ columns = 80, rows = 24, ...props }: FleetOptions = {}): FleetScene {
   return arrangeFleet({
     snapshot: smallFleet(),
@@ -197,13 +197,13 @@ export function fleetScene({ columns = 80, rows = 24, ...props }: FleetOptions =
   });
 }
 
-/** Its lines as they are read. */
+/** The dashboard's lines. */
 export function fleetLines(options: FleetOptions = {}): readonly string[] {
   const { columns = 80, theme = plainTheme } = options;
   return fleetScene(options).lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd());
 }
 
-/** What the user made of it after these keys: names as `KeyPress` has them, other texts are typed. */
+/** The dashboard's state after these keys: names as `KeyPress` has them, other texts are typed. */
 export function typeFleetKeys(keys: readonly string[], options: FleetOptions = {}): FleetUi {
   return keys.reduce<FleetUi>((ui, name) => {
     const text = name === "space" ? " " : name.length === 1 ? name : "";

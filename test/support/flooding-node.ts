@@ -17,20 +17,20 @@ const collectGarbage = runInNewContext("gc") as () => void;
 
 /** MiB that a session may hold. */
 export const mayHold = 32;
-/** Garbage is collected only where all that is in use is more: what is held is a part of it. The long form measures always. */
+/** The test collects garbage only while more than this is in use, since held memory is a part of it. The long form always measures. */
 const looksFrom = isLongForm ? 0 : mayHold * 2 ** 20;
 
-/** What a node that says all of that did to the bastion. */
+/** The load that a node's output put on the bastion. */
 export interface Flooded {
   readonly result: WorkResult;
-  /** What the run's record would hold of it: bytes, and by type of event how many. */
+  /** The size of the run's record in bytes, and its events by type. */
   readonly recorded: number;
   readonly events: ReadonlyMap<string, number>;
-  /** MiB that the session held at its end, and while the node spoke wherever that may have been more than {@link mayHold}. */
+  /** MiB that the session held at its end, or while the node wrote if that exceeded {@link mayHold}. */
   readonly held: number;
-  /** The longest time of processor that the loop was not free for, in milliseconds. */
+  /** The longest turn of the event loop, in milliseconds of CPU. */
   readonly blocked: number;
-  /** Bytes that were sent to the node after its first word. */
+  /** Bytes sent to the node after its first line. */
   readonly sent: number;
 }
 
@@ -38,8 +38,8 @@ const nonce = "0123456789abcdef".repeat(2);
 export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
 
 /**
- * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is that of this thread's
- * processor alone, so that a busy machine makes no case slow.
+ * Performs the drafts on a node that answers with these bytes, then ends the connection. Time is CPU time of this thread, so that a busy
+ * machine makes no case slow.
  */
 export async function flood(drafts: readonly UnresolvedStep[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
   // What making it costs is not the session's doing.
@@ -112,9 +112,10 @@ function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) =
   };
 }
 
-/** Bytes in use, without what nobody holds any more. */
+/** Bytes in use, without garbage. */
 function used(): number {
-  // What lies outside of the heap is counted until a collection's sweeper, which runs beside it, has been there: the next one waits for it.
+  // Memory outside of the heap counts until a collection's sweeper, a concurrent thread, has freed it. The second collection waits for that
+  // sweeper.
   collectGarbage();
   collectGarbage();
   return inUse();
@@ -125,7 +126,7 @@ function inUse(): number {
   return heapUsed + external;
 }
 
-/** Measures each turn of the event loop in time of this thread's processor. */
+/** Measures each turn of the event loop in CPU time of this thread. */
 function watchLoop() {
   const now = (): number => {
     const { user, system } = process.threadCpuUsage();
@@ -141,7 +142,7 @@ function watchLoop() {
   };
   setImmediate(turn);
   return {
-    /** Does something of the test's own, which does not count. */
+    /** Runs the test's own work, which does not count. */
     apart<Result>(work: () => Result): Result {
       const began = now();
       longest = Math.max(longest, began - last);

@@ -1,7 +1,7 @@
 import { openCluster } from "#cli/cluster/open-cluster.ts";
 import { openFleet } from "#cli/top/follow-fleet.ts";
 
-/** What `kcore top` follows at the controller that is named, as lines: each node with its status, and what becomes of the link. */
+/** Prints the updates that `kcore top` gets from the named controller, as lines: each node with its status, and each change of the link. */
 const cluster = await openCluster({ controller: process.argv.slice(2) });
 const stop = new AbortController();
 process.on("SIGINT", () => stop.abort());

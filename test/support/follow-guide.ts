@@ -8,16 +8,16 @@ import { fits, wordsOf, type TranscriptStep } from "./transcripts.ts";
 
 export const installPage = join(import.meta.dirname, "../../docs/cluster-install.md");
 
-/** As docs/cluster-install.md calls its machines; their host keys are SHA256:A and so on. */
+/** The addresses of docs/cluster-install.md; the machines' host keys are SHA256:A and so on. */
 const shown = { a: "192.0.2.11", b: "192.0.2.12", c: "192.0.2.13", d: "192.0.2.14" } as const;
 type Name = keyof typeof shown;
 export const shownNames = Object.keys(shown) as readonly Name[];
 
-/** Machines of the lab in place of those that the page shows. */
+/** Machines of the lab in place of the page's. */
 export class GuideFollower {
   private readonly bastion: Bastion;
   private readonly nodes: ReadonlyMap<string, LabNode>;
-  /** Words that stand for others here, such as disks. */
+  /** The lab's words for words of the page, such as disks. */
   private readonly words: Readonly<Record<string, string>>;
 
   constructor(bastion: Bastion, nodes: readonly LabNode[], words: Readonly<Record<string, string>> = {}) {
@@ -26,7 +26,7 @@ export class GuideFollower {
     this.words = words;
   }
 
-  /** Gives the page's command, with `more` that the lab needs, and compares what it prints with what the page shows. */
+  /** Runs the page's command, with `more` that the lab needs, and compares its output with the page. */
   async follow(step: TranscriptStep, more: readonly string[] = []): Promise<void> {
     const [program, ...words] = wordsOf(step.command).map((word) => this.toReal(word));
     expect(program, `docs/cluster-install.md:${step.line}`).to.equal("kcore");
@@ -35,7 +35,7 @@ export class GuideFollower {
       return { code, output: this.toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // What one controller was told reaches the others in a moment, and the first heartbeat takes another.
+    // A write reaches the other controllers a moment later, and the first heartbeat takes another.
     for (let turn = 0; turn < 120 && /^(get|health)$/.test(words[0] ?? "") && !fits(output, step.output); turn++) {
       await sleep(1000);
       ({ code, output } = await run());
@@ -53,7 +53,7 @@ export class GuideFollower {
   }
 
   private toShown(text: string): string {
-    // The lab's machines got the time once, to the second, and nobody tells it from then on.
+    // The lab's machines get the time once, to the second, and no time server after that.
     text = text.replaceAll(/^warning: .* \(CLOCK_DRIFT \S+\)\n/gm, "");
     const known = shownNames.flatMap((name) => this.nodes.get(name) ?? []);
     return known.reduce((done, node) => done.replaceAll(node.address, shown[node.name as Name]), text);

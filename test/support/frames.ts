@@ -5,17 +5,17 @@ import { expect } from "chai";
 import { renderToString } from "ink";
 import type { ReactElement } from "react";
 
-/** `UPDATE_FRAMES=1 npx mocha FILE` writes the frames of a test file anew: look at the difference. */
+/** `UPDATE_FRAMES=1 npx mocha FILE` rewrites the frames of a test file; review the difference. */
 const isUpdating = process.env["UPDATE_FRAMES"] === "1";
 
-/** A drawing of a view, so many columns wide; `isColoured`: escape characters are kept. */
+/** A drawing of a view with so many columns; `isColoured` keeps escape characters. */
 export interface Frame {
   readonly element: ReactElement;
   readonly columns: number;
   readonly isColoured: boolean;
 }
 
-/** Declares a test for each title: the frame is the one that test/fixtures/frames/NAME.txt has by that title. */
+/** Declares a test for each title: the frame equals the one of that title in test/fixtures/frames/NAME.txt. */
 export function describeFrames(name: string, titles: readonly string[], draw: (title: string) => Frame): void {
   const file = join(import.meta.dirname, `../fixtures/frames/${name}.txt`);
   const parts = isUpdating ? [] : readFileSync(file, "utf8").split(/^=== /m).slice(1);
@@ -34,7 +34,7 @@ export function describeFrames(name: string, titles: readonly string[], draw: (t
   });
 }
 
-/** The frame as ink lays it out; escape characters are written so that a difference can be read. */
+/** The frame as ink lays it out; escape characters become visible text. */
 function textOf({ element, columns, isColoured }: Frame): string {
   const text = renderToString(element, { columns });
   return (isColoured ? text.replaceAll("\u001b", "␛") : stripVTControlCharacters(text))

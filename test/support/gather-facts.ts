@@ -6,23 +6,23 @@ import { unescapeLine } from "#engine/program/frames.ts";
 import { factsText, shippedText } from "#engine/program/texts.ts";
 import { hangLimit } from "./limit.ts";
 
-/** The shells that facts are gathered in. */
+/** The shells in which tests gather facts. */
 export const factShells = ["dash", "bash", "busybox sh", "mksh"] as const;
 
 export interface Gathering {
-  /** Run as root of namespaces of its own, in which nothing can harm this machine; FOLDER has the files. */
+  /** Run as root in the namespaces, where it cannot harm this machine; FOLDER has the files. */
   readonly before?: string;
-  /** Files below a folder of the test's own, by their paths. */
+  /** Files below a folder of the test, by path. */
   readonly files?: Readonly<Record<string, string>>;
 }
 
 export interface GatheredLines {
   readonly flat: Readonly<Record<string, string>>;
-  /** How many processes the shell started, forks of itself too. */
+  /** The number of processes that the shell started, forks of itself included. */
   readonly processes: number;
 }
 
-/** What facts.sh says in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
+/** The lines that facts.sh prints in this shell, in namespaces of its own for processes, mounts and network. @throws Error when it fails */
 export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredLines {
   const [library = ""] = shippedText("step").split("# ---- the engine");
   const text = [library, "k_i=facts k_unsure=", factsText()].join("\n");
@@ -37,7 +37,7 @@ export function gatherFacts(shell: string, gathering: Gathering = {}): GatheredL
   return { flat, processes };
 }
 
-/** What a text prints, and `processes N`: how many it started. FOLDER in it has the files. @throws Error when it fails */
+/** The output of a text, and `processes N`: the number of processes it started. FOLDER in it has the files. @throws Error when it fails */
 export function runInNamespaces(shell: string, text: string, { before = ":", files = {} }: Gathering): string {
   const folder = mkdtempSync(join(tmpdir(), "kcore-facts-"));
   try {
@@ -45,7 +45,7 @@ export function runInNamespaces(shell: string, text: string, { before = ":", fil
       mkdirSync(dirname(join(folder, name)), { recursive: true });
       writeFileSync(join(folder, name), content);
     }
-    // The number of the next process tells how many there were.
+    // The pid of the next process tells the number of processes.
     const script = `mount -t sysfs none /sys
       ${before.replaceAll("FOLDER", folder)}
       first=$(exec sh -c 'echo $$')

@@ -46,7 +46,7 @@ export function readWorkflow(): Workflow {
 
 const events = { proposal: "pull_request", push: "push", schedule: "schedule" } as const;
 
-/** What `github.…` is in a job's `if`; a proposal may come from a fork. */
+/** The values of `github.…` in a job's `if`; a proposal may come from a fork. */
 export function githubContext(event: CiEvent, { fork = false } = {}): Readonly<Record<string, string>> {
   return {
     "github.event_name": events[event],
@@ -55,13 +55,13 @@ export function githubContext(event: CiEvent, { fork = false } = {}): Readonly<R
   };
 }
 
-/** Whether a job's condition holds: comparisons of names and texts, one of which has to be true. */
+/** Whether a job's condition holds: comparisons of names and texts, one of which must be true. */
 export function holds(condition: string | undefined, context: Readonly<Record<string, string>>): boolean {
   const valueOf = (word = ""): string => /^'(.*)'$/.exec(word)?.[1] ?? context[word] ?? "";
   return (condition ?? "'' == ''").split(" || ").some((one) => compares(one, valueOf));
 }
 
-/** GitHub Actions as its documentation has it, as far as the example needs it; its own actions are played, by their names. */
+/** GitHub Actions after its documentation, as far as the example needs it; stand-ins play its own actions, by name. */
 export function githubCi(world: CiWorld, secrets: Environment): Ci {
   const workflow = readWorkflow();
   const pipeline: Ci["pipeline"] = async (event, commit, onApproval) => {

@@ -49,7 +49,7 @@ export interface Pipeline {
 
 export const pipelineFile = "examples/ci/.gitlab-ci.yml";
 
-/** Jobs are the keys that are no others'. */
+/** The keys that have no other meaning are jobs. */
 export function readPipeline(): Pipeline {
   const {
     workflow,
@@ -63,7 +63,7 @@ export function readPipeline(): Pipeline {
 
 const sources = { proposal: "merge_request_event", push: "push", schedule: "schedule" } as const;
 
-/** The variables that GitLab sets; a branch's name stands only in its own pipelines. */
+/** The variables that GitLab sets; only a branch's own pipelines have its name. */
 export function gitlabVariables(event: CiEvent): Environment {
   return {
     CI_PIPELINE_SOURCE: sources[event],
@@ -72,13 +72,13 @@ export function gitlabVariables(event: CiEvent): Environment {
   };
 }
 
-/** The first rule that holds: comparisons of variables and texts, all of which have to be true. */
+/** The first rule that holds: comparisons of variables and texts, all of which must be true. */
 export function ruleFor(rules: readonly Rule[], variables: Environment): Rule | undefined {
   const valueOf = (word = ""): string | undefined => /^"(.*)"$/.exec(word)?.[1] ?? variables[word.slice(1)];
   return rules.find(({ if: condition }) => condition.split(" && ").every((one) => compares(one, valueOf)));
 }
 
-/** GitLab CI with a runner in a container, as its documentation has it, as far as the example needs it. */
+/** GitLab CI with a runner in a container, after its documentation, as far as the example needs it. */
 export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci> {
   const { workflow, stages, variables, default: usual, jobs } = readPipeline();
   const notes = await noteServer();
@@ -103,7 +103,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
   ): Promise<JobEnd> => {
     const { folder, home } = jobFolder(world, name, "builds/us/site");
     const workspace = join(folder, "builds/us/site");
-    // Its helper works without a umask, and whoever is in the container may write what it made.
+    // GitLab's helper works without a umask, so that every user of the container may write the checkout.
     const umask = process.umask(0);
     world.checkOut(at.commit, workspace);
     process.umask(umask);
@@ -139,7 +139,7 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
   return { name: "GitLab", pipeline, close: notes.close };
 }
 
-/** Variables of the type File: the path of a file that everybody in the container may read. */
+/** Variables of the type File: the path of a file that every user of the container may read. */
 function keptAsFiles(folder: string, secrets: Environment): Environment {
   mkdirSync(join(folder, "tmp"));
   return Object.fromEntries(
@@ -151,7 +151,7 @@ function keptAsFiles(folder: string, secrets: Environment): Environment {
   );
 }
 
-/** GitLab's API for notes of a merge request, with one token that it lets in. */
+/** GitLab's API for notes of a merge request, which accepts one token. */
 async function noteServer() {
   const token = "glpat-of-the-test";
   const bodies: string[] = [];

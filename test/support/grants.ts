@@ -1,14 +1,14 @@
 import type { Problem } from "#errors/problem.ts";
 import type { StepRun } from "./steps.ts";
 
-/** The grant that a refusal names: of just what was found. */
+/** The grant that a refusal names, which covers exactly the found contents. */
 export function grantOf({ problem }: { readonly problem?: Problem | undefined }): string {
   const [, grant] = /--grant (\S+:[0-9a-f]{16})/.exec(problem?.message ?? "") ?? [];
   if (grant === undefined) throw new Error(`no grant is named: ${JSON.stringify(problem)}`);
   return grant;
 }
 
-/** Runs a step that must be refused, and then with what it asks for. */
+/** Runs a step that must be refused, then again with the grant that the refusal names. */
 export async function runGranted(run: (granted: readonly string[]) => StepRun | Promise<StepRun>): Promise<StepRun> {
   return run([grantOf(await run([]))]);
 }

@@ -18,17 +18,17 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { quote } from "#base/quote.ts";
 import { stepOf } from "./steps.ts";
 
-/** The user who attacks: a real process of its own, without any right but those over its folder. */
+/** The attacking user: a real process, with rights over its own folder only. */
 export const hostileUser = { uid: 65_534, gid: 65_534, name: "nobody", group: "nogroup" } as const;
 
 const untouched = "untouched";
 
-/** What the names of root's work would mean in root's own folder. */
+/** Names of root's work that must not appear in root's own folder. */
 const forbiddenNames = ["conf", "entry"];
 
 /**
- * Runs as the owner of a folder and does with it what an owner may, as fast as it can, until it is killed: swaps the folder that root
- * works in and what is in it for links to root's own. In between it lets things be, so that root's work gets somewhere.
+ * Runs as the owner of a folder until it is killed. As fast as it can, it swaps root's work folder and its contents for links to root's own.
+ * In between it pauses, so that root's work progresses.
  */
 const attacker = `
 const fs = require("node:fs");
@@ -38,7 +38,7 @@ const links = [victim, forbidden, forbidden + "/sub", ".."];
 let turn = 0;
 const swap = (path) => {
   const aside = home + "/swapped-" + (turn % 50);
-  // A folder of root's can only be moved within its own.
+  // A folder of root's can only be moved within its parent.
   tryTo(() => (fs.renameSync(path, aside), true)) ?? tryTo(() => fs.renameSync(path, path.replace(/[^/]*$/, "swapped-" + (turn % 50))));
   tryTo(() => fs.symlinkSync(links[turn % links.length], path));
 };
@@ -61,12 +61,12 @@ for (;;) {
 }
 `;
 
-/** A home whose owner attacks, beside root's files that must stay as they are. */
+/** A home whose owner attacks, beside root's files that must stay unchanged. */
 export class HostileHome {
   readonly root: string;
-  /** The owner's, in a folder of root's. */
+  /** The owner's folder, in a folder of root's. */
   readonly home: string;
-  /** Root shall work here: in the home, or in a sticky folder beside it that everybody can make names in. */
+  /** The folder that root works in: the home, or a sticky folder beside it in which every user may make names. */
   readonly dir: string;
   readonly #victim: string;
   readonly #forbidden: string;
@@ -105,13 +105,13 @@ export class HostileHome {
     this.#own = new Set([...readdirSync(this.root), "aside", "attached", "batch", "current"]);
   }
 
-  /** What a step's shell runs to apply it. */
+  /** The text that a step's shell runs to apply it. */
   applyText(module: ModuleDefinition, args: unknown): string {
     const { apply } = stepOf(module, args);
     return apply?.render({ secret: String, blob: () => quote(join(this.root, "source")) }) ?? "";
   }
 
-  /** What the batch lane runs to apply it; see apply.sh. */
+  /** The text that the batch lane runs to apply it; see apply.sh. */
   batchText(module: ModuleDefinition, args: unknown): string {
     const { data } = stepOf(module, args);
     if (!data) throw new Error(`${module.name} is no data with these arguments`);
@@ -124,7 +124,7 @@ cd "$K_RUN" && : >batch && : >current && echo $$ >attached || exit 1
 grep -q changed "$K_RUN/batch"`;
   }
 
-  /** Makes what the owner has in its folder. */
+  /** Makes the owner's files in its folder. */
   fill(names: readonly string[]): void {
     for (const name of names) {
       const path = join(this.dir, name);
@@ -144,7 +144,7 @@ grep -q changed "$K_RUN/batch"`;
     await new Promise((resolve) => this.#attack?.once("spawn", resolve));
   }
 
-  /** Does the same as root so many times, as steps do it one after the other, `before` before each. Tells how often it succeeded. */
+  /** Repeats work as root, as steps do it, with `before` ahead of each try. Gives the number of successes. */
   async repeat(shell: string, times: number, work: string, before = ":"): Promise<number> {
     const text = `. '${this.#library}'
 umask 022
@@ -165,7 +165,7 @@ echo "done $done"
     return Number(count);
   }
 
-  /** What was done to root's own files; nothing if all is well. */
+  /** The changes to root's own files; empty if all is well. */
   get damage(): readonly string[] {
     const found: string[] = [];
     const look = (path: string, names?: readonly string[]): void => {

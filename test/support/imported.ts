@@ -6,19 +6,19 @@ import type { Format } from "#engine/roster/import/guess.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { inProject } from "./in-project.ts";
 
-/** What an import gave, as a roster that was loaded by its own rules. */
+/** The result of an import, loaded as a roster. */
 export interface ImportedRoster {
   readonly roster: Roster;
   readonly text: string;
   readonly formats: readonly Format[];
   readonly ownReader: Imported["ownReader"];
-  /** `line what: why`, of other files than the first with their name. */
+  /** `line what: why` of parts left out; of included files with their name. */
   readonly leftOut: readonly string[];
 }
 
 /**
- * Imports texts beside a roster that is there, and loads what becomes of both. `beside`: path → text of files that are included;
- * `answer`: what `ansible-inventory --list` prints, with `--export` and without, where it is installed.
+ * Imports texts beside an existing roster, and loads the result. `beside`: path → text of included files.
+ * `answer`: the output of `ansible-inventory --list`, with `--export` and without, if it is installed.
  */
 export function imported(
   files: string | Readonly<Record<string, string>>,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Runs `work` in a project made of these files (path → text); the folder is gone afterwards. */
+/** Runs `work` in a project of these files (path → text), and removes the folder afterwards. */
 export function inProject<T>(files: Readonly<Record<string, string>>, work: (project: string) => T): T {
   const project = mkdtempSync(join(tmpdir(), "kcore-project-"));
   const remove = (): void => {

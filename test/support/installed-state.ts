@@ -1,7 +1,7 @@
 import type { LabNode } from "#lab/lab.ts";
 import { on } from "./deploy.ts";
 
-/** What differs from one installation to the next: what was drawn at random, is of a moment, or tells how it went. */
+/** Files that differ between installations: random, momentary, or a log of the installation itself. */
 const ofItsOwn = [
   "/etc/machine-id",
   "/etc/ssh/ssh_host_*",
@@ -21,14 +21,17 @@ const ofItsOwn = [
   "/swap*",
 ];
 
-/** Lines that one of the two has alone. */
+/** Lines that only one of the two has. */
 export function differences(one: readonly string[], other: readonly string[]): readonly string[] {
   const only = (from: readonly string[], known: ReadonlySet<string>, mark: string): string[] =>
     from.filter((line) => !known.has(line)).map((line) => mark + line);
   return [...only(one, new Set(other), "- "), ...only(other, new Set(one), "+ ")];
 }
 
-/** Its tables and filesystems, packages, units, and each file's kind, mode, owner and contents: what an installation has to end in, however it went. */
+/**
+ * The result of an installation, which must not depend on its course: tables, filesystems, packages, units, and each file's kind, mode, owner
+ * and contents.
+ */
 export async function installedState(node: LabNode): Promise<readonly string[]> {
   const left = ofItsOwn.map((path) => `-not -path '${path}'`).join(" ");
   const disks = `for d in /dev/disk/by-id/virtio-${node.name}-disk?; do sfdisk -d $d | grep -v '^device'; done | sed 's#^/dev/...##'`;

@@ -16,7 +16,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A project of its own with one node, this machine itself, and the real command line run in it. */
+/** A project with one node, this machine, and the real command line run in it. */
 export class TestProject {
   readonly path = realpathSync(mkdtempSync(join(tmpdir(), "kcore-cli-")));
 
@@ -70,7 +70,7 @@ export class TestProject {
     return this.start(words).ended;
   }
 
-  /** The same without a process of its own: for what no signal, pipe or descriptor is needed to show. */
+  /** Runs kcore in this process, for tests that need no signal, pipe or descriptor. */
   async call(words: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
     const { callKcore } = await import("./call-kcore.ts");
     return callKcore(words, {
@@ -79,7 +79,7 @@ export class TestProject {
     });
   }
 
-  /** Works in the operator's shell, at a terminal in the project. */
+  /** Runs work in the operator's shell, at a terminal in the project. */
   async atTerminal(
     work: (shell: ShellTerminal) => Promise<void>,
     env: Readonly<Record<string, string>> = {},
@@ -94,7 +94,7 @@ export class TestProject {
     }
   }
 
-  /** The pid of the newest run's own process, once there is one. */
+  /** The pid of the newest run's process, once it exists. */
   async driver(): Promise<number> {
     for (;;) {
       const id = (await listRunIds(this.project)).at(-1);

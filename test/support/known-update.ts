@@ -10,7 +10,7 @@ import type { SteppedRollout } from "./stepped-rollout.ts";
 const now = 1_000_000;
 const at = new Date(now).toISOString();
 
-/** What a controller knows of a cluster and its updates, in memory; it carries nothing out. */
+/** A controller's knowledge of a cluster and its updates, in memory, without carrying anything out. */
 export class KnownUpdates {
   readonly parts: ViewParts & { readonly members: () => readonly string[] };
 
@@ -34,7 +34,7 @@ export class KnownUpdates {
     };
   }
 
-  /** Nodes that are approved and well, and could be updated; each goes by its id. */
+  /** Approved, ready nodes that can be updated; each has its id as name. */
   async nodes(...ids: readonly string[]): Promise<this> {
     return this.#write(ids, { id: "/nix/store/old", canUpdate: true });
   }
@@ -56,7 +56,7 @@ export class KnownUpdates {
     return this;
   }
 
-  /** The update as far as a rollout has come. */
+  /** Records the update at the rollout's present state. */
   async update({ view }: SteppedRollout): Promise<UpdateRecords> {
     const { name, spec, generation, progress, rows, reports, answers, owner } = view;
     const statement = Statement.parse({ kind: "ClusterUpdate", cluster: "lab", name, spec, signedAt: at });

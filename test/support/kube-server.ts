@@ -11,14 +11,14 @@ import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 import { makeTempDir, type TempDir } from "./temp-dir.ts";
 
-/** Where scripts/make-kube-apiserver.sh puts what it made: with what else the lab keeps. */
+/** The output of scripts/make-kube-apiserver.sh, in the lab's cache. */
 const cache = join(process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab", "kube");
-/** The programs of a real API server, where they are in the cache. */
+/** The programs of a real API server, if they are in the cache. */
 export const kubePrograms = { apiserver: join(cache, "kube-apiserver"), etcd: join(cache, "etcd") } as const;
 
 /**
- * Tests that ask one real API server, started before and stopped after them. Where its program is not in the cache they are skipped, each of
- * them counted; one that does not start is a failure.
+ * Tests of one real API server, started before and stopped after them. If its program is not in the cache, they are skipped, and each is
+ * counted; a failed start is a failure.
  */
 export function describeWithKube(title: string, define: (kube: () => KubeServer) => void): void {
   const missing = withoutKube();
@@ -36,7 +36,7 @@ export function describeWithKube(title: string, define: (kube: () => KubeServer)
   });
 }
 
-/** Why there is no real API server here; undefined: there is one. */
+/** The reason for which no real API server can run here; undefined if one can. */
 export function withoutKube(): string | undefined {
   const missing = Object.values(kubePrograms).filter((path) => !existsSync(path));
   return missing.length === 0
@@ -44,13 +44,13 @@ export function withoutKube(): string | undefined {
     : `${missing.join(", ")} not in the test cache; make it with: sh scripts/make-kube-apiserver.sh`;
 }
 
-/** The bearer tokens and whom they stand for. `nobody` may do nothing until a role says so. */
+/** The bearer tokens of users. The user `nobody` has no rights until a role grants them. */
 const users = { admin: "tok,admin,1,system:masters", nobody: "tok2,nobody,2" } as const;
 const tokens = { admin: "tok", nobody: "tok2" } as const;
 
 /**
- * A real API server with its etcd, on ports of its own. It has no controllers and no kubelets: nodes and pods are what a test creates, and their
- * status what it gives them.
+ * A real API server with its etcd, on ports of its own, without controllers and kubelets.
+ * A test creates nodes and pods, and sets their status.
  */
 export class KubeServer {
   readonly #folder: TempDir;
@@ -97,7 +97,7 @@ export class KubeServer {
     return `https://127.0.0.1:${this.#port}`;
   }
 
-  /** Its certificate with the CA that vouches for it. */
+  /** The CA certificate that signed the server's. */
   get ca(): string {
     return readFileSync(join(this.#folder.path, "certs/apiserver.crt"), "utf8");
   }
@@ -158,7 +158,7 @@ export class KubeServer {
     });
   }
 
-  /** Asks it as its admin, past kcore. */
+  /** A request of the admin, without kcore. */
   async call(method: string, path: string, body?: unknown, type = "application/json"): Promise<Answer> {
     const asked = request(`${this.url}${path}`, {
       method,
@@ -192,7 +192,7 @@ export class KubeServer {
       const [reply] = (await once(asked, "response")) as [IncomingMessage];
       await text(reply);
       if (reply.statusCode !== 200) return false;
-      // The first namespace is made a moment after that.
+      // The server makes the first namespace a moment later.
       await this.get("/api/v1/namespaces/default");
       return true;
     } catch {
@@ -201,7 +201,7 @@ export class KubeServer {
   }
 }
 
-/** An object as the API gives it, or a list of them: what the tests read of one. */
+/** An object or a list of the API: the fields that tests read. */
 export interface Answer {
   readonly metadata: {
     readonly name: string;

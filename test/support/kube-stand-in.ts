@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
-/** What was asked of the stand-in. */
+/** A request to the stand-in. */
 export interface Asked {
   readonly method: string;
   readonly path: string;
@@ -16,10 +16,10 @@ export interface Asked {
   readonly body: string;
 }
 
-/** What it answers; a function gets the response itself. */
+/** A prepared answer; a function gets the response itself. */
 export type Said = { readonly status?: number; readonly body: unknown } | ((response: ServerResponse) => void);
 
-/** A TLS server that answers as a test says, for what no real API server of one version does; it refuses what it was not taught. */
+/** A TLS server with prepared answers, for behaviour that no single version of a real API server has. It refuses other requests. */
 export class KubeStandIn {
   readonly asked: Asked[] = [];
   answer: (asked: Asked) => Said | undefined = () => undefined;
@@ -31,7 +31,7 @@ export class KubeStandIn {
     this.#cert = cert;
   }
 
-  /** `names`: of its certificate. */
+  /** `names` are those of its certificate. */
   static async start(names = "IP:127.0.0.1"): Promise<KubeStandIn> {
     const folder = mkdtempSync(join(tmpdir(), "kcore-kube-stand-in-"));
     const [key, cert] = [join(folder, "key"), join(folder, "cert")];

@@ -7,7 +7,7 @@ import type { Sample } from "./sample.ts";
 
 const folder = join(import.meta.dirname, "../modules");
 
-/** The samples that stand as `lab` in the tables of modules: for a container, or for a virtual machine. */
+/** The `lab` samples of the modules' tables, for a container or for a virtual machine. */
 export function labSamples(on: "container" | "machine"): ReadonlyMap<string, Sample> {
   const files = new Set(readdirSync(folder));
   const samples = [...registry.keys()].flatMap((module) => {
@@ -18,7 +18,7 @@ export function labSamples(on: "container" | "machine"): ReadonlyMap<string, Sam
   return new Map(samples.map((sample) => [sample.id, sample]));
 }
 
-/** These samples by their ids, with commas between them; an id without a sample, or a sample without its place, is an error. */
+/** The samples of these ids, separated by commas. An id without a sample, or a sample without a place in the order, is an error. */
 export function inOrder(ids: string, samples: ReadonlyMap<string, Sample>): readonly Sample[] {
   const order = ids.split(",").map((id) => id.trim());
   const forgotten = [...samples.keys()].filter((id) => !order.includes(id));

@@ -1,2 +1,2 @@
-/** Milliseconds until a test's wait is given up. The limit in .mocharc.json is longer, as its message names no wait. */
+/** Time limit of a single wait, in milliseconds. The limit in .mocharc.json is longer, since its message names no wait. */
 export const hangLimit = 300_000;

@@ -1,2 +1,2 @@
-/** Tests on virtual machines that take longer than the server has for them: run as `npm run test:blank` asks for it. */
+/** Whether the tests on virtual machines that are too long for the server run: `npm run test:blank` sets `KCORE_LONG`. */
 export const isLong = process.env["KCORE_LONG"] === "1";

@@ -7,7 +7,7 @@ const MiB = 1024 ** 2;
 
 const links = "/dev/disk/by-id";
 
-/** A disk of this machine: a file, and a link of its own in /dev/disk/by-id. Not every kernel shows its partitions. */
+/** A disk of this machine: a file, and a link of its own in /dev/disk/by-id. Some kernels do not show its partitions. */
 export interface LoopDisk {
   readonly device: string;
   readonly image: string;
@@ -19,7 +19,7 @@ export interface LoopDisk {
   remove(): void;
 }
 
-/** Begins with this content. Undefined where this machine has no loop devices, or they are not for us. */
+/** A disk with this content at its beginning; undefined if this machine has no usable loop devices. */
 export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * MiB): LoopDisk | undefined {
   const image = join(folder, "image");
   writeFileSync(image, content);
@@ -27,7 +27,7 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
   const { status, stdout } = spawnSync("losetup", ["-P", "-f", "--show", image], { encoding: "utf8" });
   if (status !== 0) return undefined;
   const device = stdout.trim();
-  // Frees the device when this process ends without a word, killed for example. It does not have it open: that is use.
+  // Frees the device if this process is killed. The guard does not keep the device open, which would count as use.
   const guard = spawn("sh", ["-c", 'read -r word || losetup -d "$0"', device], {
     detached: true,
     stdio: ["pipe", "ignore", "ignore"],
@@ -46,7 +46,7 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
     write: (bytes) => void execFileSync("dd", [`of=${device}`, "conv=notrunc,fsync", "status=none"], { input: bytes }),
     remove: () => {
       rmSync(link, { force: true });
-      // A kernel that does not see partitions by itself was told of them.
+      // A test may have announced the partitions with partx(8), since some kernels do not find them.
       spawnSync("partx", ["-d", device]);
       execFileSync("losetup", ["-d", device]);
       guard.stdin.end("removed\n");
@@ -54,7 +54,7 @@ export function openLoopDisk(folder: string, content: Uint8Array, size = 64 * Mi
   };
 }
 
-/** A blank disk for the tests of the `describe` that calls this, and the folder of its image; without loop devices they are skipped. */
+/** A blank disk for the tests of the calling `describe`, and its image's folder; without loop devices the tests are skipped. */
 export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: string } {
   let folder: TempDir;
   let disk: LoopDisk | undefined;
@@ -70,7 +70,7 @@ export function useLoopDisk(label: string): () => LoopDisk & { readonly folder: 
   return () => ({ ...(disk as LoopDisk), folder: folder.path });
 }
 
-/** Those that a killed run left: the device was free, so none is in use. */
+/** Removes links that a killed run left: the device was free, so none is in use. */
 function removeLinksTo(device: string): void {
   for (const entry of readdirSync(links, { withFileTypes: true })) {
     const link = join(links, entry.name);
@@ -78,7 +78,7 @@ function removeLinksTo(device: string): void {
   }
 }
 
-/** A master boot record of partitions, each by where it begins and what it has, in MiB. */
+/** A master boot record of partitions, each with its start and size in MiB. */
 export function masterBootRecord(...partitions: readonly (readonly [number, number])[]): Buffer {
   const record = Buffer.alloc(512);
   for (const [index, [begin, size]] of partitions.entries()) {

@@ -1,24 +1,24 @@
 import type { Disk, DiskFile, FileOptions } from "#controller/store/durable-disk.ts";
 
-/** What shall happen instead of an operation: its error; or the machine dies in the middle of it, and it never ends. */
+/** A fault in place of an operation: an error, or the machine dies in the middle of it and the operation never ends. */
 export type Mishap = "ENOSPC" | "EIO" | "die";
 
 interface Inode {
   content: Buffer;
-  /** Since the last sync, oldest first. */
+  /** Changes since the last sync, oldest first. */
   pending: Change[];
 }
 type Change = { readonly at: number; readonly bytes: Buffer } | { readonly length: number };
 type Rename = { readonly name: string; readonly inode: Inode | undefined };
 
 /**
- * A disk in memory that forgets, as real ones do, what was not synced: `afterCrash` gives what could be found then. An
- * operation is told to `onOperation` as a word and a path before it is done; what that returns goes wrong.
+ * A disk in memory that loses unsynced data in a crash; `afterCrash` gives one possible state. Before each operation, `onOperation` gets its
+ * word and path, and returns the fault to inject.
  */
 export class MemoryDisk implements Disk {
   readonly operations: string[] = [];
   onOperation: ((operation: string, count: number) => Mishap | undefined) | undefined;
-  /** How much of a write is done before it fails. */
+  /** The share of a write that is done before it fails. */
   tornShare = 0.5;
   #names = new Map<string, Inode>();
   #durableNames = new Map<string, Inode>();
@@ -68,7 +68,7 @@ export class MemoryDisk implements Disk {
     this.#pendingNames = [];
   };
 
-  /** Puts content there as if it had always been so. */
+  /** Puts content there as if synced long ago. */
   place(path: string, content: Buffer): void {
     const inode: Inode = { content, pending: [] };
     this.#names.set(path, inode);
@@ -83,7 +83,7 @@ export class MemoryDisk implements Disk {
     return [...this.#names.keys()].toSorted();
   }
 
-  /** One of the disks that a power cut now can leave behind: each unsynced write and name kept, lost or torn. */
+  /** One possible disk after a power cut now: each unsynced write and name is kept, lost or torn. */
   afterCrash(random: () => number): MemoryDisk {
     const left = new MemoryDisk();
     const names = new Map(this.#durableNames);
@@ -152,10 +152,10 @@ export class MemoryDisk implements Disk {
   }
 }
 
-/** What a file may hold after a crash; the content that was synced is never touched. */
+/** The possible contents of a file after a crash; synced content is never touched. */
 function crashed({ content, pending }: Inode, random: () => number): Buffer {
   let left = content;
-  // Back to what was synced: undo is not possible on the applied content, so it is built again from the front.
+  // The synced content is built again from the front, since a change cannot be undone in the applied content.
   const firstAt = Math.min(
     ...pending.map((change) => ("length" in change ? change.length : change.at)),
     content.length,
@@ -170,7 +170,7 @@ function crashed({ content, pending }: Inode, random: () => number): Buffer {
         at: change.at,
         bytes: change.bytes.subarray(0, Math.floor(random() * change.bytes.length)),
       });
-    // The length arrived, the data did not, or not in all sectors: a file system that writes them apart shows zeros.
+    // The length arrived, but not all data: file systems that write them separately show zeros.
     else
       left = applied(left, {
         at: change.at,
@@ -182,7 +182,7 @@ function crashed({ content, pending }: Inode, random: () => number): Buffer {
 
 const sectorBytes = 512;
 
-/** A write of which any of the file's sectors arrived. */
+/** A write of which only some of the file's sectors arrived. */
 function someSectors({ at, bytes }: Extract<Change, { at: number }>, random: () => number): Buffer {
   const left = Buffer.alloc(bytes.length);
   for (let from = 0; from < bytes.length;) {

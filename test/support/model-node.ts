@@ -1,6 +1,6 @@
 import type { Batch } from "#engine/session/session-events.ts";
 
-/** What a bastion sends to a model node. */
+/** A command from the bastion to a model node. */
 export type ModelCommand =
   | { readonly do: "runner"; readonly number: number; readonly batch: Batch }
   | { readonly do: "segment"; readonly number: number; readonly batch: Batch }
@@ -8,20 +8,20 @@ export type ModelCommand =
   | { readonly do: "stop" | "abort" }
   | { readonly do: "fin"; readonly outcome: string };
 
-/** What a step does there. */
+/** The behaviour of a step on the model node. */
 export interface ModelStep {
   readonly outcome: "ok" | "changed" | "failed";
   readonly needsBlob: boolean;
 }
 
-/** The bastion's end of a channel: frames as they come, with the place in the journal that each ends at. */
+/** The bastion's end of a channel: frames in order, each with its end in the journal. */
 export class ModelFollower {
   readonly #node: ModelNode;
   readonly #said: string[];
   readonly #toldAt: number;
   #at: number;
   #isTold = false;
-  /** It heard the last word: what comes later is thrown away. */
+  /** The node has received the run's end, and ignores later commands. */
   isOver = false;
 
   constructor(node: ModelNode, said: readonly string[], at: number) {
@@ -61,7 +61,7 @@ interface ModelRunner {
     { readonly number: number; readonly batch: Batch; at: number; isStarted: boolean; isFailed: boolean } | undefined;
 }
 
-/** A node as follower.sh and runner.sh make it, without shells, files and time. */
+/** A node with the behaviour of follower.sh and runner.sh, without shells, files and time. */
 export class ModelNode {
   readonly #steps: ReadonlyMap<string, ModelStep>;
   readonly #segments = new Map<number, Batch>();
@@ -71,19 +71,19 @@ export class ModelNode {
   #wish: "stop" | "abort" | undefined;
   #fin: string | undefined;
   readonly journal: string[] = [];
-  /** Lines of the journal that earlier runners wrote. */
+  /** Journal lines of earlier runners. */
   start = 0;
   boot = 1;
   runner: ModelRunner | undefined;
   follower: ModelFollower | undefined;
   isHeldByOther = false;
-  /** A step was applied that boots the node. */
+  /** An applied step boots the node. */
   willReboot = false;
-  /** Another bastion resumed the run: it cannot know what its reboots are. */
+  /** Another bastion resumed the run, and does not know whether a reboot belongs to the run. */
   wasTakenOver = false;
-  /** Its processes hang. */
+  /** The node's processes hang. */
   isFrozen = false;
-  /** How often steps were begun, and how often one was cut off. */
+  /** The number of starts of each step, and of interruptions. */
   readonly begun = new Map<string, number>();
   readonly cutOff = new Map<string, number>();
 
@@ -121,7 +121,7 @@ export class ModelNode {
     }
   }
 
-  /** The runner does one thing; false: it has nothing to do. */
+  /** The runner does one thing; false if it has nothing to do. */
   act(): boolean {
     const { runner } = this;
     if (!runner || this.isFrozen) return false;
@@ -136,7 +136,7 @@ export class ModelNode {
     if (!step || open.isFailed || (this.#wish && !open.isStarted)) return this.#closeSegment(runner, open);
     const { key } = step;
     if (!open.isStarted) {
-      // The lease: nothing begins while nobody watches.
+      // The lease: no step begins without a follower.
       if (!this.follower) return false;
       if (this.willReboot && !this.wasTakenOver)
         throw new Error("this does not hold: nothing begins while the node is about to boot");

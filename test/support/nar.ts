@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Lays out the one path of an export stream (see src/runtime/nar.ts) under another root: a reader of its own. */
+/** Unpacks the one path of an export stream (src/runtime/nar.ts) under another root, with a reader of its own. */
 export function unpackExport(stream: Buffer, root: string): void {
   let at = 8;
   const take = (): Buffer => {
@@ -50,7 +50,7 @@ export function unpackExport(stream: Buffer, root: string): void {
       expect(")");
     }
   };
-  // The store path stands behind the archive: it is read first, then everything is laid out beneath it.
+  // The store path comes behind the archive, so that the archive is read first and unpacked later.
   expect("nix-archive-1");
   node("");
   at += 8;

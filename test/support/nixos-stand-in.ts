@@ -1,23 +1,23 @@
-/** Packages that the stand-in needs first: what a default NixOS has and Debian's node has not. */
+/** Packages that the stand-in needs: a default NixOS has them, Debian's node does not. */
 export const packages = ["curl", "lvm2", "nix-bin"];
 
-/** Of the default configuration, without desktop and with OpenSSH; each is made a link if the node has it. */
+/** Files of the default configuration, without desktop and with OpenSSH; each becomes a link if the node has it. */
 const made =
   `fstab hostname hosts issue locale.conf login.defs nsswitch.conf os-release profile modules-load.d/nixos.conf
   modprobe.d/nixos.conf nix/nix.conf pam.d ssh/ssh_config ssh/sshd_config ssl/certs/ca-certificates.crt
   ssl/certs/ca-bundle.crt sysctl.d/60-nixos.conf systemd/journald.conf systemd/logind.conf systemd/system
   systemd/user tmpfiles.d udev/rules.d zoneinfo`.split(/\s+/);
 
-/** Programs of Debian that a default NixOS has not; useradd and its like it has, as users.mutableUsers is true. */
+/** Debian's programs that a default NixOS lacks. It has useradd and its like, since users.mutableUsers is true. */
 const gone = `apt apt-cache apt-get apt-key apt-mark debconf deb-systemd-helper dpkg dpkg-query dpkg-divert
   dpkg-statoverride locale-gen update-ca-certificates update-initramfs update-locale cron crontab cryptsetup gpg
   gpgv logrotate mdadm netplan nft openssl parted sgdisk adduser addgroup debootstrap grub-install mkfs.xfs
   smartctl zpool zfs`.split(/\s+/);
 
 /**
- * Sh text that makes of a Debian node of the lab what looks like NixOS to a step: what NixOS makes under /etc from its configuration are links
- * over /etc/static into a read-only /nix/store (nixos/modules/system/etc), accounts and the machine's id stay files, and what a default NixOS
- * has no program for is gone.
+ * Sh text that makes a Debian node of the lab look like NixOS to a step.
+ * Generated files under /etc become links over /etc/static into a read-only /nix/store (nixos/modules/system/etc). Accounts and the machine's
+ * id stay files. Programs that a default NixOS lacks are removed.
  */
 export const standInForNixOs = `set -u
 store=/nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-etc/etc

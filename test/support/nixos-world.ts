@@ -6,19 +6,19 @@ export const systemProfile = "/nix/var/nix/profiles/system";
 const [current, booted] = ["/run/current-system", "/run/booted-system"] as const;
 const runtime = "0.1.0";
 
-/** A NixOS system, by the things that differ between systems. */
+/** A NixOS system, by its differences from others. */
 export interface FakeSystem {
   readonly version?: string;
   readonly kernel?: string;
   readonly systemd?: string;
   readonly params?: string;
-  /** Whether a machine comes up with it. */
+  /** Whether a machine boots with it. */
   readonly boots?: boolean;
-  /** Whether the agent reaches a controller from it. */
+  /** Whether its agent reaches a controller. */
   readonly reaches?: boolean;
-  /** What its switch-to-configuration ends with. */
+  /** Exit codes of its switch-to-configuration, by action. */
   readonly exits?: Readonly<Record<string, number>>;
-  /** Units of kcore that it lacks. */
+  /** Missing units of kcore. */
   readonly lacks?: readonly string[];
 }
 
@@ -35,10 +35,10 @@ export function nixosStatement(name: string, spec: Partial<UpdateSpec> | object 
   return statementOf("", { target, ...spec }, { bundle: undefined });
 }
 
-/** A NixOS node in memory: what Nix, switch-to-configuration and the boot loader do, as far as the updater can see. */
+/** A NixOS node in memory: Nix, switch-to-configuration and the boot loader, as far as the updater can see them. */
 export class NixosWorld extends UpdateWorld {
   readonly systems = new Map<string, FakeSystem>();
-  /** What every boot begins with, and what the next one alone does. */
+  /** The default of the boot loader, and its choice for the next boot alone. */
   default: string;
   once: number | undefined;
   readonly #loader: Loader;
@@ -60,7 +60,7 @@ export class NixosWorld extends UpdateWorld {
     this.startOther();
   }
 
-  /** A system that can be built, at the commit revOf(name). */
+  /** Adds a system that can be built, at the commit revOf(name). */
   add(name: string, system: FakeSystem): void {
     const path = systemPath(name);
     const { version = "25.05.1", kernel = "6.6.1", systemd = "257.5", params = "loglevel=4", lacks = [] } = system;
@@ -77,7 +77,7 @@ export class NixosWorld extends UpdateWorld {
       if (!lacks.includes(unit)) this.files.set(`${path}/etc/systemd/system/${unit}`, "");
   }
 
-  /** What is in use, what was booted, what boots next, and what the profile says. */
+  /** The systems that are in use, were booted, will boot next, and are in the profile. */
   get state(): Readonly<Record<"current" | "booted" | "boots" | "profile", string>> {
     const name = (path: string | undefined): string => path?.slice(systemPath("").length) ?? "";
     return {
@@ -88,7 +88,7 @@ export class NixosWorld extends UpdateWorld {
     };
   }
 
-  /** What systems were asked for. */
+  /** The calls of switch-to-configuration. */
   get switches(): readonly string[] {
     return this.commands.flatMap((words) => {
       const found = /-n1-(\w+)\/bin\/switch-to-configuration (\w+)$/.exec(words);
@@ -99,7 +99,7 @@ export class NixosWorld extends UpdateWorld {
   protected override startOther(): void {
     const once = this.once === undefined ? undefined : this.links.get(`${systemProfile}-${this.once}-link`);
     this.once = undefined;
-    // What does not come up is reset by hand, or by a watchdog.
+    // An operator or a watchdog resets a system that does not come up.
     const system = [once, this.default].find((path) => path !== undefined && this.systems.get(path)?.boots !== false);
     if (system === undefined) throw new Error("the node is lost: what every boot begins with does not boot");
     this.links.set(booted, system);
@@ -111,7 +111,7 @@ export class NixosWorld extends UpdateWorld {
     this.behaviours.set(runtime, { reaches: this.systems.get(path)?.reaches ?? true });
   }
 
-  /** As the boot loaders' installers of NixOS leave it. */
+  /** Writes the menu as NixOS' boot loader installers do. */
   #writeMenu(): void {
     const numbers = this.generations(systemProfile);
     if (this.#loader === "systemd-boot") {

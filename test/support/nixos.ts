@@ -1,6 +1,6 @@
 /**
- * A shell that sees this machine with a /nix/store of its own and these commands done, in a mount namespace; `shell` is what runs there. This
- * machine may have no /nix, and gets none: its root is covered by an overlay.
+ * A shell that sees a /nix/store of its own after these commands, in a mount namespace; `shell` is the command to run there.
+ * This machine may lack /nix, and does not get one: an overlay covers its root.
  */
 export function withOwnStore(shell: string, ...commands: readonly string[]): string {
   const cover = [

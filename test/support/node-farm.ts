@@ -6,16 +6,15 @@ import { SimulatedNode, SimulatedRun, type Behaviour } from "./simulated-node.ts
 export interface NodeFarm {
   readonly port: number;
   readonly nodes: readonly SimulatedNode[];
-  /** A roster of all of them: one address each (127.1.x.y), one port, pinned host key. `key`: the file with {@link privateKey}. */
+  /** A roster of all nodes: one address each (127.1.x.y), one port, pinned host key. `key` is the file with {@link privateKey}. */
   roster(key: string): string;
-  /** A private key that it accepts. */
+  /** A private key that the server accepts. */
   readonly privateKey: string;
   stop(): Promise<void>;
 }
 
 /**
- * Starts a farm. The server speaks real SSH (ssh2's), on every address of 127.0.0.0/8; which node a connection means, the
- * run itself says in its bootstrap.
+ * Starts a farm. Its server speaks real SSH (ssh2's) on every address of 127.0.0.0/8; the run names the node of a connection in its bootstrap.
  */
 export async function startFarm(count: number, behaviour: Behaviour = {}): Promise<NodeFarm> {
   const width = String(count).length;
@@ -24,12 +23,12 @@ export async function startFarm(count: number, behaviour: Behaviour = {}): Promi
     (_, index) => new SimulatedNode(`n${String(index + 1).padStart(width, "0")}`, index, behaviour),
   );
   const byName = new Map(nodes.map((node) => [node.name, node]));
-  // ECDSA, for ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
+  // ECDSA, since ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
   const host = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const login = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const sockets = new Set<Socket>();
   const ssh = new ssh2.Server({ hostKeys: [host.private] }, (client) => {
-    // It executes nothing, so it may let in whoever finds it.
+    // The server executes nothing, so that any key may log in.
     client.on("authentication", (context) =>
       context.method === "publickey" ? context.accept() : context.reject(["publickey"]),
     );
@@ -61,7 +60,7 @@ export async function startFarm(count: number, behaviour: Behaviour = {}): Promi
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    // Every address of the loopback network, and no other.
+    // No server can listen on 127.0.0.0/8 alone, so the next lines drop connections to other addresses.
     server.listen(0, "0.0.0.0", 1024, resolve);
   });
   server.on("connection", (socket) => void (socket.localAddress?.startsWith("127.") || socket.destroy()));

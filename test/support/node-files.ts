@@ -3,7 +3,7 @@ import type { Ports } from "#updater/ports.ts";
 
 type FilePorts = Pick<Ports, "read" | "replace" | "remove" | "move" | "readLink" | "link" | "list">;
 
-/** The files and links of a node, in memory. A power cut takes back removals and links that were not flushed. */
+/** The files and links of a node, in memory. A power cut undoes unflushed removals and links. */
 export class NodeFiles {
   readonly files = new Map<string, string>();
   readonly links = new Map<string, string>();
@@ -27,7 +27,7 @@ export class NodeFiles {
     this.flush();
   }
 
-  /** The updater's ports to them. `step` is called before each operation, with a word for it and its path; it may end the process. */
+  /** The updater's ports to them. `step` is called with name and path before each operation, and may end the process. */
   ports(step: (what: string) => Promise<void>): FilePorts {
     const { files, links } = this;
     const { removed } = this.#unflushed;

@@ -10,9 +10,9 @@ import type { Ports, Self } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
 import type { Missing, UpdateStrategy } from "#updater/strategy.ts";
 
-/** A node on which the product's updater works. All is real but how a target is brought into use; programs are refused. */
+/** A node with the product's updater. Only the strategy is simulated; programs are refused. */
 export interface UpdaterNode {
-  /** The folder of updates, which is there. */
+  /** The folder of updates, which exists. */
   readonly folder: string;
   readonly signal: AbortSignal;
   readonly self: Self;
@@ -20,16 +20,16 @@ export interface UpdaterNode {
   readonly present: () => Present;
   /** Brings the node to another target. */
   readonly move: (to: Present) => Promise<void>;
-  /** Before a step is done. @throws UpdateFailure */
+  /** Called before each step. @throws UpdateFailure */
   readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
-  /** What keeps what it runs from holding. */
+  /** The contents that are missing on the node, if any. */
   readonly missing?: () => Missing | undefined;
   readonly uptime?: Ports["uptime"];
 }
 
 const silent = { info: () => undefined, warn: () => undefined };
 
-/** Starts the updater whenever there is something for it to do, as systemd does, until the signal. */
+/** Starts the updater, as systemd does, whenever it has work, until the signal. */
 export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   const { folder, signal, self, verify, present } = node;
   const real = nodePorts(signal, () => Promise.resolve());

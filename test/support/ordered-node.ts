@@ -11,7 +11,7 @@ import { Journal } from "#updater/journal.ts";
 import { on, type Bastion } from "./deploy.ts";
 import { signOwner, signUpdate } from "./signed-update.ts";
 
-/** Where a real node has its updates. */
+/** A node's folder of updates. */
 export const updates = "/var/lib/kcore/updates";
 
 export interface GivenUpdate {
@@ -20,7 +20,7 @@ export interface GivenUpdate {
   readonly bundle?: Bundle;
 }
 
-/** In the place of a real node's agent: gives its updater orders that the bastion signed, and hears what it says of them. */
+/** Takes the place of a real node's agent: gives the updater signed orders, and collects its reports. */
 export class OrderedNode {
   readonly #node: LabNode;
   readonly #bastion: Bastion;
@@ -45,11 +45,11 @@ export class OrderedNode {
     if (code !== 0) throw new Error(`the order did not reach the node: ${stderr}`);
   }
 
-  /** Waits until the node's word about the last order is one of these. */
+  /** Waits until the node's report on the last order has one of these states. */
   async until(...states: readonly Report["state"][]): Promise<Report> {
     let text = "";
     for (let left = 600; left > 0; left--) {
-      // While it boots it does not answer.
+      // A booting node does not answer.
       text = await this.#node.exec(`cat ${updates}/journal.json`).then(
         ({ stdout }) => stdout,
         () => "",

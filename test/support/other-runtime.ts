@@ -7,7 +7,7 @@ import type { Bundle } from "#rollout/spec.ts";
 
 const repository = join(import.meta.dirname, "../..");
 
-/** A bundle as another release of kcore would have it. */
+/** A bundle of another release of kcore. */
 export interface OtherBundle {
   readonly file: string;
   readonly bundle: Bundle;
@@ -15,13 +15,13 @@ export interface OtherBundle {
 
 export interface OtherRelease {
   readonly version: string;
-  /** What its program does before anything else: JavaScript, with `process`. */
+  /** JavaScript that its program runs first, with `process`. */
   readonly first?: string;
 }
 
 /**
- * Builds a runtime that says to be another version: the present program, with its number changed and something else done first, maybe.
- * `folder` is the test's own. Takes some ten seconds: it is compressed as the real ones are.
+ * Builds a runtime of another version: the present program with another number and, optionally, other code first. `folder` is the test's own.
+ * Takes some ten seconds, since it is compressed like the real ones.
  */
 export async function makeOtherRuntime(folder: string, { version, first = "" }: OtherRelease): Promise<Runtime> {
   const root = rootOf(folder, version);
@@ -44,10 +44,10 @@ export async function makeOtherRuntime(folder: string, { version, first = "" }: 
   return buildRuntime({ root, cache: await cacheFolder(root, folder), note: () => undefined });
 }
 
-/** Completes what `makeOtherRuntime` made to the whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
+/** Completes the runtime of `makeOtherRuntime` to a whole kcore of that release, whose `runtime.build` finds the runtime; gives its program. */
 export async function completeOtherKcore(folder: string, version: string): Promise<string> {
   const root = rootOf(folder, version);
-  // Links would lead the program to the present package.json.
+  // Copies, since links would lead the program to the present package.json.
   for (const name of ["bin", "dist"])
     await cp(join(repository, name), join(root, name), { recursive: true, force: false });
   for (const name of ["orchestrate", "src", "states", "templates"])
@@ -59,7 +59,7 @@ function rootOf(folder: string, version: string): string {
   return join(folder, `kcore-${version}`);
 }
 
-/** The same as a bundle, as another release of kcore would have it. */
+/** Makes a bundle of such a runtime. */
 export async function makeOtherBundle(folder: string, release: OtherRelease): Promise<OtherBundle> {
   const { sha256, size, storePath, narHash, arch, version, file: exported } = await makeOtherRuntime(folder, release);
   const bundle: Bundle = { sha256, size, storePath, narHash, version, arch };

@@ -4,17 +4,17 @@ import { withLock } from "#lab/lock.ts";
 import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
 
 export interface OwnLab extends Lab {
-  /** By which another process opens the same lab. */
+  /** Options with which another process opens the same lab. */
   readonly where: PlaceOptions;
 }
 
-/** The labs of tests; no lab that is named otherwise has one of these networks. */
+/** The tests' labs; no other lab has one of these networks. */
 const places = Array.from({ length: 50 }, (_, number) => [
   { ipv6: false, name: `test${number}`, bridge: `kctest${number}`, net: `10.78.${number}` },
   { ipv6: true, name: `testsix${number}`, bridge: `kcsix${number}`, net: `fd78:0:0:${number + 1}` },
 ]).flat();
 
-/** Opens a lab that no other process has until its `down`, or the end of this process; takes down labs that killed processes left. */
+/** Opens a lab for this process alone, until its `down` or the end of this process; takes down labs of killed processes. */
 export async function ownLab({
   ipv6 = false,
   ...options
@@ -45,7 +45,7 @@ async function claim(where: PlaceOptions & { name: string }, options: LabOptions
   };
 }
 
-/** Holds a lock until what it gives is called or this process ends; gives nothing if another process holds it. */
+/** Holds a lock until the returned function is called or this process ends; undefined if another process holds it. */
 async function hold(name: string): Promise<(() => void) | undefined> {
   const { home } = await findPlace();
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import type { Ownership } from "#rollout/spec.ts";
 
-/** An owner as the bastion would sign it. */
+/** An owner's statement as the bastion signs it. */
 export function ownershipOf({
   cluster = "test",
   name,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 /** The repository. */
 export const root = join(import.meta.dirname, "../..");
 
-/** Every code of a problem that there is. */
+/** All codes of problems. */
 export function errorCodes(): readonly string[] {
   const text = readFileSync(join(root, "src/errors/codes.ts"), "utf8");
   return Array.from(text.matchAll(/\| "([A-Z0-9_]+)"/g), ([, code = ""]) => code);
@@ -14,28 +14,28 @@ export function errorCodes(): readonly string[] {
 export interface Piece {
   /** Relative to the repository. */
   readonly page: string;
-  /** As a user would look for it: `docs/states.md:11`. */
+  /** The place for readers: `docs/states.md:11`. */
   readonly at: string;
   readonly text: string;
 }
 
-/** A fenced block; `info` stands after its opening fence. */
+/** A fenced block; `info` is the text behind its opening fence. */
 export interface Block extends Piece {
   readonly info: string;
 }
 
-/** A page that readers of the project are shown. */
+/** A page of the documentation. */
 export interface Page {
   readonly name: string;
   readonly text: string;
   readonly blocks: readonly Block[];
-  /** Its lines outside of blocks, with their numbers from 1. */
+  /** The page's lines outside of blocks, with their numbers from 1. */
   readonly prose: readonly { readonly text: string; readonly line: number }[];
-  /** What stands between backticks outside of blocks. */
+  /** Text between backticks outside of blocks. */
   readonly spans: readonly Piece[];
 }
 
-/** README.md, CONTRIBUTING.md and all of docs/; `adr: false` leaves out the decisions, which tell of their time. */
+/** README.md, CONTRIBUTING.md and all of docs/; `adr: false` leaves out the decisions, which may be outdated. */
 export function readPages({ adr = true }: { readonly adr?: boolean } = {}): readonly Page[] {
   const names = ["README.md", "CONTRIBUTING.md", ...globSync("docs/**/*.md", { cwd: root }).toSorted()];
   return names.filter((name) => adr || !name.startsWith("docs/adr/")).map((name) => readPage(name));
@@ -57,7 +57,7 @@ function readPage(name: string): Page {
   return { name, text, blocks, prose, spans: [...spansOf(name, prose)] };
 }
 
-/** A span may go on in the next line; a paragraph ends it. */
+/** A span may continue in the next line; a paragraph ends it. */
 function* spansOf(page: string, prose: Page["prose"]): Generator<Piece> {
   const text = prose.map((line) => line.text).join("\n");
   for (const { 0: span, 1: inner = "", index } of text.matchAll(/(?<!`)`([^`]+)`(?!`)/g)) {

@@ -1,4 +1,4 @@
-/** A terminal's screen as `tmux capture-pane -e` gives it, as a page for a browser: the same cells in the same colours. */
+/** A terminal's screen (`tmux capture-pane -e`) as an HTML page: the same cells in the same colours. */
 export function screenPage(
   painted: string,
   { columns, title }: { readonly columns: number; readonly title: string },
@@ -35,14 +35,14 @@ interface Style {
 function paintLine(line: string): string {
   let style: Style = {};
   let drawn = "";
-  // oxlint-disable-next-line no-control-regex -- terminal sequences are what is read here
+  // oxlint-disable-next-line no-control-regex -- the pattern reads terminal sequences
   for (const [, codes, text = ""] of line.matchAll(/(?:\u001b\[([\d;]*)m)|([^\u001b]+)/g))
     if (codes !== undefined) style = restyle(style, codes.split(";").map(Number));
     else drawn += `<span style="${cssOf(style)}">${cells(text)}</span>`;
   return drawn;
 }
 
-/** Marks that a font may draw wider or narrower than a cell get a cell of their own. */
+/** Marks that a font may draw wider or narrower than a cell get an element of their own. */
 function cells(text: string): string {
   return Array.from(text, (character) =>
     /[\u0020-\u007e\u2500-\u259f]/.test(character) ? escape(character) : `<i>${escape(character)}</i>`,

@@ -21,13 +21,13 @@ export function readPlatforms(): ReadonlyMap<string, PlatformRow> {
   );
 }
 
-/** How the table says that something is missing. */
+/** The table's words for a missing program or feature. */
 export const noneOf = (what: string): string => `refuses: no \`${what}\``;
 
-/** What the table says of a module that came to these ends. */
+/** The cell of the table for a module that came to these ends. */
 export const cellOf = (ends: readonly string[]): string => [...new Set(ends)].join("; ");
 
-/** How a dry run ended, in the table's words. */
+/** The end of a dry run, in the table's words. */
 export function endOf({ outcome, problem }: Pick<StepRun, "outcome" | "problem">): string {
   if (outcome !== "failed") return "converges";
   if (problem?.code === "NIXOS_MANAGED") return "refuses: made by NixOS";

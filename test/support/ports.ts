@@ -2,19 +2,19 @@ import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 
 /**
- * A TCP port that is free on the address, and given to no other process that asks here until this one ends. Not one that the kernel gives to
- * whom asks for any (32768 and up, ip(7)): tests that run beside it would get it in the meantime, for a connection if not to listen.
+ * A TCP port that is free on the address, and that no other caller gets until this process ends. It is below 32768: the kernel gives higher
+ * ports (ip(7)) to connections of tests that run beside this one.
  */
 export async function freePort(address = "0.0.0.0"): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 32_000);
-    // A name of the network's, as a port is: the kernel takes it back with the process, however that ends.
+    // An abstract socket, like a port, belongs to the network namespace, and the kernel frees it with the process.
     if (!(await listens({ path: `\0kcore-test-port-${port}` }))) continue;
     if (await listens({ port, host: address }, true)) return port;
   }
 }
 
-/** Whether one can listen there; this process keeps the place, unless it is only tried. */
+/** Whether a server can listen there; this process keeps the place unless `isTried`. */
 async function listens(place: { path: string } | { port: number; host: string }, isTried = false): Promise<boolean> {
   const server = createServer();
   const isFree = await new Promise<boolean>((resolve, reject) => {

@@ -1,7 +1,7 @@
 import type { LabNode } from "#lab/lab.ts";
 import { on } from "./deploy.ts";
 
-/** A private key that a machine made, by a piece of it that stands nowhere else. */
+/** A private key of a machine, by a unique piece of it. */
 export interface Secret {
   readonly machine: string;
   readonly file: string;
@@ -28,7 +28,7 @@ export async function secretsOf(node: LabNode): Promise<readonly Secret[]> {
   });
 }
 
-/** Where on a machine any of these keys stand: in its files, its journal, its temporary folders. */
+/** The places of these keys on a machine: in its files, its journal, its temporary folders. */
 export async function privateKeysIn(
   node: LabNode,
   secrets: readonly Secret[],

@@ -10,7 +10,7 @@ export function problemsIn(work: () => unknown): string[] {
   throw new Error("nothing was thrown");
 }
 
-/** The same of what a promise rejects with. */
+/** The same for a rejected promise. */
 export async function problemsOfRejection(work: Promise<unknown>): Promise<string[]> {
   try {
     await work;

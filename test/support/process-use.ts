@@ -1,23 +1,23 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a process has used so far. */
+/** The resources that a process has used so far. */
 export interface Use {
   readonly pid: number;
-  /** When this was read, monotonic, ms. */
+  /** The time of the reading: monotonic, ms. */
   readonly at: number;
-  /** How often a thread of it was woken, by the thread's name: each had gone to sleep by itself before (proc_pid_status(5)). */
+  /** Wake-ups by thread name: each thread had gone to sleep by itself before (proc_pid_status(5)). */
   readonly wakes: ReadonlyMap<string, number>;
   /** User and system time, ms, as the scheduler counts it (/proc/PID/task/TID/schedstat). */
   readonly cpuMs: number;
   readonly residentMb: number;
 }
 
-/** What it used a second between two moments. */
+/** A process's use a second between two moments. */
 export interface Rate {
   readonly wakes: number;
   /** The busiest thread first. */
   readonly byThread: readonly (readonly [string, number])[];
-  /** Of a core. */
+  /** Percent of one core. */
   readonly percent: number;
   readonly residentMb: number;
 }
@@ -35,7 +35,7 @@ export function useOf(pid: number): Use {
   return { pid, at: performance.now(), wakes, cpuMs, residentMb };
 }
 
-/** From then until now. */
+/** The use between that reading and now. */
 export function rateOf(before: Use): Rate {
   const now = useOf(before.pid);
   const seconds = (now.at - before.at) / 1000;

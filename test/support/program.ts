@@ -4,7 +4,7 @@ import { join } from "node:path";
 const root = join(import.meta.dirname, "../..");
 const bundle = join(root, "dist/main.js");
 
-/** Whether the bundle is that of the sources as they are now: `npm test` builds it, and so does `npm run build`. */
+/** Whether the bundle is up to date with the sources; `npm test` and `npm run build` make it. */
 const isBuilt =
   existsSync(bundle) &&
   ["scripts/build.ts", ...globSync("src/**/*", { cwd: root })].every(
@@ -13,8 +13,8 @@ const isBuilt =
   );
 
 /**
- * What a kcore under test is given: nothing, it is the bundle, as users have it; without one of today the sources, which
- * take several times as long to start, with what Node makes of them kept for the next.
+ * The environment of a kcore under test. An up-to-date bundle needs none, as for users. Otherwise the sources run, which take several times as
+ * long to start; Node's compile cache is kept for the next start.
  */
 export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
   ? {}
@@ -23,5 +23,5 @@ export const kcoreEnvironment: Readonly<Record<string, string>> = isBuilt
 /** The program of the command line, as its launcher starts it. */
 export const programFile = join(root, isBuilt ? "dist/main.js" : "src/cli/main.ts");
 
-/** The program that runs on nodes: daemons and their maintenance. */
+/** The program of the nodes: daemons and their maintenance. */
 export const nodeProgram = join(root, isBuilt ? "dist/node-main.js" : "src/cli/node-main.ts");

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { sliceBase } from "./slice.ts";
 
-// Other cases with each commit; a failure names its seed, which `KCORE_SLICE=SEED` repeats.
+// Random cases differ with each commit. A failure names its seed, which `KCORE_SLICE=SEED` repeats.
 fc.configureGlobal({ seed: sliceBase() });
 
 export { default } from "fast-check";
 
-/** Any text; fc.string of such units first makes a table of all 1.1 million, which takes a second. */
+/** Any text. fc.string of such units would first make a table of all 1.1 million, which takes a second. */
 export function anyText(lengths: fc.ArrayConstraints = {}): fc.Arbitrary<string> {
   const point = fc.nat(0x10f7ff).map((number) => (number < 0xd800 ? number : number + 0x800));
   return fc.array(point, lengths).map((points) => String.fromCodePoint(...points));

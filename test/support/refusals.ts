@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Step } from "#engine/step/define.ts";
 
-/** The functions that texts may call, by name: step.sh's and files.sh's. */
+/** The functions of step.sh and files.sh, by name. */
 const functions = new Map(
   ["step", "files"].flatMap((name) => {
     const text = readFileSync(new URL(`../../src/engine/program/${name}.sh`, import.meta.url), "utf8");
@@ -11,7 +11,7 @@ const functions = new Map(
   }),
 );
 
-/** The codes that a text may `refuse` with, by itself or in a function of the library that it calls. */
+/** The codes that a text may `refuse` with, directly or in a library function that it calls. */
 export function refusalsIn(text: string): ReadonlySet<string> {
   const found = new Set<string>();
   const seen = new Set<string>();
@@ -27,7 +27,7 @@ export function refusalsIn(text: string): ReadonlySet<string> {
   return found;
 }
 
-/** The same of all texts of a step. */
+/** The same for all texts of a step. */
 export function refusalsOf({ probe, guard, asks, apply, react, show }: Step): ReadonlySet<string> {
   return refusalsIn([probe, guard, asks, apply, react, show].map(String).join("\n"));
 }

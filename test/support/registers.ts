@@ -7,10 +7,10 @@ import type { Register } from "#crdt/register.ts";
 import { contextOf, toWire } from "#crdt/version-vector.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 
-/** One key of each kind and a few plain ones: small enough that writes meet. */
-export const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
+/** A key of each kind and a few plain ones: few enough that writes meet. */
+const testKeys = ["a", "b", "c", "approval/n", "owner/u", "grow/g", "conflict/x"] as const;
 
-export const anyText = fc.oneof(
+const anyValue = fc.oneof(
   fc.constant(null),
   fc.integer({ min: 0, max: 9 }).map(String),
   fc
@@ -19,7 +19,7 @@ export const anyText = fc.oneof(
   fc.constant("{broken"),
 );
 
-/** What a sequence of writes and deliveries between some writers leads to; the transactions have true contexts. */
+/** A transaction with its true context, made by random writes and deliveries between a few writers. */
 export interface Transaction {
   readonly registers: readonly Register[];
   readonly origin: string;
@@ -38,7 +38,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
     fc.record({
       t: fc.constant("write" as const),
       at: place,
-      changes: fc.uniqueArray(fc.tuple(fc.constantFrom(...testKeys), anyText), {
+      changes: fc.uniqueArray(fc.tuple(fc.constantFrom(...testKeys), anyValue), {
         minLength: 1,
         maxLength: 3,
         selector: ([key]) => key,
@@ -49,7 +49,7 @@ export const anyActs: fc.Arbitrary<readonly Act[]> = fc.array(
   { maxLength: 24 },
 );
 
-/** A writer: a map, a clock that stands still unless pushed, and all it wrote or was given. */
+/** A writer: a map, a clock that stands still unless pushed, and all transactions it wrote or received. */
 export class Writer {
   readonly map = new LwwMap(mergeKindOf);
   readonly origin: string;
@@ -78,7 +78,7 @@ export class Writer {
     return transaction;
   }
 
-  /** Merges transactions as one page would bring them. */
+  /** Merges transactions as one page. */
   take(transactions: readonly Transaction[]): Merged {
     const upto = transactions.map(({ origin, seq }) => [origin, seq] as const);
     const merged = this.map.merge(
@@ -100,7 +100,7 @@ export class Writer {
     return Array.from(this.map.siblings.all(), ({ key, o, s }) => `${key} ${o} ${s}`).toSorted();
   }
 
-  /** The registers that count, in a form that can be compared. */
+  /** The registers that count, in a comparable form. */
   view(): unknown {
     return [
       [...this.map.withPrefix("")],
@@ -111,7 +111,7 @@ export class Writer {
   }
 }
 
-/** Plays acts: a delivery brings all that its sender has. Gives the writers and every transaction, in the order written. */
+/** Plays acts: a delivery brings all transactions of its sender. Gives the writers, and every transaction in order of writing. */
 export function play(acts: readonly Act[]): {
   readonly all: readonly Transaction[];
   readonly writers: readonly Writer[];

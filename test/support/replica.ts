@@ -7,15 +7,15 @@ import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/re
 import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
-import { Random } from "../sim/random.ts";
+import { Random } from "./random.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;
 
-/** `recovered`: the records that its disk holds when it starts. */
+/** `recovered` are the records on its disk at its start. */
 type TestOptions = Partial<ReplicaOptions & KeyRules> & { readonly recovered?: Iterable<JournalRecord> };
 
-/** A replica in virtual time, on a disk that never fails unless told, with links that the test joins by hand. */
+/** A replica in virtual time with links that the test joins. Its disk fails only on request. */
 export class TestReplica {
   readonly scheduler: Scheduler;
   readonly id: string;
@@ -43,7 +43,7 @@ export class TestReplica {
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
       db: {
         data: this.state,
-        // Settled already: what follows runs before the scheduler's next event.
+        // The promise is settled already, so that its continuation runs before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
           if (this.#held) return new Promise((durable) => this.#held?.push({ records, durable }));
@@ -56,12 +56,12 @@ export class TestReplica {
     });
   }
 
-  /** From now on nothing becomes durable, but by `release`. */
+  /** From now on nothing becomes durable, except by `release`. */
   hold(): void {
     this.#held ??= [];
   }
 
-  /** The first `count` appends that are held become durable, one after the other. Without a count: all, and all to come. */
+  /** The first `count` held appends become durable, one after the other; without a count all, and all later ones. */
   async release(count?: number): Promise<void> {
     const held = this.#held ?? [];
     for (const { records, durable } of held.splice(0, count ?? held.length)) {
@@ -72,7 +72,7 @@ export class TestReplica {
     await Promise.resolve();
   }
 
-  /** Registers controllers, this one among them. */
+  /** Registers controllers, itself included. */
   async register(...ids: readonly string[]): Promise<void> {
     await this.replica.write(ids.map((id) => ({ key: authKeyOf(id), value: { spki: id } })));
   }
@@ -82,21 +82,21 @@ export class TestReplica {
   }
 }
 
-/** Closes the conflicts that are listed. */
+/** Acknowledges all listed conflicts. */
 export async function acknowledge({ replica }: TestReplica): Promise<void> {
   const closing = replica.conflicts().flatMap((conflict) => closingKeys(conflict));
   if (closing.length > 0) await replica.write(closing.map((key) => ({ key, value: null })));
 }
 
 export interface Wire {
-  /** The messages of the first and of the second. */
+  /** The messages of the first replica, and of the second. */
   readonly sent: readonly [PeerMessage[], PeerMessage[]];
   readonly cut: () => void;
   /** Messages wait while it is held. */
   isHeld: boolean;
 }
 
-/** Joins two replicas by a link with so many ms of delay each way. */
+/** Joins two replicas by a link with this delay each way, in ms. */
 export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
   const { scheduler } = a;
   const events: [LinkEvents | undefined, LinkEvents | undefined] = [undefined, undefined];
@@ -132,7 +132,7 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
   return wire;
 }
 
-/** A link to `to` on which the test speaks by hand, as `b` unless told otherwise, behind a greeting. */
+/** A link to `to` on which the test itself speaks, as `b` by default, after a greeting. */
 export function greet(
   to: TestReplica,
   hello: object | undefined,
@@ -145,12 +145,12 @@ export function greet(
   return events;
 }
 
-/** Controllers that join under these ids, without a connection yet. */
+/** Controllers that join under these ids, without connections yet. */
 export function joining<Ids extends readonly string[]>(scheduler: Scheduler, ...ids: Ids) {
   return ids.map((id) => new TestReplica(scheduler, id, { start: "join" })) as { [At in keyof Ids]: TestReplica };
 }
 
-/** A founder `a` and a second controller `b` that has joined it. */
+/** A founder `a`, and a second controller `b` that has joined it. */
 export async function pair(
   tuning: Partial<Tuning> = {},
 ): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica; wire: Wire }> {

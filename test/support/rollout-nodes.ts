@@ -15,7 +15,7 @@ import { nodeCredentials, recordAt, registrationOf, type TestController } from "
 import { hangLimit } from "./limit.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
-/** What a node does with a step. */
+/** The way a node answers a step. */
 export type Answer =
   /** As it should. */
   { readonly ok: true } | { readonly ok: false; readonly failure: Failure };
@@ -24,9 +24,9 @@ export interface RolloutNodeOptions {
   readonly hostname: string;
   readonly id?: string;
   readonly dc?: string;
-  /** Whether its registration says that it can be updated; true unless told otherwise. */
+  /** Whether its registration says that it can be updated; true by default. */
   readonly canUpdate?: boolean;
-  /** Asked at each step; a promise holds the node back until it resolves. All goes well unless told otherwise. */
+  /** Called at each step; a promise holds the node back until it resolves. Every step succeeds by default. */
   readonly carryOut?: (step: Step) => Answer | Promise<Answer>;
 }
 
@@ -35,8 +35,8 @@ const beatMs = 500;
 const log = createLog({ write: () => undefined, clock: Date.now });
 
 /**
- * Nodes of a cluster that let themselves be updated: the product's agent carries orders to the product's updater, at the first of the
- * controllers that answers; what an update brings is a name. Hundreds of them live in one process.
+ * Updatable nodes of a cluster, hundreds of them in one process. The product's agent carries orders to the product's updater, at the first
+ * controller that answers; a new version is only a name.
  */
 export async function startRolloutNodes(
   cluster: TestCluster,
@@ -63,11 +63,11 @@ async function startNode(
   const end = new AbortController();
   const { signal } = end;
   const endpoints = controllers.map(({ endpoint }) => endpoint);
-  // Longer than a controller lets a node wait for its next order.
+  // Longer than a controller's long poll for a node's next order.
   const asking = { endpoints, credentials, signal, clock: Date.now, timeoutMs: hangLimit };
   const [beats, orders] = [openControllers(asking), openControllers(asking)];
   let present: Present = { id: `/nix/store/${"0".repeat(32)}-kcore-0.3.0`, version: "0.3.0", generation: 1 };
-  // As an agent does that was started anew.
+  // Like an agent after a restart.
   const register = async (): Promise<void> => {
     const runtime = { id: present.id, generation: present.generation ?? 1, arch: "x86_64", canUpdate };
     const told = { hostname, dc, version: present.version, runtime };

@@ -2,7 +2,7 @@ import type { RunEventBody, StageOutline } from "#engine/events/event.ts";
 
 type Started = Extract<RunEventBody, { type: "run.started" }>;
 
-/** The first event of a run; a stage that is told by its name has all nodes. */
+/** The first event of a run; a stage given by its name has all nodes. */
 export function runStarted({
   stages = [],
   ...changes

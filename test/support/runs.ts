@@ -7,7 +7,7 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { FakeNodes } from "./fake-session.ts";
 import { noTables } from "./tables.ts";
 
-/** A roster entry as loading would make it. */
+/** A roster entry as loading makes it. */
 export function nodeEntry(name: string, fields: Partial<NodeEntry> = {}): NodeEntry {
   return {
     name,

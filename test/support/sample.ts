@@ -1,28 +1,28 @@
 import type { ErrorCode } from "#errors/codes.ts";
 
 /**
- * A step of one module as the lab tries it (test/lab/catalogue): foreseen by a dry run, applied twice, changed by somebody else, mended; and
- * what the module refuses. Texts of sh run on the node as root, and end 0.
+ * A step of one module for the lab (test/lab/catalogue): foreseen by a dry run, applied twice, changed by another program, mended, and
+ * refused. Texts of sh run on the node as root, and end 0.
  */
 export interface Sample {
-  /** The step's id: its module, and a word more where there are several. */
+  /** The step's id: its module, and a further word if the module has several samples. */
   readonly id: string;
   readonly module: string;
-  /** Its arguments, as a state has them. */
+  /** The step's arguments, as a state has them. */
   readonly args: Readonly<Record<string, unknown>>;
-  /** It makes what samples behind it need, and is none of its module. */
+  /** The step prepares later samples, and belongs to another module. */
   readonly helps?: true;
-  /** What becomes of it on a BusyBox node, where it is tried there. */
+  /** The outcome on a BusyBox node, if the sample is tried there. */
   readonly busybox?: "converges" | { readonly refuses: ErrorCode; readonly forWantOf: string };
-  /** Done on the node before the first look. */
+  /** Runs on the node before the first probe. */
   readonly before?: string;
   /** Other keys of the step, such as `creates`. */
   readonly keys?: Readonly<Record<string, unknown>>;
-  /** It may find all in order on a new node: an assertion, a wait, a check. */
+  /** An assertion, a wait or a check: the step may find all in order on a new node. */
   readonly isCheck?: true;
-  /** What somebody does afterwards, and the facts of the step that a dry run then finds other than wanted; absent where it cannot drift. */
+  /** A later change by another program, and the facts that a dry run then finds different. Absent if the step cannot drift. */
   readonly drift?: { readonly by: string; readonly finds: Readonly<Record<string, string | RegExp>> };
-  /** What it refuses, and with which code; `before` makes the situation, `after` takes it away. */
+  /** Arguments that the module refuses, and with which code; `before` makes the situation, `after` removes it. */
   readonly refusal?: {
     readonly args: Readonly<Record<string, unknown>>;
     readonly code: ErrorCode;

@@ -18,7 +18,7 @@ export interface SceneOptions extends Partial<Omit<SceneProps, "model">> {
   readonly rows?: number;
 }
 
-/** The live view of a run after these events; `now` is the time of the last one unless told otherwise. */
+/** The live view of a run after these events; `now` is by default the time of the last one. */
 export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {}): Scene {
   const { columns = 80, rows = 24, ...more } = options;
   const model = reduceEvents(events);
@@ -34,12 +34,12 @@ export function sceneOf(events: readonly RunEvent[], options: SceneOptions = {})
   });
 }
 
-/** The lines of a frame as they are read: without the theme's sequences and without blanks at their ends. */
+/** The lines of a frame as text: without the theme's sequences and without trailing blanks. */
 export function linesOf(scene: Scene, { columns = 80, theme = plainTheme }: SceneOptions = {}): readonly string[] {
   return scene.lines.map((line) => stripVTControlCharacters(paintLine(line, columns, theme)).trimEnd());
 }
 
-/** The user's settings after these keys: names as `KeyPress` has them, other texts are typed. */
+/** The view's settings after these keys: names as `KeyPress` has them, other texts are typed. */
 export function typeKeys(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): RunUi {
   return keys.reduce<RunUi>((ui, name) => {
     const scene = sceneOf(events, { ...options, ui });

@@ -17,7 +17,7 @@ interface Script {
   readonly spec?: object;
   /** Changes of the input before the first decision. */
   readonly view?: Partial<RolloutInput>;
-  /** The nodes confirm their owner first, unless this says otherwise. */
+  /** The nodes confirm their owner first, unless this is false. */
   readonly confirmed?: boolean;
   /** The events, one after the other, each with the state expected then. */
   readonly steps: readonly (string | Readonly<Record<string, Expected>>)[];
@@ -104,7 +104,7 @@ class ScriptedRollout {
   #meant(words: readonly string[]): object {
     const parts = words.map((word) => this.#words[word]);
     if (parts.includes(undefined)) throw new Error(`no such word in “${words.join(" ")}”`);
-    // In YAML there is no undefined.
+    // YAML has no undefined.
     const given = Object.entries(Object.assign({}, ...parts) as object) as [string, unknown][];
     return Object.fromEntries(given.map(([name, value]) => [name, value ?? undefined]));
   }
@@ -122,7 +122,7 @@ function sameText(found: string | undefined, wanted: unknown, where: string): vo
   else expect(found, where).to.match(new RegExp(pattern));
 }
 
-/** Each field as it is wanted; null: it is not there. */
+/** Compares each field; null means absent. */
 function hasAll(found: object, wanted: object, where: string): void {
   for (const [field, value] of Object.entries(wanted) as [string, unknown][])
     if (value === null) expect(found, where).to.not.have.property(field);
@@ -130,7 +130,7 @@ function hasAll(found: object, wanted: object, where: string): void {
     else expect(found, where).to.deep.include({ [field]: value });
 }
 
-/** Declares a test for each case of a file of test/cases that holds rollouts. */
+/** Declares a test for each rollout of a file of test/cases. */
 export function describeRollouts(file: string): void {
   const { words, cases } = casesOf<Scripts>(file);
   for (const [group, scripts] of Object.entries(cases))

@@ -2,7 +2,7 @@ import { generate, recipientOf } from "#engine/sealed/age.ts";
 import { fingerprintOf } from "#engine/sealed/header.ts";
 import type { Recipient } from "#engine/sealed/recipients.ts";
 
-/** Somebody with an identity and its recipient. */
+/** An operator with an identity and its recipient. */
 export interface Person {
   readonly identity: string;
   readonly recipient: Recipient;
@@ -15,7 +15,7 @@ export async function person(name: string, { postQuantum = false } = {}): Promis
   return { identity, recipient: { name, key, fingerprint: fingerprintOf(key), at } };
 }
 
-/** A sealed value whose bytes somebody changed. */
+/** A sealed value with changed bytes. */
 export function changedAt(text: string, change: (bytes: Buffer) => Buffer): string {
   return `age:${change(Buffer.from(text.slice(4), "base64")).toString("base64")}`;
 }

@@ -17,7 +17,7 @@ export interface SentStep {
   readonly always: boolean;
 }
 
-/** Reads what `segmentText` wrote: the steps in order, and whether facts are wanted after them. */
+/** Reads a text of `segmentText`: the steps in order, and whether the bastion wants facts after them. */
 export function readSegment(text: string): { readonly steps: readonly SentStep[]; readonly facts: boolean } {
   const steps: SentStep[] = [];
   const shared = new Map<string, string>();
@@ -46,7 +46,7 @@ export function readValue(text: string, name: string): string | undefined {
   return found === undefined ? undefined : unquote(found.slice(name.length + 1));
 }
 
-/** What the letters of batch.ts stand for. */
+/** The letters of batch.ts. */
 const kinds: Readonly<Record<string, string>> = { d: "directory", f: "file", l: "symlink", a: "absent" };
 
 function stepOf(values: ReadonlyMap<string, string>, shared: ReadonlyMap<string, string>): SentStep {

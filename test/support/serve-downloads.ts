@@ -7,7 +7,7 @@ import { freePort } from "./ports.ts";
 export interface DownloadServer {
   readonly port: number;
   readonly url: string;
-  /** What it was asked for since the last call: `GET /file - -`. */
+  /** The requests since the last call: `GET /file - -`. */
   asked(): string[];
   stop(): void;
 }

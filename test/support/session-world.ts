@@ -11,7 +11,7 @@ import type { ModelCommand, ModelFollower, ModelNode } from "./model-node.ts";
 interface ModelLink {
   readonly follower: ModelFollower;
   readonly sent: ModelCommand[];
-  /** Questions for blobs that were answered over it. */
+  /** Questions for blobs that were answered over this connection. */
   readonly answered: Set<number>;
 }
 
@@ -24,8 +24,8 @@ interface WorldOptions {
 }
 
 /**
- * The machines of a session with a model node at the other end, and what must hold whatever happens between them: it
- * throws when something does not. Nothing happens by itself: each method lets one thing happen.
+ * The state machines of a session with a model node at the other end, and the invariants between them: a broken one throws. Each method makes
+ * one event happen, and no event happens otherwise.
  */
 export class SessionWorld {
   readonly node: ModelNode;
@@ -40,13 +40,13 @@ export class SessionWorld {
   isCheckingHost = false;
   /** A runner did not answer a goodbye in time. */
   wasUnanswered = false;
-  /** Nothing goes wrong any more. */
+  /** No further faults. */
   isUndisturbed = false;
   #now = 0;
   #offset = 0;
   #isBeating = false;
   #written: { readonly launch: boolean; readonly segment: ModelCommand & { do: "segment" } } | undefined;
-  /** Which segments went to which runner, and how many drops there had been. */
+  /** The segments sent to each runner, with the number of drops before. */
   readonly #sent = new Map<string, number>();
   readonly #begunSegments = new Set<number>();
   readonly #writtenKeys = new Set<string>();
@@ -58,11 +58,11 @@ export class SessionWorld {
   /** The running segment ends with a reboot. */
   #isReboot = false;
   #isQuestionOpen = false;
-  /** Then nobody knows in which boot it arrived. */
+  /** If true, the boot in which the flight arrived is unknown. */
   #hasFlightBroken = false;
   /** Connections tried since the node said hello last. */
   tries = 0;
-  /** Something was sent over the connection that was wanted last, or could have been. */
+  /** The connection that was wanted last carried something, or could have. */
   #hasBegun = false;
 
   constructor(options: WorldOptions) {
@@ -77,7 +77,7 @@ export class SessionWorld {
     this.#tell({ to: "queue", event });
   }
 
-  /** How the steps ended so far, as the run's record keeps it. */
+  /** The outcomes of steps so far, as the run's record keeps them. */
   recorded(): ReadonlyMap<string, readonly Outcome[]> {
     const recorded = new Map(this.#options.recorded);
     for (const event of this.events)
@@ -175,7 +175,7 @@ export class SessionWorld {
     this.#tell({ to: "connection", event: { type: "host-checked", isHostGone } });
   }
 
-  /** The line is dead for longer than anybody tries. */
+  /** The line is dead for longer than all attempts. */
   vanish(): void {
     this.drop();
     for (let attempt = 0; attempt < 8 && (this.connecting || this.timers.has("retry")); attempt++) {
@@ -305,7 +305,7 @@ export class SessionWorld {
     this.link?.sent.push(this.#written.segment);
   }
 
-  /** A segment goes out: to one runner a second time only after a drop. */
+  /** Notes a sent segment: one runner gets it a second time only after a drop. */
   #note(number: number): void {
     const sent = `${this.node.runner?.id ?? "new"} ${number}`;
     const before = this.#sent.get(sent);
@@ -342,7 +342,7 @@ export class SessionWorld {
   #check(): void {
     holds(this.#isBeating === (this.link !== undefined), "a beat lives exactly while a connection does");
     holds(!this.#isStopped || !this.timers.has("lock"), "after a stop nobody waits for a lock");
-    // A runner that was given up may have done more than was heard of.
+    // A runner that was given up may have done more than its frames told.
     if (!this.wasUnanswered) toldOnce(this.events, this.#options.recorded !== undefined);
   }
 }
@@ -352,7 +352,7 @@ function holds(claim: boolean, what: string): void {
   if (!claim) throw new Error(`this does not hold: ${what}`);
 }
 
-/** The outcome of every step is told once; a run that is resumed tries again what had failed, and tells of that too. */
+/** The run tells the outcome of every step once; a resumed run tries failed steps again, and tells of them again. */
 function toldOnce(events: readonly RunEventBody[], isResumed: boolean): void {
   const told = events.flatMap((event) =>
     event.type === "step.finished" && !(isResumed && ["failed", "interrupted"].includes(event.outcome))

@@ -19,7 +19,7 @@ export class SharedLine {
     this.#ssh = [...own, "-o", "ControlPersist=120", ...node.sshArguments()];
   }
 
-  /** What a command printed; throws what it said if it fails. */
+  /** The output of a command; throws the command's output if it fails. */
   shell(command: string): string {
     const { status, stdout, stderr } = spawnSync("ssh", [...this.#ssh, command], {
       encoding: "utf8",
@@ -29,12 +29,12 @@ export class SharedLine {
     throw new Error(`${command}: ${status}\n${stdout}${stderr}`);
   }
 
-  /** By which steps reach the node, as runStepOn takes it. */
+  /** The node's shell for runStepOn. */
   get via(): string {
     return `ssh:ssh ${this.#ssh.join(" ")}`;
   }
 
-  /** Runs a step; what steps remember on the node outlives it, as in a run. */
+  /** Runs a step; a step's memory on the node outlives it, as in a run. */
   run(
     module: ModuleDefinition,
     args: object,
@@ -43,7 +43,7 @@ export class SharedLine {
     return runStepOn(this.via, stepOf(module, args, context), { stateDir: "/var/lib/kcore-test", ...options });
   }
 
-  /** Runs steps until one does not end so; throws with what it said. */
+  /** Runs steps; throws the output of the first that ends otherwise. */
   async expectAll(steps: Steps, outcome: StepRun["outcome"]): Promise<void> {
     for (const [module, args] of steps) {
       const step = await this.run(module, args);
@@ -52,7 +52,7 @@ export class SharedLine {
     }
   }
 
-  /** Before the machine goes down: what is open would hang. */
+  /** Closes the connection before the machine goes down, since it would hang. */
   drop(): void {
     spawnSync("ssh", ["-O", "exit", ...this.#ssh], { stdio: "ignore" });
   }

@@ -5,13 +5,13 @@ import { sliceBase } from "./slice.ts";
 import { shells } from "./steps.ts";
 
 const root = join(import.meta.dirname, "../..");
-/** Text of sh that every module runs with. */
+/** Folders of sh that every module runs with. */
 const shared = ["src/engine/program/", "src/engine/step/"];
 let changed: readonly string[] | undefined;
 
 /**
- * The shells on which a file of tests runs here: the first, dash, always; the others as well for a third of the files, which another commit
- * chooses otherwise, and for modules that the branch changed. With `KCORE_SHELLS=all` every file runs on all of them.
+ * The shells for a file of tests. The first, dash, is always among them. The others are for a third of the files, another third with each
+ * commit, and for modules that the branch changed. `KCORE_SHELLS=all` takes all shells for every file.
  */
 export function shellsOf(file: string, all: readonly string[] = shells): readonly string[] {
   const name = basename(file).replace(/\.[^]*/, "");
@@ -19,7 +19,7 @@ export function shellsOf(file: string, all: readonly string[] = shells): readonl
   return isAll ? all : all.slice(0, 1);
 }
 
-/** Whether it is the turn of a module at this number: three numbers in a row reach each module once. */
+/** Whether a module has its turn at this number: three successive numbers reach each module once. */
 export function isInSlice(name: string, base: number): boolean {
   return Buffer.from(name).reduce((sum, byte) => sum + byte, base) % 3 === 0;
 }

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { TestCluster } from "./cluster.ts";
 import { ownershipOf } from "./ownership.ts";
 
-/** The statement that the bastion would sign for an update of that name. */
+/** The bastion's signed statement for an update of that name. */
 export function signUpdate(
   { authority }: Pick<TestCluster, "authority">,
   name: string,
@@ -21,7 +21,7 @@ export function signUpdate(
   return signStatement(JSON.stringify(statement), authority);
 }
 
-/** The owner that the bastion would sign for an update of that name. */
+/** The bastion's signed owner for an update of that name. */
 export function signOwner(
   { authority }: Pick<TestCluster, "authority">,
   name: string,

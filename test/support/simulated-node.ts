@@ -7,15 +7,15 @@ import { readSegment, readValue, type SentStep } from "./segment-reader.ts";
 export interface Behaviour {
   /** Milliseconds that a step takes on average; 150 unless given. */
   readonly pace?: number;
-  /** Every so many-th node fails at one of its steps; none unless given. */
+  /** Every n-th node fails at one of its steps; none unless given. */
   readonly failEvery?: number;
-  /** Every so many-th node is ten times slower; none unless given. */
+  /** Every n-th node is ten times slower; none unless given. */
   readonly slowEvery?: number;
-  /** What a node of that name says instead of doing its steps, given the key of its first one; nobody unless given. */
+  /** The output of the node of that name in place of its steps, given the key of its first one. */
   readonly floods?: { readonly name: string; readonly says: (key: string) => Iterable<string> };
 }
 
-/** What stays of a node between its runs. */
+/** The part of a node that outlives its runs. */
 export class SimulatedNode {
   readonly name: string;
   readonly index: number;
@@ -30,22 +30,21 @@ export class SimulatedNode {
   }
 }
 
-/** What a channel needs of the node's side of SSH. */
+/** The node's side of an SSH channel. */
 export interface Wire {
   write(bytes: string | Uint8Array): void;
   close(): void;
 }
 
 /**
- * The node's end of one run, as docs/runner.md describes it, without a shell: it reads the bootstrap, the runner and the
- * segments as they are really sent, and answers in real frames. Steps are not executed: a first run finds them different
- * and changes them, a second finds them in order.
+ * The node's end of one run without a shell (docs/runner.md): it reads the real bootstrap, runner and segments, and answers in real frames.
+ * Steps are not executed: a first run finds them different and changes them, a second finds them in order.
  */
 export class SimulatedRun {
   readonly #wire: Wire;
   readonly #find: (name: string) => SimulatedNode | undefined;
   #buffer: Buffer = Buffer.alloc(0);
-  /** What the bytes announced last are for; undefined: a line is read. */
+  /** The receiver of the bytes that were announced last; undefined while a line is read. */
   #pending: { readonly length: number; readonly take: (bytes: Buffer) => void } | undefined;
   #node: SimulatedNode | undefined;
   #nonce = "";
@@ -236,7 +235,7 @@ export class SimulatedRun {
     return Math.min(milliseconds, pace * slow * (0.3 + 1.4 * chance ** 2 * 1.5));
   }
 
-  /** Asks for what the step needs and has not got; false when the run was stopped meanwhile. */
+  /** Asks for the contents that the step lacks; false if the run was stopped meanwhile. */
   async #getBlobs({ blobs, key }: SentStep): Promise<boolean> {
     const missing = () => blobs.filter((name) => !this.#blobs.has(name));
     if (this.node.inOrder.has(key) || missing().length === 0) return true;

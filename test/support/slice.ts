@@ -6,8 +6,8 @@ const root = join(import.meta.dirname, "../..");
 let commit: number | undefined;
 
 /**
- * Where a rotating slice begins: a number from 0 to 2^31 - 1 that is the same for one commit, so that every landing tries other seeds.
- * `KCORE_SLICE` names another one, to repeat a run; outside git it is 1.
+ * The beginning of a rotating slice: a number from 0 to 2^31 - 1 that depends on the commit, so that every landing tries other seeds.
+ * `KCORE_SLICE` sets it, to repeat a run; outside git it is 1.
  */
 export function sliceBase(): number {
   const given = process.env["KCORE_SLICE"];
@@ -16,17 +16,17 @@ export function sliceBase(): number {
   return commit;
 }
 
-/** Every so many of these, others with each commit; the long form of the hostile tests takes them all. */
+/** Every n-th of these cases, others with each commit; the long form of the hostile tests takes all. */
 export function partOf<Case>(cases: readonly Case[], everySo: number): readonly Case[] {
   return isLongForm ? cases : cases.filter((_, place) => place % everySo === sliceBase() % everySo);
 }
 
-/** So many seeds, from where the slice begins. */
+/** So many seeds from the slice's beginning. */
 export function seedsOfSlice(count: number): readonly number[] {
   return Array.from({ length: count }, (_, place) => sliceBase() + place);
 }
 
-/** The words that tell how a failed slice is repeated. */
+/** Advice for repeating a failed slice. */
 export function howToRepeat(): string {
   return isLongForm ? "" : ` (KCORE_SLICE=${sliceBase()} repeats it)`;
 }

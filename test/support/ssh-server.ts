@@ -15,7 +15,7 @@ const run = promisify(execFile);
 /** A user of a test server, beside root: an entry of a passwd(5) that only that server sees. */
 export interface TestUser {
   readonly name: string;
-  /** `/bin/sh` unless told otherwise; any program, also one that exists only for the test. */
+  /** The login shell, `/bin/sh` by default; it may exist only for the test. */
   readonly shell?: string;
 }
 
@@ -26,15 +26,15 @@ export interface SshServer {
   readonly folder: string;
   /** A private key file that every user of it accepts. */
   readonly identityFile: string;
-  /** Its host key, `TYPE BASE64`. */
+  /** The server's host key, `TYPE BASE64`. */
   readonly hostKey: string;
   /** The home of a user. */
   home(user: string): string;
   /** An endpoint that reaches it as root with its key pinned; fields may be overridden. */
   endpoint(fields?: Partial<Endpoint>): Endpoint;
-  /** What it wrote to its log. */
+  /** The server's log. */
   log(): Promise<string>;
-  /** Kills, without farewell, the server's processes that serve connections; what they run goes on. */
+  /** Kills the server's processes that serve connections, without farewell; their children run on. */
   dropSessions(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export interface ServerPlan {
   readonly packageName: string;
   readonly port: number;
   readonly users: readonly TestUser[];
-  /** Makes the host key's files and says how the server is started; `folder` is its own. */
+  /** Makes the host key's files in the server's folder, and gives the server's arguments. */
   prepare(folder: string): Promise<{ args: readonly string[]; hostKey: string }>;
 }
 
@@ -55,7 +55,7 @@ export async function makeKey(file: string, type = "ed25519", passphrase = "", e
   return (await readFile(`${file}.pub`, "utf8")).split(" ").slice(0, 2).join(" ");
 }
 
-/** Starts a server whose passwd, shadow and homes are its own, in a mount namespace; so it needs root. */
+/** Starts a server with passwd, shadow and homes of its own, in a mount namespace; needs root. */
 export async function startServer(plan: ServerPlan): Promise<SshServer> {
   if (!existsSync(plan.program))
     throw new Error(`${plan.program} is missing: install the package “${plan.packageName}” to run this test`);
@@ -94,7 +94,7 @@ export async function startServer(plan: ServerPlan): Promise<SshServer> {
   }
 }
 
-/** Files that stand for passwd, shadow and shells, with root and these users, all let in by one key: `[FILE, FOR]`. */
+/** Files in place of passwd, shadow and shells: root and these users, all with one key. Gives `[FILE, FOR]`. */
 export async function makeAccounts(
   folder: string,
   users: readonly TestUser[],
@@ -116,7 +116,7 @@ export async function makeAccounts(
   }
   await writeFile(join(folder, "passwd"), `${passwd.join("\n")}\n`);
   await writeFile(join(folder, "shadow"), `${shadow.join("\n")}\n`, { mode: 0o600 });
-  // Shells are accepted only when they are listed (dropbear).
+  // dropbear accepts only listed shells.
   const shells = ["/bin/sh", "/bin/dash", "/bin/bash", ...users.flatMap(({ shell }) => (shell ? [shell] : []))];
   await writeFile(join(folder, "shells"), `${shells.join("\n")}\n`);
   // mkdtemp made the folder 0700: the users must pass through to their homes.
@@ -127,7 +127,7 @@ export async function makeAccounts(
 async function untilListening(child: ChildProcess, port: number, folder: string): Promise<void> {
   for (const end = performance.now() + hangLimit; performance.now() < end;) {
     if (child.exitCode !== null || child.signalCode !== null) break;
-    // Not by connecting: servers under test count their connections.
+    // A connection would count: servers under test count theirs.
     const tcp = await readFile("/proc/net/tcp", "utf8");
     if (tcp.includes(`0100007F:${port.toString(16).toUpperCase().padStart(4, "0")} 00000000:0000 0A`)) return;
     await sleep(25);
@@ -146,7 +146,7 @@ interface Parts {
 
 function makeHandle({ dir, child, plan, identityFile, hostKey }: Parts): SshServer {
   const folder = dir.path;
-  // The servers' own processes; what a session runs leads another session and is left alone, as a lost line would.
+  // The servers' own processes. A session's children lead another session and are left alone, as after a lost line.
   const servers = async () => {
     const found: number[] = [];
     for (const pid of await descendantsOf(child.pid ?? -1)) {

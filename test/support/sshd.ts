@@ -34,7 +34,7 @@ export async function startSshd({
         publicKeys.push(await makeKey(file, type));
         lines.push(`HostKey ${file}`);
       }
-      // Not for every keyword does the first value count (MaxStartups): a given one replaces ours.
+      // The first value does not count for every keyword (MaxStartups), so a test's line replaces the usual one.
       const given = new Set(config.map((line) => line.split(/\s/)[0]));
       const usual = [
         "PidFile none",

@@ -20,9 +20,9 @@ import { hangLimit } from "./limit.ts";
 const programs = "cat chgrp chmod chown head ln ls mkdir mv readlink rm rmdir sha256sum stat sync tr wc".split(" ");
 
 /**
- * This machine as a node whose programs can be stopped at a point of a batch: each start of a program of the batch lane is a
- * point, counted from 1. In a mount namespace of its own, /usr/local/sbin holds a stand-in for each of them that counts, waits
- * where it was told to, and then is the real one; and /bin/sh is the shell under test.
+ * This machine as a node whose programs stop at a point of a batch: each start of a program of the batch lane is a point, counted from 1.
+ * In a mount namespace, /usr/local/sbin holds a stand-in for each program that counts, waits at the chosen point, and then execs the real one.
+ * /bin/sh is the shell under test.
  */
 export class SteppedNode {
   readonly state: string;
@@ -72,21 +72,21 @@ exec ${real} "$@"
 `;
   }
 
-  /** Counts from the beginning; the programs stop at `point`, 0: nowhere. */
+  /** Counts anew; the programs stop at `point`, or nowhere at 0. */
   reset(point = 0): void {
     rmSync(this.#path("reached"), { force: true, recursive: true });
     writeFileSync(this.#path("count"), "");
     writeFileSync(this.#path("point"), `${point}\n`);
   }
 
-  /** Points passed. */
+  /** The number of points passed. */
   get count(): number {
-    // BusyBox takes its own programs first: there a point is a moment, in quarters of a millisecond from the batch's beginning.
+    // BusyBox runs its own applets first: there a point is a moment, in quarters of a millisecond from the batch's beginning.
     if (this.#hasOwnPrograms) return 40;
     return readFileSync(this.#path("count"), "utf8").length / 2;
   }
 
-  /** Resolves with true when the point was reached, with false when `over` came first. */
+  /** Resolves with true when the point is reached, with false if `over` comes first. */
   async reached(over: Promise<unknown>): Promise<boolean> {
     let ended = false;
     void over.then(() => (ended = true));
@@ -99,7 +99,7 @@ exec ${real} "$@"
     return existsSync(this.#path("reached"));
   }
 
-  /** Lets the program that waits go on, and stops none after it. */
+  /** Continues the stopped program, and stops none after it. */
   release(): void {
     if (this.#hasOwnPrograms || !existsSync(this.#path("reached"))) return;
     writeFileSync(this.#path("point"), "0\n");
@@ -130,7 +130,7 @@ exec ${real} "$@"
     for (const host of hosts) await host.close();
   }
 
-  /** The runner and the process group of the shell at work, as their own record names them, for `signal`. */
+  /** The pids of the runner and of the step's process group, from their own records, for `signal`. */
   atWork(): readonly number[] {
     const [run = ""] = readdirSync(join(this.state, "runs"));
     const folder = join(this.state, "runs", run);
@@ -141,7 +141,7 @@ exec ${real} "$@"
     return [Number(runner), -Number(step)].filter((pid) => Math.abs(pid) > 1);
   }
 
-  /** Whoever is stopped is named once, and let go by that name: a runner that stands still may be about to write the record. */
+  /** The stopped processes are listed once and continued by that list: a stopped runner may be about to write the record. */
   signal(name: NodeJS.Signals, pids = this.atWork()): void {
     for (const pid of pids)
       try {

@@ -35,7 +35,7 @@ export class SteppedRollout {
   view: RolloutInput;
   /** All rows that were written, in order. */
   readonly written: (readonly [string, NodePhase])[] = [];
-  /** Of each decision: how many registers it writes, and of how many bytes. */
+  /** The registers and bytes that each decision writes. */
   readonly sizes: (readonly [number, number])[] = [];
 
   constructor({ spec = {}, nodes, self = "c1" }: Start) {
@@ -58,7 +58,7 @@ export class SteppedRollout {
     };
   }
 
-  /** Writes decisions until there is none, which must come. */
+  /** Writes decisions until none is left, within a bound. */
   settle(): this {
     for (let round = 0; round < 100; round++) {
       const { progress, rows } = decide(this.view);
@@ -126,7 +126,7 @@ export class SteppedRollout {
     return this.settle();
   }
 
-  /** Another controller owns the update from the next epoch on, with this knowledge of it, else with all. */
+  /** Another controller owns the update from the next epoch on, with this knowledge of it, or with all. */
   takeOver(self: string, known: Partial<RolloutInput> = {}): this {
     const { owner } = this.view;
     return this.set({ self, owner: { epoch: owner.epoch + 1, owner: self }, ...known });

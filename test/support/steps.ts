@@ -18,7 +18,7 @@ import { refusalsOf } from "./refusals.ts";
 /** The shells on which every step must run. */
 export const shells = ["dash", "bash", "busybox sh"] as const;
 
-/** The context of a step under test; templates and files that were not given are refused. */
+/** The context of a step under test; unknown templates and files are refused. */
 export function contextOf(
   overrides: Partial<StepContext> & { readonly files?: Readonly<Record<string, string | Uint8Array>> } = {},
 ): StepContext {
@@ -38,7 +38,7 @@ export function contextOf(
   };
 }
 
-/** What the module makes of arguments, parsed as a state's would be. What it can refuse with must be declared. */
+/** The module's step for arguments that are parsed as a state's are. The module must declare each refusal. */
 export function stepOf(module: ModuleDefinition, args: unknown, context: StepContext = contextOf()): Step {
   const step = module.step(module.args.parse(args), context);
   const declared: readonly string[] = module.refusals ?? [];
@@ -52,13 +52,13 @@ export interface StepRun {
   readonly outcome: Exclude<Outcome, "interrupted">;
   /** Exit status of the step's shell, see step.sh. */
   readonly status: number;
-  /** What the first probe found, what the second did. */
+  /** The facts of the first probe, and of the second. */
   readonly have: Facts;
   readonly now: Facts;
   readonly stdout: string;
   readonly stderr: string;
   readonly notes: readonly string[];
-  /** With what apply ended. */
+  /** The exit code of apply. */
   readonly rc?: string;
   readonly shown?: string;
   readonly problem?: Problem;
@@ -67,7 +67,7 @@ export interface StepRun {
 export interface StepRunOptions {
   readonly dryRun?: boolean;
   readonly granted?: readonly string[];
-  /** Programs put first on PATH; they must refuse what they were not taught. */
+  /** Stand-ins for programs, first on PATH; they must refuse calls without a prepared answer. */
   readonly bin?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly plan?: Partial<PlannedStep>;
@@ -75,9 +75,9 @@ export interface StepRunOptions {
   readonly due?: boolean;
   /** On a lab node: a state folder that outlives the step. */
   readonly stateDir?: string;
-  /** The boot in which the run began; this machine's boot unless told otherwise. */
+  /** The boot in which the run began; by default this machine's boot. */
   readonly bootId?: string;
-  /** In a dry run: an earlier step would change. */
+  /** In a dry run: an earlier step would change something. */
   readonly unsure?: boolean;
 }
 
@@ -106,10 +106,7 @@ export function plannedStep(step: Step, keys: Partial<PlannedStep> = {}): Planne
   };
 }
 
-/**
- * Runs a step for real, exactly as the runner does, in one of {@link shells}, or on a lab node with `ssh:COMMAND` where
- * COMMAND is an ssh command line.
- */
+/** Runs a step exactly as the runner does: in one of {@link shells}, or on a lab node with `ssh:COMMAND` (an ssh command line). */
 export async function runStepOn(shell: string, step: Step, options: StepRunOptions = {}): Promise<StepRun> {
   const folder = mkdtempSync(join(tmpdir(), "kcore-step-"));
   try {
@@ -161,7 +158,7 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
   }
 }
 
-/** Sh text that makes the blobs again on another machine. */
+/** Sh text that makes the blobs on another machine. */
 function sendBlobs(folder: string): string {
   return readdirSync(folder)
     .map(

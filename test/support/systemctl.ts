@@ -1,7 +1,8 @@
 /**
- * A systemctl that keeps one unit's properties in FOLDER/unit and writes each call to FOLDER/calls. `Breaks=VERB` makes a
- * verb fail, `Breaks=later` lets a started unit die at the second look, `Breaks=at-once` before the first, and with
- * `Breaks=condition` a start does nothing, with `Breaks=oneshot` what it starts has ended. `Restarted` is the main process of a unit that was started. It refuses what it was not taught.
+ * A systemctl that keeps one unit's properties in FOLDER/unit and writes each call to FOLDER/calls. It refuses other calls than a table's.
+ * `Breaks=VERB` makes a verb fail. With `Breaks=later` a started unit dies at the second look, with `Breaks=at-once` before the first.
+ * With `Breaks=condition` a start does nothing, with `Breaks=oneshot` the started process has ended.
+ * `Restarted` is the main process of a started unit.
  */
 export function fakeSystemctl(folder: string): Record<string, string> {
   return {

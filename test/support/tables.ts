@@ -1,17 +1,17 @@
 import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/tables/table-store.ts";
 
-/** For tests in which nothing is granted: it refuses to be asked. */
+/** For tests without grants: every call fails. */
 export const noTables: TableStore = {
   open: () => Promise.reject(new Error("the test saves no table")),
 };
 
-/** A store in memory that tells what was kept and dropped, in order. */
+/** A store in memory that lists the kept and dropped backups, in order. */
 export class MemoryTables implements TableStore {
   readonly kept: { readonly device: SavedDevice; readonly occasion: SaveOccasion; readonly gzip: Buffer }[] = [];
   dropped = 0;
-  /** Names of devices of which nothing came. */
+  /** Names of devices that sent no pieces. */
   readonly forgotten: string[] = [];
-  /** What keeping fails with. */
+  /** The error of each attempt to keep a backup. */
   failure: Error | undefined;
 
   open(): ReturnType<TableStore["open"]> {

@@ -12,18 +12,18 @@ import { makeTempDir } from "./temp-dir.ts";
 
 const run = promisify(execFile);
 
-/** Real sshds, one process an address, in one process namespace: so what runs on them can be counted exactly. */
+/** Real sshds, one process an address, in one process namespace, so that their processes can be counted exactly. */
 export interface Targets {
   readonly addresses: readonly string[];
   readonly port: number;
   readonly identityFile: string;
   /** The host key of all of them, `TYPE BASE64`. */
   readonly hostKey: string;
-  /** Waits until nothing runs on the targets but their sshds. */
+  /** Waits until the targets run only their sshds. */
   quiet(): Promise<void>;
-  /** How many processes (and threads) `work` starts on all targets together, those that sshd serves it with included. */
+  /** The number of processes and threads that `work` starts on all targets together, sshd's own included. */
   countStarts(work: () => Promise<unknown>): Promise<number>;
-  /** Seconds of CPU that everything on the targets has used: what runs, and what has ended. Call it when all is quiet. */
+  /** Seconds of CPU of all processes of the targets, running and ended. Call it when all is quiet. */
   cpuSeconds(): number;
   stop(): Promise<void>;
 }
@@ -75,7 +75,7 @@ wait`;
     await stop();
     throw new Error(`the targets' sshds do not listen on port ${port}:\n${log}`, { cause: error });
   }
-  // The namespace's first process; it reaps whatever outlives its parents.
+  // The namespace's first process, which reaps orphans.
   const init = (await descendantsOf(child.pid ?? -1)).find((pid) => numberInside(pid) === 1) ?? -1;
   const space = readlinkSync(`/proc/${init}/ns/pid`);
   const members = () => processesIn(space);
@@ -83,7 +83,7 @@ wait`;
     for (const since = performance.now(); members().length > count + 1; await sleep(5))
       if (performance.now() - since > hangLimit) throw new Error("something goes on running on the targets");
   };
-  // Numbers are given in order within a namespace: a probe's own tells how many came before it.
+  // Pids are given in order within a namespace, so a probe's own pid tells how many came before.
   const probe = async () => Number((await run("nsenter", ["-t", String(init), "-p", "sh", "-c", "echo $$"])).stdout);
   return {
     addresses,
@@ -127,12 +127,12 @@ function processesIn(space: string): number[] {
     });
 }
 
-/** The number that a process has in its innermost namespace (proc_pid_status(5), NSpid). */
+/** A process's pid in its innermost namespace (proc_pid_status(5), NSpid). */
 function numberInside(pid: number): number {
   return Number(/^NSpid:.*\s(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }
 
-/** Its own time and that of the children it has waited for (proc_pid_stat(5), fields 14 to 17, in ticks of 10 ms). */
+/** A process's own time and that of the children it has waited for (proc_pid_stat(5), fields 14 to 17, in ticks of 10 ms). */
 function cpuOf(pid: number): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");

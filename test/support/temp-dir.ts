@@ -11,11 +11,11 @@ export interface TempDir {
 
 export async function makeTempDir(label: string): Promise<TempDir> {
   const path = await mkdtemp(join(tmpdir(), `kcore-${label}-`));
-  // A run's process may write its compiled code into it to the last.
+  // A run's process may write its compiled code into the folder until it ends.
   return { path, remove: () => rm(path, { recursive: true, force: true, maxRetries: 10 }) };
 }
 
-/** A private folder for each test of the suite that calls this; gives the path of the folder, or of something in it. */
+/** A private folder for each test of the calling suite; gives its path, or a path in it. */
 export function folderOfEachTest(label: string): (...names: readonly string[]) => string {
   let folder = "";
   beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), `kcore-${label}-`))));

@@ -10,11 +10,11 @@ import { hangLimit } from "./limit.ts";
 
 const run = promisify(execFile);
 
-/** A terminal (a tmux server of its own) in which something runs; closing it hangs up (SIGHUP). */
+/** A terminal (a tmux server of its own) with a running command; closing it hangs up (SIGHUP). */
 export interface Terminal {
-  /** What stands on its screen. */
+  /** The text of the screen. */
   screen(): Promise<string>;
-  /** The same with the sequences that colour it. */
+  /** The same with the sequences for colours. */
   painted(): Promise<string>;
   close(): Promise<void>;
 }
@@ -26,13 +26,13 @@ export interface ShellTerminal extends Terminal {
   /** Presses keys by tmux's names: `q`, `C-c`, `Down`, `Enter`. */
   press(...keys: readonly string[]): Promise<void>;
   resize(columns: number, rows: number): Promise<void>;
-  /** Gives all that is written to the terminal from now on to a command's stdin. */
+  /** Passes all later output of the terminal to a command's stdin. */
   record(command: string): Promise<void>;
   /** Waits until the screen shows the pattern, and gives the screen. */
   shows(pattern: RegExp): Promise<string>;
-  /** Clears the screen, and what went out of it. */
+  /** Clears the screen and the scrollback. */
   wipe(): Promise<void>;
-  /** All that was printed since then, lines whole that are longer than the terminal is wide, without blank ones at its end. */
+  /** All output since then, with long lines unbroken and without blank lines at the end. */
   text(): Promise<string>;
   /** The pid of the terminal's shell. */
   shell(): Promise<number>;
@@ -50,7 +50,7 @@ export async function openTerminal({ project, home }: Bastion, words: string): P
   return (await startTmux({ cwd: project, columns: 160, rows: 50 }, command)).terminal;
 }
 
-/** Opens a terminal with bash in it, whose prompt is `$ ` and which has these variables. */
+/** Opens a terminal with bash, these variables and the prompt `$ `. */
 export async function openShell(
   options: TerminalOptions,
   variables: Readonly<Record<string, string>>,
@@ -91,7 +91,7 @@ export async function openShell(
 async function startTmux({ cwd, columns = 80, rows = 24 }: TerminalOptions, command: string) {
   const folder = await mkdtemp(join(tmpdir(), "kcore-tmux-"));
   const words = ["-S", join(folder, "socket"), "-f", "/dev/null"];
-  // The server does not outlive this process, however that ends; with it ends what runs in the terminal.
+  // The server dies with this process, in any case, and its terminal with it.
   const server = spawn("setpriv", ["--pdeathsig", "KILL", "tmux", ...words, "-D"], { stdio: "ignore" });
   const ended = new Promise((resolve) => server.once("close", resolve));
   while (!existsSync(join(folder, "socket")) && server.exitCode === null) await sleep(5);
@@ -102,7 +102,7 @@ async function startTmux({ cwd, columns = 80, rows = 24 }: TerminalOptions, comm
     screen: async () => (await tmux("capture-pane", "-p")).stdout,
     painted: async () => (await tmux("capture-pane", "-p", "-e")).stdout,
     close: async () => {
-      // It ends by itself with its command.
+      // The server ends by itself with its command.
       await tmux("kill-server").catch(() => undefined);
       await ended;
       await rm(folder, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** One command of a guide and what it printed; `…` in the output stands for anything. */
+/** One command of a guide and its output; `…` in the output stands for anything. */
 export interface TranscriptStep {
   readonly command: string;
   readonly output: readonly string[];
@@ -13,7 +13,7 @@ export interface TranscriptStep {
 export interface Guide {
   readonly title: string;
   readonly steps: readonly TranscriptStep[];
-  /** The machines that it needs, as its blocks say: ```console lab (that run), ```console blank (without a system). */
+  /** The machines that its blocks need: ```console lab (running), ```console blank (without a system). */
   readonly needs: "" | "lab" | "blank";
   readonly files: ReadonlyMap<string, string>;
 }
@@ -40,7 +40,7 @@ export function readGuides(file: string): readonly Guide[] {
   return guides.filter(({ steps }) => steps.length > 0);
 }
 
-/** The commands of a transcript, each with what it printed. */
+/** The commands of a transcript, each with its output. */
 export function stepsOf(lines: readonly { readonly text: string; readonly line: number }[]): TranscriptStep[] {
   const steps: { command: string; output: string[]; exitCode: number; line: number }[] = [];
   for (const { text, line } of lines) {
@@ -52,14 +52,14 @@ export function stepsOf(lines: readonly { readonly text: string; readonly line: 
   return steps;
 }
 
-/** The words of a command as a shell would take them: blanks divide, single quotes hold together. */
+/** The words of a command as a shell splits them: blanks divide, single quotes hold together. */
 export function wordsOf(command: string): readonly string[] {
   return [...command.matchAll(/'([^']*)'|\S+/g)].map(([word, quoted]) => quoted ?? word);
 }
 
 /**
- * Whether an output is what a page shows: `…` fits anything, a line of nothing else any number of lines; runs of blanks,
- * ages, ids and dates count as the same.
+ * Whether an output fits a page: `…` fits anything, a line of only `…` any number of lines.
+ * Runs of blanks, ages, ids and dates count as the same.
  */
 export function fits(output: string, shown: readonly string[]): boolean {
   const lines = shown.map((line) => (line === "…" ? "(?:[^\\n]*\\n)*?" : `${patternOf(line)}\\n`));

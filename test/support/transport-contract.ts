@@ -9,12 +9,12 @@ import { codeOf } from "./rejection.ts";
 /** One implementation of Host, ready to be connected to. */
 export interface TransportUnderTest {
   connect(): Promise<Host>;
-  /** Ends all connections without a farewell; absent where there is none to lose. */
+  /** Ends all connections without a farewell; absent if the transport has none. */
   lose?(): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-/** What every transport promises. */
+/** The promises of every transport. */
 export function describeTransport(name: string, start: () => Promise<TransportUnderTest>): void {
   describe(`transport: ${name}`, () => {
     let transport: TransportUnderTest;
@@ -140,7 +140,7 @@ export function describeTransport(name: string, start: () => Promise<TransportUn
     });
 
     it("runs several commands at once", async () => {
-      // They end together: dropbear 2022.83 closes a session that waits for its command when another one's ends.
+      // The channels end together: dropbear 2022.83 closes a session that waits for its command when another session ends.
       const start = (n: number) => host.exec(`read -r x; echo ${n} $x; cat`, { input: `i${n}\n` });
       const channels = await Promise.all([1, 2, 3, 4].map(start));
       for (const channel of channels) channel.end();

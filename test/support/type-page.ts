@@ -5,10 +5,10 @@ import { readPages } from "./pages.ts";
 import type { ShellTerminal } from "./terminal.ts";
 import { fits, stepsOf, type TranscriptStep } from "./transcripts.ts";
 
-/** A block of a page for a shell: what is typed, and what is pressed where a command waits. */
+/** A block of a page for a shell: the typed commands, and the keys that are pressed while a command waits. */
 export interface TypedBlock {
   readonly steps: readonly TranscriptStep[];
-  /** What stands as `<kbd>` in the text before the block, in its order. */
+  /** The `<kbd>` of the text before the block, in order. */
   readonly keys: readonly string[];
   readonly line: number;
 }
@@ -32,19 +32,19 @@ export function readTypedBlocks(name: string): readonly TypedBlock[] {
   });
 }
 
-/** How long a command may take, or be waited for in vain. */
+/** Time limit of a command, and of a wait for it. */
 const patience = 420_000;
-/** Keys as pages call them, by tmux's names; what else is pressed is typed, with Enter. */
+/** The pages' names of keys, with tmux's names; other input is typed, with Enter. */
 const keyNames: Readonly<Record<string, string>> = { Esc: "Escape", q: "q" };
 
-/** Whether the screen asks for it: the foot of a view names a key, a question stands in the last line. */
+/** Whether the screen asks for this input: the foot of a view names a key, a question is in the last line. */
 function isDue(key: string, screen: string): boolean {
   const last = screen.trimEnd().split("\n").at(-1) ?? "";
   if (key === "Esc") return last.includes("Esc back");
   return key === "q" ? last.includes("q leaves") : /:$|⏎ answer/.test(last);
 }
 
-/** Types a page's blocks into a terminal's shell and compares what it prints with what the page shows. */
+/** Types a page's blocks into a terminal's shell, and compares the output with the page. */
 export class PageTypist {
   private readonly page: string;
   private readonly terminal: ShellTerminal;
@@ -70,7 +70,7 @@ export class PageTypist {
   private async follow({ command, output, exitCode, line }: TranscriptStep, keys: string[]): Promise<void> {
     const before = (await this.ended()).length;
     const hasEnded = async () => (await this.ended()).length > before;
-    // A shell that has only just begun has no prompt yet, and would show it behind what is typed.
+    // A new shell has no prompt yet, and would print it behind the typed text.
     for (const end = Date.now() + patience; Date.now() < end; await sleep(50))
       if (/(^|\n)\$$/.test(await this.terminal.text())) break;
     await this.terminal.wipe();
@@ -80,7 +80,7 @@ export class PageTypist {
       const screen = await this.terminal.screen();
       if (Date.now() > end) throw new Error(`${this.page}:${line}: $ ${command}\nhas not ended:\n${screen}`);
       const [key] = keys;
-      // What was pressed has to show before the next is: two questions in a row may look the same.
+      // An input has to show before the next one: two questions in a row may look the same.
       if (key === undefined || screen === pressedAt || !isDue(key, screen)) continue;
       keys.shift();
       pressedAt = screen;
@@ -88,7 +88,7 @@ export class PageTypist {
     }
     const echo = `$ ${command.replaceAll("\n", "\n> ")}\n`;
     let text = await this.terminal.text();
-    // The prompt tells the code, and stands there a moment later.
+    // The prompt records the exit code, and appears a moment later.
     for (; !text.endsWith("\n$"); text = await this.terminal.text()) await sleep(50);
     const message = `${this.page}:${line}: the terminal shows\n${text}\ninstead of\n${echo}${output.join("\n")}\n`;
     expect(text.startsWith(echo), message).to.equal(true);

@@ -15,7 +15,7 @@ import { writeBundleFile } from "../../src/cli/update/bundles.ts";
 
 const old = `/nix/store/${"0".repeat(32)}-kcore-0.1.0`;
 
-/** Nodes behind a private sshd, each with a stand-in of the updater, a cluster's CA on the bastion, and a bundle to bring. */
+/** Nodes behind a private sshd, each with a stand-in for the updater; a cluster's CA on the bastion, and a bundle. */
 export class UpdateNodes {
   readonly project: TestProject;
   readonly cluster: TestCluster;
@@ -30,7 +30,7 @@ export class UpdateNodes {
     this.#sshd = fields.sshd;
   }
 
-  /** `roster`: more of each node's entry; a port of 1 is where nobody answers. */
+  /** `roster` has more fields of each node's entry; no server listens on port 1. */
   static async start(roster: Readonly<Record<string, string>>): Promise<UpdateNodes> {
     const project = new TestProject();
     const cluster = await createTestCluster();

@@ -1,7 +1,7 @@
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 
-/** When the rollouts of the tests are looked at. */
+/** The present time of the tests' rollouts. */
 export const rolloutNow = Date.parse("2026-11-21T12:00:00Z");
 
 function ago(seconds: number): string {
@@ -30,7 +30,7 @@ export function rolloutNode(index: number, changes: Partial<NodeUpdateView> = {}
   };
 }
 
-/** A rollout of these nodes as a controller tells of it. */
+/** A rollout of these nodes as a controller reports it. */
 export function rolloutView(nodeStatus: readonly NodeUpdateView[], changes: Partial<UpdateView> = {}): UpdateView {
   const count = (phase: string): number => nodeStatus.filter((node) => node.phase === phase).length;
   return {

@@ -12,11 +12,11 @@ import type { Order, OrderStep } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
 import { bringsOf, Statement, UpdateSpec, type Bundle, type Ownership } from "#rollout/spec.ts";
 
-/** What a version does on the node. */
+/** The behaviour of a version on the node. */
 export interface Behaviour {
   readonly runs?: boolean;
   readonly reaches?: boolean;
-  /** What its `--version` ends with. */
+  /** The exit code of its `--version`. */
   readonly exit?: number;
 }
 
@@ -62,8 +62,8 @@ interface FakeUnit {
 }
 
 /**
- * A node in memory, which does what Nix, systemd and the daemons do. What was not flushed is lost with the power, or half there.
- * It refuses programs that it was not taught.
+ * A node in memory that does the work of Nix, systemd and the daemons. Unflushed data is lost with the power, or half there.
+ * It refuses programs that it does not know.
  */
 export class UpdateWorld {
   readonly #disk = new NodeFiles();
@@ -73,25 +73,25 @@ export class UpdateWorld {
   readonly behaviours = new Map<string, Behaviour>();
   readonly gates = new Map<string, boolean>();
   readonly store = new Map<string, "whole" | "unflushed" | "damaged">();
-  /** What comes instead of success, by the beginning of a command line. */
+  /** Results in place of success, by the beginning of a command line. */
   readonly failures = new Map<string, Ended>();
   readonly commands: string[] = [];
-  /** Every word that the updater said. */
+  /** Every report of the updater. */
   readonly said: Report[] = [];
   readonly units = new Map<string, FakeUnit>();
-  /** Called before everything that the updater does, with what it is. */
+  /** Called with the name of each effect of the updater, before it. */
   onEffect: (what: string) => void = () => undefined;
   /** Units of its own that the updater's end left running. */
   readonly outside = new Set<string>();
   free = 1e12;
   roomAt = (_path: string): Room => ({ free: this.free, dev: 1 });
-  /** What a controller does that is asked for a bundle. */
+  /** A controller's answer to a request for a bundle. */
   onDownload: Ports["download"] = ({ version }) => Promise.resolve(this.fetch(version));
   /** Files for which the disk has no room. */
   full: RegExp | undefined;
-  /** Who has to hear from the node, in the orders that are given. */
+  /** The controllers that must hear from the node, as the orders say. */
   contact: Order["contact"];
-  /** What the units start instead of what they should. */
+  /** The version that the units start in place of the right one. */
   start: string | undefined;
   now = 1_000_000_000_000;
   uptime = 500_000;
@@ -115,7 +115,7 @@ export class UpdateWorld {
     this.bundles.set(`${folder}/bundles/${sha256}`, { size, sha256, holds: pathOf(version) });
   }
 
-  /** Gives an order. The bastion signed the manifest and the owner, unless told otherwise. */
+  /** Gives an order. The bastion signed the manifest and the owner, by default. */
   order(
     step: OrderStep,
     statement: Statement,
@@ -146,7 +146,7 @@ export class UpdateWorld {
     this.uptime += ms;
   }
 
-  /** One process of the updater, to its end. */
+  /** Runs one process of the updater to its end. */
   async run(): Promise<void> {
     const ports = this.#ports();
     const log = { info: () => undefined, warn: () => undefined };
@@ -167,7 +167,7 @@ export class UpdateWorld {
     }).run();
   }
 
-  /** Starts the updater as systemd would, until nothing is left for it to do. `onEnd` is called when a process was cut off. */
+  /** Starts the updater as systemd would, until it has no more work. `onEnd` is called after a process was cut off. */
   async live(onEnd: () => void = () => undefined): Promise<void> {
     for (let starts = 0; this.isWaiting; starts++) {
       if (starts > 20) throw new Error("the updater is started again and again");
@@ -178,7 +178,7 @@ export class UpdateWorld {
     }
   }
 
-  /** Gives one order after the other, each when the one before is carried out. */
+  /** Gives orders one after the other, each after the one before is carried out. */
   async give(statement: Statement, ...steps: readonly OrderStep[]): Promise<void> {
     for (const step of steps) {
       this.order(step, statement, { seq: (this.report()?.fence.seq ?? 0) + 1 });
@@ -186,7 +186,7 @@ export class UpdateWorld {
     }
   }
 
-  /** Which version all of the node is on. @throws when it is between two */
+  /** The version of the whole node. @throws when it is between two */
   version(): string {
     const programs = [...this.units.values()].map(({ program }) => program);
     const { present, lasting = present } = this.report() ?? {};
@@ -220,19 +220,19 @@ export class UpdateWorld {
     return link === undefined ? undefined : this.links.get(join(name, "..", link));
   }
 
-  /** All is lost that was not flushed; the machine starts again. */
+  /** The machine loses all unflushed data, and starts again. */
   powerCut(): void {
     this.#disk.powerCut();
     for (const [path, state] of this.store) if (state === "unflushed") this.store.set(path, "damaged");
     this.#boot();
   }
 
-  /** What another kind of node does where a program is run; undefined: it is none of its programs. */
+  /** The result of a program of another kind of node; undefined if it is none of its programs. */
   protected runOther(_words: readonly string[]): Ended | undefined {
     return undefined;
   }
 
-  /** What another kind of node does when the machine starts. */
+  /** The start of the machine on another kind of node. */
   protected startOther(): void {}
 
   #boot(): void {
@@ -268,7 +268,7 @@ export class UpdateWorld {
     return this.behaviours.get(path.slice(pathOf("").length)) ?? {};
   }
 
-  /** The agent writes it two seconds after its start, then every fifteen. */
+  /** The agent writes its status two seconds after its start, then every fifteen. */
   #status(): string {
     const agent = this.units.get("kcore-node-agent.service");
     if (!agent) return "{}";
@@ -289,7 +289,7 @@ export class UpdateWorld {
   #ports(): Ports {
     let isDead = false;
     const effect = (what: string): void => {
-      // What a process had begun ends with it.
+      // A process's work ends with the process.
       if (isDead) throw new ProcessEnds("it has ended");
       try {
         this.onEffect(what);
@@ -458,7 +458,7 @@ export class UpdateWorld {
   }
 }
 
-/** What systemd makes of a command that it is given (systemd.service(5), Command lines): here no variable has a value. */
+/** The words of a command as systemd reads them (systemd.service(5), Command lines): here no variable has a value. */
 function expandedBySystemd(words: readonly string[]): readonly string[] {
   const start = words.indexOf("--") + 1;
   const expanded = words
@@ -468,7 +468,7 @@ function expandedBySystemd(words: readonly string[]): readonly string[] {
   return [...words.slice(0, start), ...expanded];
 }
 
-/** The process came to its end, as systemd or a power cut ends it. */
+/** The end of a process, by systemd or a power cut. */
 export class ProcessEnds extends Error {}
 
 function dropinOf(unit: string): string {

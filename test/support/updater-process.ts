@@ -7,15 +7,18 @@ import { names } from "#updater/files.ts";
 import type { Journal } from "#updater/journal.ts";
 import { superviseUpdater } from "./node-updater.ts";
 
-/** What a node does otherwise than well. */
+/** Faults of a node. */
 export interface UpdaterBehaviour {
-  /** What the bastion has confirmed does not hold. */
+  /** The failure of a version after the bastion's confirmation. */
   readonly hold?: Failure;
-  /** The time of an activation is over when it waits for the bastion. */
+  /** The activation's time limit has passed when it waits for the bastion. */
   readonly isLate?: boolean;
 }
 
-/** A node's updater, which only moves a link: `updater-process.ts FOLDER PROFILE PATH`, PATH is where the link is at first. FOLDER/behaviour.json may be there. */
+/**
+ * A node's updater, which only moves a link: `updater-process.ts FOLDER PROFILE PATH`, where PATH is the link's first target.
+ * FOLDER/behaviour.json is optional.
+ */
 const [folder = "", profile = "", first = ""] = process.argv.slice(2);
 
 function read<Value extends object>(name: string): Partial<Value> {
@@ -46,7 +49,7 @@ await superviseUpdater({
     return { id, version: id.replace(/^.*-/, "") };
   },
   move: ({ id }) => Promise.resolve(move(id)),
-  // A test sees each of its words.
+  // Slow enough that a test sees each report.
   carryOut: () => sleep(100),
   missing: () => {
     const { hold } = behaviour();

@@ -3,7 +3,7 @@ import type { Outcome, RunEvent, RunEventBody } from "#engine/events/event.ts";
 export interface WideRun {
   readonly nodes: number;
   readonly steps: number;
-  /** Every so many-th node fails at two thirds of its steps; none unless given. */
+  /** Every n-th node fails at two thirds of its steps; none unless given. */
   readonly failEvery?: number;
   /** Milliseconds between the starts of two nodes; 20 unless given. */
   readonly apart?: number;
@@ -14,7 +14,7 @@ export interface WideRun {
 const stages = ["preflight", "disks", "nix", "kcore"] as const;
 const start = Date.UTC(2026, 10, 21, 6, 15);
 
-/** The events of a run over many nodes, in the order in which they would come: made up, the same each time. */
+/** The events of an invented run over many nodes, in their order of arrival; the same each time. */
 export function wideRun({ nodes, steps, failEvery = 0, apart = 20, isInOrder = false }: WideRun): readonly RunEvent[] {
   const names = Array.from(
     { length: nodes },
@@ -66,7 +66,7 @@ interface WideNode {
   readonly at: number;
 }
 
-/** Gives the time at which it ended. */
+/** Gives the time of its end. */
 function addNode(
   add: (at: number, body: RunEventBody) => void,
   { node, index, steps, failing, isInOrder, at: begin }: WideNode,

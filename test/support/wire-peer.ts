@@ -15,12 +15,12 @@ import { hangLimit } from "./limit.ts";
 
 type Message = Readonly<Record<string, unknown>> & { readonly t: string };
 
-/** A controller made by hand, that says over the real wire what another version of kcore might. */
+/** A hand-made controller that speaks on the real wire as another version of kcore might. */
 export interface WirePeer {
-  /** All that was heard. */
+  /** All received messages. */
   readonly heard: readonly Message[];
   readonly send: (message: Message) => void;
-  /** The first message of a kind, maybe still to come. */
+  /** The first message of a kind, received already or later. */
   readonly next: (t: string) => Promise<Message>;
   /** Writes a transaction of its own and pushes it. */
   readonly push: (registers: readonly Pick<Register, "key" | "text">[]) => void;

@@ -4,8 +4,8 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 
 /**
- * What a node is made to hold by the workload: folders, files with contents made for it, links, and two files that guarded
- * commands leave. Paths are relative to the node's own folder.
+ * The contents that the workload gives a node: folders, generated files, links, and two files of guarded commands.
+ * Paths are relative to the node's own folder.
  */
 export interface Workload {
   readonly directories: readonly { readonly path: string; readonly mode: string }[];
@@ -15,7 +15,7 @@ export interface Workload {
   readonly commands: readonly ["creates", "unless"] | readonly [];
 }
 
-/** The workload W: 30 steps, 10 directories, 14 files of 1 to 4 KiB, 4 links, 2 commands; or as many as told. */
+/** The workload W: 30 steps, by default 10 directories, 14 files of 1 to 4 KiB, 4 links and 2 commands. */
 export function workload({ directories = 10, files = 14, links = 4, commands = true } = {}): Workload {
   const count = (length: number) => Array.from({ length }, (_, index) => index);
   return {
@@ -31,12 +31,12 @@ export function workload({ directories = 10, files = 14, links = 4, commands = t
   };
 }
 
-/** How many steps it has, and how many of them a first run changes: all. */
+/** The number of steps, all of which a first run changes. */
 export function stepsOf({ directories, files, links, commands }: Workload): number {
   return directories.length + files.length + links.length + commands.length;
 }
 
-/** A file's text for a node, or for what a template engine puts in its place: lines of 64 bytes, more or less. */
+/** A file's text for a node, or for a template engine's placeholder: lines of about 64 bytes. */
 export function contentOf({ path, lines }: Workload["files"][number], node: string): string {
   const line = (at: number) => `${`setting_${String(at).padStart(2, "0")} = ${path} of`.padEnd(60, ".")} ${node}\n`;
   return Array.from({ length: lines }, (_, at) => line(at)).join("");
@@ -69,7 +69,7 @@ export function stateOf(work: Workload, base: string): Record<string, string> {
   };
 }
 
-/** Throws unless a node's folder holds exactly what the workload wants: kinds, modes, contents by checksum, targets of links. */
+/** Throws unless a node's folder holds exactly the workload: kinds, modes, contents by checksum, targets of links. */
 export function proveTree(work: Workload, folder: string, node: string): void {
   const wanted = new Map<string, string>([
     ...work.directories.map(({ path, mode }) => [path, `directory ${mode}`] as const),
@@ -94,7 +94,7 @@ export function proveTree(work: Workload, folder: string, node: string): void {
       throw new Error(`${folder}/${path} is ${found.get(path) ?? "absent"}, not ${wanted.get(path) ?? "absent"}`);
 }
 
-/** Relative paths of all that lies below a folder; links are not followed (readdir's own recursion does). */
+/** Relative paths of all entries below a folder; links are not followed, as readdir's own recursion would. */
 function entriesBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const below = entry.isDirectory() ? entriesBelow(join(folder, entry.name)) : [];
@@ -105,8 +105,8 @@ function entriesBelow(folder: string): string[] {
 /** Makes an empty folder for each node. */
 export function makeFolders(base: string, nodes: readonly string[], mode = 0o755): void {
   mkdirSync(base, { recursive: true });
-  // Each node has a disk of its own: on ext4 (chattr(1), T) its files are kept apart from those of the others, and none pays for
-  // what the others deleted. Elsewhere this says that it cannot.
+  // Each node has a disk of its own. On ext4, chattr(1) T keeps its files apart from those of other nodes, so that none pays for their
+  // deletions. Other filesystems refuse the flag.
   spawnSync("chattr", ["+T", base], { stdio: "ignore" });
   for (const node of nodes) mkdirSync(join(base, node), { recursive: true, mode });
 }

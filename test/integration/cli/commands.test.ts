@@ -87,7 +87,7 @@ describe("kcore's commands", () => {
     const second = await idsOf();
     expect(new Set([former, first.id, second.id]).size).to.equal(3);
     expect(second.formerIds, "disks by the first, certificates of either").to.deep.equal([former, first.id]);
-    // An operator may name the former id, as the refusal of preflight tells it for a machine that was added anew.
+    // An operator may give the former id, as preflight's refusal of a re-added machine names it.
     const other = "6c1b2a52-6c1b-4c55-9d8e-0d6a4c1f7b21";
     await project.call(["roster", "adopt", "old1", other]);
     expect(await idsOf()).to.deep.equal({ id: second.id, formerIds: [former, first.id, other] });

@@ -35,10 +35,10 @@ describe("completion in real shells", () => {
   const run = (shell: string, args: readonly string[]): string =>
     execFileSync(shell, [...args], { cwd: project.project, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
 
-  /** Asks bash, in one shell, what it offers for each line with the cursor at its end. */
+  /** Asks bash, in one shell, for the completions of each line with the cursor at its end. */
   const offersInBash = (wanted: Readonly<Record<string, readonly string[]>>): void => {
     const asked = Object.keys(wanted).map((line) => {
-      // bash itself ends words at “:” and “=”.
+      // bash itself splits words at “:” and “=”.
       const own = line
         .split(/\s+/)
         .flatMap((word) => (word === "" ? [""] : word.split(/([:=])/).filter((part) => part !== "")));

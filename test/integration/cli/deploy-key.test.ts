@@ -8,7 +8,7 @@ import { TestProject, type Ended } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** Two machines of which only root's password is known, and a key of the fleet's, whose private half is elsewhere. */
+/** Two machines of which only root's password is known, and a deploy key whose private half is elsewhere. */
 describe("kcore roster trust --deploy-key", () => {
   let servers: readonly [SshServer, SshServer];
   let project: TestProject;

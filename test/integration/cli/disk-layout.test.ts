@@ -50,7 +50,7 @@ spec:
   const link = (): string => `/dev/disk/by-id/${disk?.byId ?? ""}`;
   const sumOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
   const sum = (image = disk?.image): string => sumOf(readFileSync(image ?? ""));
-  /** From then on it is wiped only as granted: what these tests apply changes nothing. */
+  /** Puts a filesystem on the disk, so that kcore wipes it only with a grant. */
   const hold = (): void => void execFileSync("mkfs.ext4", ["-qF", disk?.device ?? ""]);
   interface Told {
     readonly result: string;
@@ -138,7 +138,7 @@ spec:
   });
 
   it("refuses what is mounted, wherever, whatever is granted, and writes to no blank disk beside it", async function () {
-    // A disk of its own: a namespace that somebody makes meanwhile holds the mount for as long as it lives.
+    // A disk of its own: a namespace of another program, made meanwhile, would hold the mount as long as it lives.
     const place = join(project.path, `${disk?.byId ?? ""}-mounted`);
     mkdirSync(place);
     const mounted = openLoopDisk(place, Buffer.alloc(0));
@@ -210,7 +210,7 @@ describe("a layout in Nix", () => {
   const problems = (text: string): Promise<string[]> => problemsOfRejection(evaluate(text));
 
   before(function () {
-    // npm test installs it (scripts/set-up.sh); somebody else's machine may be without.
+    // npm test installs it (scripts/set-up.sh); a contributor's machine may lack it.
     if (spawnSync("nix-instantiate", ["--version"]).status !== 0) {
       process.stderr.write("    nix-bin is not installed: layouts in Nix are not tried\n");
       this.skip();

@@ -44,7 +44,7 @@ describe("file.downloaded by way of the bastion", () => {
   const file = (index: number): string => join((nodes[index] as SshServer).folder, "tool");
   const isThere = (index: number): boolean => existsSync(file(index)) && readFileSync(file(index)).equals(body);
   const kept = (): string[] => (existsSync(cache()) ? readdirSync(cache()) : []);
-  /** What is left of contents in the nodes' state folders. */
+  /** Contents left in the nodes' state folders. */
   const left = (): string[] =>
     nodes.flatMap(({ folder }) =>
       readdirSync(join(folder, "state"), { recursive: true, encoding: "utf8" }).filter((name) => /blobs/.test(name)),

@@ -41,7 +41,7 @@ describe("kcore exec", () => {
     expect(await once(child, "exit")).to.deep.equal([130, null]);
   });
 
-  /** What `kcore WORDS…` writes, as bytes. */
+  /** The output of `kcore WORDS…`, as bytes. */
   async function bytesOf(
     words: readonly string[],
     input?: Uint8Array,
@@ -148,7 +148,7 @@ describe("kcore exec", () => {
     await until(" start ");
     process.kill(driver, "SIGSTOP");
     await until(" bye ");
-    // The next beat is due: it asks whether the runner lives.
+    // The next beat is due, which asks whether the runner lives.
     await sleep(5500);
     process.kill(driver, "SIGCONT");
     const { code, stdout, stderr } = await ended;

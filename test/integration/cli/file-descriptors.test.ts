@@ -41,7 +41,7 @@ stages:
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Runs kcore where no process may have more than `files` open. */
+  /** Runs kcore with at most `files` open files a process. */
   const kcore = async (
     files: number,
     words: readonly string[],

@@ -22,7 +22,7 @@ describe("a bastion whose own disk takes nothing more", () => {
     await project.remove();
   });
 
-  /** Fills the disk up to the last `left` bytes. */
+  /** Fills the disk, except for the last `left` bytes. */
   function fill(left: number): void {
     const { bavail, bsize } = statfsSync(records);
     writeFileSync(join(records, "fill"), Buffer.alloc(Math.max(0, bavail * bsize - left)));

@@ -6,7 +6,7 @@ import { TestProject, type Ended } from "#support/kcore.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** `-k` never leaves verification out (S-1): with real sshds, without a terminal. */
+/** `-k` never skips verification (S-1): with real sshds, without a terminal. */
 describe("kcore --node HOST -k", () => {
   let server: SshServer;
   let project: TestProject;

@@ -13,7 +13,7 @@ import { openShell, type ShellTerminal } from "#support/terminal.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 const files = {
-  // Runs until the test lets it go on.
+  // Runs until the test releases it.
   "states/gate.yaml": `params:
   path: { type: string, required: true }
 steps:
@@ -46,7 +46,7 @@ const flaky = (path: string) => `steps:
     command.run: { cmd: "if [ -e ${path} ]; then echo second try; else touch ${path}; exit 7; fi" }
 `;
 
-/** On the screen of a view, and of nothing else. */
+/** Only a view has this on its screen. */
 const view = /\? help +q leave/;
 
 describe("the live view in a terminal", () => {
@@ -84,7 +84,7 @@ describe("the live view in a terminal", () => {
     throw new Error("no view runs in this terminal");
   }
 
-  /** The next command behaves as if nothing had been: it echoes, in lines, on the usual screen. */
+  /** The terminal is unchanged for the next command: it echoes, in lines, on the usual screen. */
   async function isClean(terminal: ShellTerminal): Promise<void> {
     await terminal.enter("echo typed-$((40+2)); stty -a | tr ' ' '\\n' | grep -cx -e isig -e icanon -e echo -e icrnl");
     const screen = await terminal.shows(/^typed-42\n4$/m);
@@ -135,7 +135,7 @@ describe("the live view in a terminal", () => {
     expect(await other.shows(/waiting for you: confirm/)).to.contain("then: work on here");
     // A key at the very moment of the question decides nothing.
     while (/y yes/.test(await other.screen())) await other.press("y");
-    // Who answered is at the keys, and may look around at the end.
+    // The view that answered has the keys, and stays open at the end.
     await other.shows(/done +· +q leaves/);
     await other.press("q");
     for (const terminal of [one, other]) {
@@ -226,7 +226,7 @@ describe("the live view in a terminal", () => {
   });
 
   it("draws with what the bundle changes of Ink what Ink itself draws", async function () {
-    // Where the bundle is not of today, these tests run the sources: there is nothing to compare.
+    // Without an up-to-date bundle, these tests run the sources, and there is nothing to compare.
     if ("KCORE_SOURCE" in kcoreEnvironment) this.skip();
     const id = "20261121-064640-d3e4";
     const folder = runFolder(project.project, id);
@@ -244,7 +244,7 @@ describe("the live view in a terminal", () => {
       await terminal.shows(/ 0\.0s \/ /);
     }
     let before = "";
-    // Each of them changes the screen.
+    // Each key changes the screen.
     for (const key of [".", ".", "Down", ".", ">", "Enter", ".", "Escape", "?", "Escape", "s", "Escape", ">"]) {
       for (const terminal of both) await terminal.press(key);
       let shown: readonly string[] = [];

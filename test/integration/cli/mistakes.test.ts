@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { parse } from "yaml";
 import { TestProject } from "#support/kcore.ts";
 
-/** A mistake in one file, as its key says, needs no command of its own. */
+/** A mistake in one file; the file's name replaces a command. */
 const kinds = {
   state: { file: "states/bad.yaml", words: "state apply bad --on here" },
   roster: { file: "roster/more.yaml", words: "roster check" },
@@ -15,10 +15,10 @@ const kindNames = ["state", "roster", "orchestration"] as const;
 interface Mistake extends Partial<Readonly<Record<keyof typeof kinds, string>>> {
   readonly what: string;
   readonly files?: Readonly<Record<string, string>>;
-  /** Written as bytes of that encoding. */
+  /** Files written in Latin-1. */
   readonly latin1?: Readonly<Record<string, string>>;
   readonly words?: string | readonly string[];
-  /** Everything that is printed: message, code, place, the line, the hint. */
+  /** The whole output: message, code, place, line, hint. */
   readonly says: string;
 }
 

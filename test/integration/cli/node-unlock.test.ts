@@ -23,7 +23,7 @@ describe("a node that a run holds whose process is dead", () => {
     [run = ""] = await listRunIds(project.project);
   });
   afterEach(async () => {
-    // A test that failed has not freed it: the runner waits for its step, which never ends.
+    // A failed test has not freed the node: its runner waits for a step that never ends.
     await project.kcore("node", "unlock", "here", "--yes");
     await project.remove();
   });

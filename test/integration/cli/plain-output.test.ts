@@ -55,7 +55,7 @@ describe("a run where nobody looks at a terminal", () => {
   });
 
   it("is told in lines in a CI, though that has a terminal", async () => {
-    // Not of script's own session: what hides it here is CI alone.
+    // Outside of script's own session, only CI hides the view.
     const inside = `stty cols 100 rows 30; setsid -cw sh -c "${words}"`;
     const { stdout } = await run("script", ["-qec", inside, "/dev/null"], { env: environment({ CI: "true" }) });
     isPlain(stdout);

@@ -13,7 +13,7 @@ const uuid = "5c1c2e1a-5b7e-5a0e-8a37-2d3d1b1f0a11";
 const other = "6c1c2e1a-5b7e-5a0e-8a37-2d3d1b1f0a12";
 const key = "cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi";
 
-/** What a bastion keeps of encrypted disks, from the escrow key to the operator's look. */
+/** The bastion's keys of encrypted disks, from the escrow key to the operator's command. */
 describe("kcore disk recovery-key", () => {
   let project: TestProject;
   let home: string;
@@ -28,7 +28,7 @@ describe("kcore disk recovery-key", () => {
       targets: ["n1"],
       passphrase: () => Promise.resolve("correct horse battery"),
     });
-  /** As the node does it. */
+  /** Seals as the node does. */
   const seal = (text: string): string => {
     writeFileSync(join(project.path, "public.pem"), publicKey);
     const padding = ["-pkeyopt", "rsa_padding_mode:oaep", "-pkeyopt", "rsa_oaep_md:sha256"];

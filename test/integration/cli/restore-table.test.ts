@@ -68,7 +68,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const again = await restore(name(), "--verbose");
     expect(again.stdout).to.contain("disk  in order").and.contain("changed=0");
 
-    // It holds something, so it has to be granted.
+    // The disk has contents, so that a wipe needs a grant.
     disk?.write(randomBytes(512));
     const other = content();
     const refused = await restore(name());
@@ -162,7 +162,7 @@ describe("kcore disk restore-table, on this machine (F-18)", () => {
     const refused = await apply(size, ...mayRestore);
     const [, grant = ""] = /--grant (\S+:[0-9a-f]{16})/.exec(refused.stdout) ?? [];
     expect(grant, refused.stdout).to.not.equal("");
-    // The folder of saves takes nothing any more.
+    // The folder of saves refuses new files.
     renameSync(folder, `${folder}.away`);
     writeFileSync(folder, "");
     try {

@@ -21,7 +21,7 @@ describe("secrets in git", () => {
   });
   afterEach(() => project.remove());
 
-  /** `kcore secrets …` as this user, whose configuration is his own. */
+  /** `kcore secrets …` as this user, with a configuration folder of his own. */
   function secrets(words: readonly string[], { input = "", who = "alice", env = {} } = {}): Ended {
     const { status, stdout, stderr } = spawnSync(kcoreProgram, ["secrets", ...words], {
       cwd: project.project,
@@ -124,7 +124,7 @@ steps:
         expect(done.stdout + done.stderr).not.to.contain(word);
         expect(found(word)).to.deep.equal([]);
       }
-      // The same search finds what is no secret.
+      // The same search finds a value that is no secret.
       expect(found("plain-control").filter((file) => file.includes(".kcore/runs"))).not.to.deep.equal([]);
 
       const nobody = { XDG_CONFIG_HOME: join(project.path, "nobody") };
@@ -275,7 +275,7 @@ steps:
   });
 
   describe("in an editor", () => {
-    /** An editor that tells what it is given, and then does as a shell text says with "$1". */
+    /** An editor that prints the file it gets, and then runs this shell text on it as "$1". */
     const editor = (does: string): Record<string, string> => {
       const file = join(project.path, "editor");
       writeFileSync(

@@ -17,7 +17,7 @@ const uuid = "5c1c2e1a-5b7e-5a0e-8a37-2d3d1b1f0a11";
 const id = "0b7d2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 const key = "cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi-cbdefghi";
 
-/** A real dropbear with the options of the initrd's; what cryptroot-unlock is there is a script here. The real one: test/lab/vm-encrypted-root.test.ts. */
+/** A real dropbear with the options of the initrd's. Here cryptroot-unlock is a script; the real one: test/lab/vm-encrypted-root.test.ts. */
 describe("kcore disk unlock", () => {
   let project: TestProject;
   let home: string;
@@ -44,7 +44,7 @@ describe("kcore disk unlock", () => {
     const file = join(initrd.folder, "home/root/got");
     return existsSync(file) ? readFileSync(file, "utf8") : undefined;
   };
-  /** What the initrd answers to a key. */
+  /** Sets the initrd's answer to a key. */
   const teach = (answer: string): void => {
     writeFileSync(join(project.path, "cryptroot-unlock"), `#!/bin/sh\ncat >~/got\n${answer}\n`);
     chmodSync(join(project.path, "cryptroot-unlock"), 0o755);
@@ -59,7 +59,7 @@ describe("kcore disk unlock", () => {
     project = new TestProject();
     home = join(project.path, "home");
     initrd = await startDropbear({ args: ["-j", "-k", "-c", join(project.path, "cryptroot-unlock")] });
-    // It outlives the server's folder.
+    // The copy of the key outlives the server's folder.
     const identityFile = join(project.path, "operator");
     copyFileSync(initrd.identityFile, identityFile);
     const roster = { n1: { address: "127.0.0.1", port: 1, id, user: "ops", identityFile, vars } };
@@ -94,7 +94,7 @@ describe("kcore disk unlock", () => {
       "keeps the host key of n1 while it waits to be unlocked",
     ]);
     expect((await pkiEscrow.run(told, context())).changed).to.equal(false);
-    // A finished system seen from a live one tells neither.
+    // A finished system that is seen from a live one has neither.
     expect((await pkiEscrow.run({ sealed: "", unlock: "" }, context())).changed).to.equal(false);
   });
 

@@ -7,7 +7,7 @@ import { hangLimit } from "#support/limit.ts";
 import { root } from "#support/pages.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
-/** /proc is a folder in which nobody can make one, and says that it is not there. */
+/** In /proc no program can make a folder, and the error there is ENOENT. */
 describe("a folder that cannot be made", () => {
   for (const words of [
     ["schema", "--out", "/proc/kcore/x"],

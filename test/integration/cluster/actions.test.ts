@@ -70,7 +70,7 @@ describe("bastion actions against a real controller", () => {
     warn: (text) => notes.push(text),
     ...changes,
   });
-  /** A cluster's first controller, as deploy_node starts it; the node of `contextFor` is another one. */
+  /** A cluster's first controller in the state that deploy_node leaves; the node of `contextFor` is another one. */
   const startController = async (config: object = {}): Promise<TestController> => {
     const { controllers, stop: stopAll } = await startControllers(cluster, 1, { config: () => config });
     stops.push(stopAll);
@@ -108,12 +108,12 @@ describe("bastion actions against a real controller", () => {
     contextFor(nodeEntry("n1", nodeId, fields), changes);
   const controllerN1 = (fields: Partial<NodeEntry> = {}, changes: Partial<ActionContext> = {}): ActionContext =>
     n1({ roles: ["controller"], ...fields }, changes);
-  /** What cluster.record is given of a certificate that is issued for this context's node. */
+  /** The inputs of cluster.record for a certificate of this context's node. */
   const issued = async (context: ActionContext, { args } = keyFor()) => {
     const { outputs } = await pkiIssueNode.run(args, context);
     return { issued: { nodeCert: String(outputs["nodeCert"]) }, timeout: 60, port };
   };
-  /** Registers n1's controller, by a certificate that was issued just now unless one is given. */
+  /** Registers n1's controller, by a certificate that is issued now, by default. */
   const registerController = (
     context: ActionContext,
     args: object = {},
@@ -403,7 +403,7 @@ describe("bastion actions against a real controller", () => {
     await admit(context);
     const ready = clusterWaitReady.run({ ...waiting(2), approvalTimeout: 120 }, context);
     await eventually(() => notes.some((text) => text.includes(`kcore node approve ${nodeId}`)));
-    // The person took longer than the node itself may.
+    // The operator took longer than a node's request may.
     await new Promise((resolve) => setTimeout(resolve, 2_500));
     await operator.call("approveNode", {}, { id: nodeId });
     expect((await ready).outputs).to.include({ status: "ready" });
@@ -427,7 +427,7 @@ describe("bastion actions against a real controller", () => {
     const context = contextFor(nodeEntry("n1", id, { address: "127.0.0.11", roles: ["controller"] }), {
       targets: ["n1"],
     });
-    // A founder that was seen once is not founded again.
+    // A founder that has answered once is not founded again.
     await clusterHealth.run(healthy, context);
     await stop();
     const ended = Date.now() - 2000 * 86_400_000;
@@ -488,7 +488,7 @@ describe("bastion actions against a real controller", () => {
     expect((await operator.call("listControllers", {})).controllers).to.have.length(2);
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
 
-    // Later ones change nothing for it: the context lists it after those that it joined.
+    // Later controllers change nothing for it: the context lists it after those that it joined.
     await addController(place(), "lab", "127.0.0.1:9090");
     await addController(place(), "lab", "127.0.0.1:9999");
     expect(await clusterRegisterController.run(args, context)).to.deep.equal({ ...joining, changed: false });
@@ -501,7 +501,7 @@ describe("bastion actions against a real controller", () => {
     const folder = join(cluster.home, "lab", "issued");
     await mkdir(folder, { recursive: true });
     await writeFile(join(folder, `${id}-controller.crt`), credentials.cert);
-    // One that had this address before, and one of another address.
+    // A controller that had this address before, and a controller of another address.
     const gone = { host: "127.0.0.11", now: Date.now() + 60_000 };
     await writeFile(join(folder, "gone-controller.crt"), issueTo(cluster.authority, "controller", "gone", gone).cert);
     await writeFile(join(folder, "other-controller.crt"), issueTo(cluster.authority, "controller", "other").cert);
@@ -551,7 +551,7 @@ describe("bastion actions against a real controller", () => {
     expect(notes.join("\n")).to.contain("n1 goes on with the state that it has");
     const told = await registerController(context, { port, foundAgain: true });
     expect(told.outputs).to.deep.include({ founds: true, found: true, join: [] });
-    // Not beside a controller that answers.
+    // Refused while a controller answers.
     const living = await startController();
     await changeControllers(place(), "lab", () => [endpoint, living.endpoint]);
     const beside = await registerController(context, { port: parseEndpoint(endpoint).port, foundAgain: true });
@@ -567,7 +567,7 @@ describe("bastion actions against a real controller", () => {
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
     await rm(mark);
     expect((await begin()).outputs).not.to.have.property("found");
-    // Nobody was ever deployed from it.
+    // No controller was ever deployed from this context.
     await removeController(place(), "lab", endpoint);
     expect((await begin()).outputs).to.deep.include({ founds: true, found: true });
   });

@@ -58,7 +58,7 @@ describe("controllers and agents as processes", () => {
   };
   const detail = (controller: TestController): Promise<NodeDetail> =>
     controller.operator.call("getNode", {}, { id: nodeId });
-  /** What a controller says of the node once that is so. */
+  /** A controller's view of the node, once the condition holds. */
   const isAt = (controller: TestController, isSo: (node: NodeDetail) => boolean): Promise<NodeDetail> =>
     eventually(async () => {
       const node = await detail(controller).catch(() => undefined);
@@ -97,7 +97,7 @@ describe("controllers and agents as processes", () => {
     const b = await control({ sponsor: a });
     await startAgent([`127.0.0.1:${dead}`, a.endpoint, b.endpoint]);
     const before = await isReadyAt(a);
-    // Whoever has not heard of it registers it anew, at another time.
+    // Otherwise `b`, which does not know the node, would register it anew at another time.
     await isAt(b, ({ registered }) => registered === before.registered);
     await a.stop("SIGKILL");
     const meanwhile = await isReadyAt(b, before.lastSeen);
@@ -201,7 +201,7 @@ describe("controllers and agents as processes", () => {
     await eventually(async () => (await secure(own, port, cluster.operator)) === 403);
 
     const list = join(certFolder(), "state", "revoked-keys.json");
-    // It is in force before it is on the disk.
+    // The list is in force before it is on the disk.
     await eventually(async () => (await readFile(list, "utf8")).includes(spkiOf(cluster.operator)));
     expect((await stat(list)).mode & 0o777).to.equal(0o600);
     await controller.stop("SIGKILL");
@@ -231,7 +231,7 @@ describe("controllers and agents as processes", () => {
     const agent = await startAgent([controller.endpoint]);
     const before = await isReadyAt(controller);
     const next = issueTo(cluster.authority, "node", nodeId);
-    // As the bastion does: what nobody recorded is not accepted for a node that is known by another key.
+    // As on the bastion: a known node is accepted by another key only if the key is recorded.
     await recordAt(controller, next);
     await writeCredentials(certFolder(), "node", next);
     await agent.logged("the certificate was reloaded");
@@ -279,7 +279,7 @@ describe("controllers and agents as processes", () => {
   });
 });
 
-/** An address of this machine that is not loopback; to itself a machine uses it on both ends. */
+/** An address of this machine that is not loopback; connections to itself have it on both ends. */
 function ownAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flat()
@@ -298,7 +298,7 @@ function plain(host: string, port: number, path: string): Promise<string> {
 
 function secure(host: string, port: number, credentials: Partial<Credentials>): Promise<number> {
   return new Promise((resolve, reject) => {
-    // The name in the certificate is another than the address; who answers is not the matter here.
+    // The certificate's name differs from the address; this test does not depend on the server's identity.
     const options = { host, port, path: "/status", agent: false, ...credentials, checkServerIdentity: () => undefined };
     request(options, (response) => {
       response.resume();
@@ -320,7 +320,7 @@ function servedSerial(place: ConnectionOptions): Promise<string> {
   });
 }
 
-/** What openssl's own client prints when it asks for /healthz. */
+/** The output of openssl's own client for /healthz. */
 function sClient(endpoint: string, options: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     const child = execFile(

@@ -11,7 +11,7 @@ import { reasonOf, spkiOf } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
-/** A server with a controller's certificate, that answers what it is told to. */
+/** A server with a controller's certificate and prepared answers. */
 interface Answering {
   readonly endpoint: string;
   readonly key: string;
@@ -96,7 +96,7 @@ describe("asking a cluster", () => {
     expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_JOINING" });
     // Five questions a second at most.
     expect(one.asked).to.be.within(2, 16);
-    // Somebody else's fault is told at once.
+    // The client reports a controller's fault at once.
     one.answer = refusal(503, "CONTROLLER_READ_ONLY");
     one.asked = 0;
     expect(await rejectionOf(controllers.ask(look))).to.include({ reason: "CONTROLLER_READ_ONLY" });

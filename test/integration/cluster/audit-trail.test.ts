@@ -30,7 +30,7 @@ describe("the audit trails from the command line (S-27)", () => {
     const folder = join(at(index).dbPath, "audit");
     return join(folder, readdirSync(folder).toSorted().at(-1) ?? "");
   };
-  /** Does something to a file, and tells what is found; the file is put back as it was. */
+  /** The findings after a change of a file, which is restored afterwards. */
   const tampered = async (file: string, tamper: (text: string) => void, ...words: readonly string[]) => {
     const before = readFileSync(file);
     tamper(before.toString());
@@ -131,7 +131,7 @@ describe("the audit trails from the command line (S-27)", () => {
     const { head } = (await verify("--runs")).found[0] as Finding;
     const text = readFileSync(last);
     rmSync(last);
-    // Without what was noted here, only the head that somebody kept shows it.
+    // Without the bastion's notes, only a head that the operator kept shows the loss.
     const notes = join(cluster.home, "audit-heads.json");
     const noted = readFileSync(notes);
     rmSync(notes);

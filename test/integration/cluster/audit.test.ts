@@ -13,7 +13,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startControllers } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
-/** Stands wherever a value is written; no line may hold it. */
+/** Part of every written value; no line of the trail may contain it. */
 const canary = "canary-5f1d";
 const unsigned = { statement: canary, signature: "", signer: "" };
 
@@ -69,7 +69,7 @@ describe("a controller's audit", () => {
     { target: "spring", outcome: "UPDATE_UNKNOWN", status: 404, ...told },
   ];
 
-  /** One call of each method that changes something, and what its line must tell; the last ones end things. */
+  /** One call of each method with a change, and the expected line; the last calls end things. */
   const calls: Partial<Record<MethodName, readonly [() => Promise<unknown>, Readonly<Record<string, unknown>>]>> = {
     registerNode: [() => node.call("registerNode", registrationOf(nodeId)), { target: nodeId, outcome: "done" }],
     renew: [renew, { target: nodeId, outcome: "done" }],
@@ -176,7 +176,7 @@ describe("a controller's audit", () => {
         if (!(error instanceof ApiRefusal)) throw error;
       });
       const found = () => linesSince(mark, asked).filter(({ method }) => method === name);
-      // What streams is answered before it is over.
+      // A stream's answer begins before its end.
       await eventually(() => found().length > 0);
       const lines = found();
       expect(lines, name).to.have.length(1);

@@ -46,7 +46,7 @@ describe("bundles on controllers", () => {
     bytes = randomBytes(16 * mebibyte);
     id = createHash("sha256").update(bytes).digest("hex");
     const file = join(cluster.dir, `${id}.bundle`);
-    // Something stands before the bundle, as in the file that the bastion writes.
+    // The bundle has other bytes ahead, as in the file that the bastion writes.
     await writeFile(file, Buffer.concat([Buffer.from("header\n"), bytes]));
     source = { bundle: { sha256: id, size: bytes.length }, file, start: 7 };
     target = join(cluster.dir, `fetched-${id}`);
@@ -58,7 +58,7 @@ describe("bundles on controllers", () => {
     return found && { held: found.held, whole: found.whole };
   };
   const whole = () => ({ held: bytes.length, whole: true });
-  /** A node that registered at a controller, and its client there. */
+  /** A registered node, and its client. */
   const startNode = async (
     { clientOf, operator }: TestController,
     approve = true,
@@ -82,7 +82,7 @@ describe("bundles on controllers", () => {
     await fetchBundle(client, source.bundle, target);
     expect(await isFetched()).to.equal(true);
     expect((await stat(target)).mode & 0o777).to.equal(0o600);
-    // All of it is there: nothing is sent or fetched again.
+    // The bundle is complete: no piece is sent or fetched again.
     seen.length = 0;
     await uploadBundle(first.operator, source, { onProgress: (count) => seen.push(count) });
     await fetchBundle(client, source.bundle, target, { onProgress: (count) => seen.push(count) });
@@ -203,7 +203,7 @@ describe("bundles on controllers", () => {
       await eventually(isWhole);
       expect(await isStored()).to.equal(true);
       await eventually(() => lines.includes("a bundle came from another controller"));
-      // Nothing is under way any more, and to look again costs nothing.
+      // No fetch is under way, and a further look costs nothing.
       lines = "";
       fetcher.look();
       await fetcher.stop();
@@ -212,7 +212,7 @@ describe("bundles on controllers", () => {
 
     it("goes on at the next where one is gone, or gives something else", async () => {
       await Promise.all([uploadBundle(first.operator, source), uploadBundle(second.operator, source)]);
-      // It looks once whether it is what it is called.
+      // A controller compares a bundle with its id only once, at the first request.
       const { client } = await startNode(second);
       await fetchBundle(client, source.bundle, target);
       await writeFile(join(second.dbPath, "bundles", id), randomBytes(bytes.length));

@@ -11,7 +11,7 @@ import { scenarios } from "../../checker/scenarios.ts";
 const faults = Object.values(chapters).flatMap((kind) => partOf(kind, kind.length));
 const played = partOf(scenarios, scenarios.length);
 
-/** How long they took to agree says nothing where the machine has other work. */
+/** The time until agreement does not count on a busy machine. */
 function wrong(violations: readonly Violation[]): readonly Violation[] {
   return violations.filter(({ rule }) => rule !== "slow");
 }

@@ -22,7 +22,7 @@ describe("the agent's certificate as the days go by (libfaketime)", () => {
     new X509Certificate(await readFile(join(cluster.dir, "node", "node.crt")));
   const detail = (): Promise<NodeDetail> => controller.operator.call("getNode", {}, { id: nodeId });
 
-  /** The processes that are started by `start` believe the clock that a file tells; timers run on as ever. */
+  /** Processes that `start` starts read their wall clock from a file; timers run as usual. */
   const inFakeTime = async <Result>(start: () => Promise<Result>): Promise<Result> => {
     const fake = {
       LD_PRELOAD: preload,

@@ -16,7 +16,7 @@ describe("the cluster's commands against three real controllers", () => {
   let cluster: TestCluster;
   let controllers: readonly TestController[];
   let project: TestProject;
-  /** The id of the node of that name. */
+  /** The id of the node “alpha”. */
   let alpha: string;
   const at = (index: number): TestController => site.at(index);
 

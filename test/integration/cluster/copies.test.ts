@@ -10,7 +10,7 @@ import { areAllInStep, reasonOf, startControllers } from "#support/controllers.t
 import type { TestController } from "#support/controllers.ts";
 import { freePort } from "#support/ports.ts";
 
-/** The same identity on another port, with a copy of the state as it was. */
+/** The same identity on another port, with an old copy of the state. */
 interface Copy {
   readonly endpoint: string;
   readonly operator: ApiClient;
@@ -35,8 +35,7 @@ describe("two processes that run as one controller", () => {
     stops.push(stop);
     return controllers;
   };
-  /** Starts a copy of a controller that stands still while it is made. */
-  /** The last of these, copied while it was stopped; the copy is the later one, for all others know the original again by then. */
+  /** Starts a copy of the last of these, made while it was stopped. By then the others know the original again, so the copy is the later one. */
   const startCopy = async (controllers: readonly TestController[]): Promise<Copy> => {
     const original = controllers.at(-1) as TestController;
     await original.stop();
@@ -89,7 +88,7 @@ describe("two processes that run as one controller", () => {
     });
     expect(oneTooMany).to.equal(true);
     expect((await copy.operator.call("ready", {})).ready).to.equal(false);
-    // It may still ask the others what it missed (503 CONTROLLER_JOINING).
+    // The copy may still ask its peers for missed transactions (503 CONTROLLER_JOINING).
     await eventually(
       async () =>
         (await reasonOf(copy.operator.call("putObject", { value: { n: 1 } }, { id: "Twin/late" }))) ===
@@ -97,12 +96,12 @@ describe("two processes that run as one controller", () => {
     );
     await put(third, "Twin/goes-on");
     expect(acknowledged).to.include("Twin/goes-on");
-    // What others do not have yet when a controller is lost is on its disk alone.
+    // Transactions that no peer has when a controller is lost are on its disk alone.
     await eventually(
       async () => (await reasonOf(first.operator.call("getObject", {}, { id: "Twin/goes-on" }))) === "allowed",
     );
 
-    // The operator keeps the copy: it is let in, with whatever it had acknowledged.
+    // The operator keeps the copy: the cluster admits it with all its acknowledged writes.
     await third.stop("SIGKILL");
     await eventually(async () => (await copy.operator.call("ready", {})).ready);
     await put(copy, "Twin/kept-copy");

@@ -9,7 +9,7 @@ import type { TestCluster } from "#support/cluster.ts";
 import { nodeCredentials, startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 
-/** Milliseconds of a handshake after which a controller may give it up: a client that is so slow asks again. */
+/** Milliseconds after which a controller may give up a handshake; a client that slow tries again. */
 const patience = 4_000;
 const givenUp: Answer = { status: 0, retryAfter: undefined };
 

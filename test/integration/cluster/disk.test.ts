@@ -13,7 +13,7 @@ describe("a controller whose file system fails", () => {
   let cluster: TestCluster;
   let controllers: readonly [TestController, TestController];
   let stop: () => Promise<void> = () => Promise.resolve();
-  /** Where its state lies: mounted in a namespace of its own, gone with its process. */
+  /** The state's folder: mounted in a namespace of the controller's own, and gone with its process. */
   let dir: string;
   const acknowledged = new Map<string, number>();
 
@@ -30,7 +30,7 @@ describe("a controller whose file system fails", () => {
     await cluster.remove();
   });
 
-  /** Two controllers; the state of the second lies on what this command mounts on "$0". */
+  /** Two controllers; this command mounts the second's state on "$0". */
   const start = async (mount: string): Promise<void> => {
     const through = ["unshare", "-m", "--propagation", "private"];
     const shell = ["sh", "-c", `${mount} && exec "$@"`, dir];
@@ -60,13 +60,13 @@ describe("a controller whose file system fails", () => {
     const options = join(cluster.dir, "options");
     execFileSync("sh", ["-c", `truncate -s 24M ${image} && mkfs.ext4 -q ${image}`]);
     await writeFile(options, "rw");
-    // Checked first, as a machine does at boot: 1 means mended.
+    // Checked first, as at boot; exit code 1 means that errors were mended.
     const check = `{ e2fsck -p ${image} >/dev/null || [ $? = 1 ]; }`;
     await start(`${check} && mount -o "loop,$(cat ${options})" ${image} "$0"`);
     const [other, failed] = controllers;
     for (let number = 1; number <= 20; number++)
       expect(await put(failed, `Failed/${number % 5}`, number)).to.equal("ok");
-    // The kernel refuses an orderly remount while the journal is open, so this is how it happens: ext4 gives up.
+    // The kernel refuses an orderly remount while the journal is open. ext4 itself remounts after an error, which the test causes.
     expect(() => inside(`mount -o remount,ro ${dir} 2>/dev/null`)).to.throw();
     inside(`mount -o remount,abort ${dir}`);
     expect(await put(failed, "Failed/0", 21)).to.equal("507 STORE_UNWRITABLE");

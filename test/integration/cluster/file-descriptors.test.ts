@@ -43,7 +43,7 @@ describe("a controller that may open few files", () => {
     const credentials = nodeCredentials(cluster, id);
     const node = controller.clientOf(credentials);
     await node.call("registerNode", registrationOf(id));
-    // Strangers who say nothing, and nodes that stay: each of the two would take all there are.
+    // Silent strangers, and nodes that stay connected: each of the two groups would take all descriptors.
     const others = Array.from({ length: 20 }, () => nodeCredentials(cluster, randomUUID()));
     await recordAt(controller, ...others);
     let most = 0;
@@ -54,7 +54,7 @@ describe("a controller that may open few files", () => {
       if (index % 20 !== 0) continue;
       await new Promise((resolve) => setTimeout(resolve, 50));
       most = Math.max(most, await descriptors());
-      // Who is connected already is served, and what he writes is stored.
+      // The controller serves existing connections, and stores their writes.
       await node.call("heartbeat", { nodeId: id });
       await controller.operator.call("putObject", { value: { index } }, { id: "Cluster/x" });
     }

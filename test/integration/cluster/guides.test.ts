@@ -10,7 +10,7 @@ import type { TestProject } from "#support/kcore.ts";
 import { fits, readGuides, wordsOf, type TranscriptStep } from "#support/transcripts.ts";
 
 const page = join(import.meta.dirname, "../../../docs/day-2.md");
-/** As the page calls the three controllers. */
+/** The page's addresses of the three controllers. */
 const shown = ["192.0.2.11:9090", "192.0.2.12:9090", "192.0.2.14:9090"];
 
 describe("the guides of docs/day-2.md, command by command", () => {
@@ -36,7 +36,7 @@ describe("the guides of docs/day-2.md, command by command", () => {
     return id;
   }
 
-  /** What has to be there before a guide begins. */
+  /** Preparations of each guide. */
   const preparations: Readonly<Record<string, () => Promise<Readonly<Record<string, string>>>>> = {
     "Approve a node": async () => {
       await register("n3", "192.0.2.23", {}, false);
@@ -45,7 +45,7 @@ describe("the guides of docs/day-2.md, command by command", () => {
     "Settle a conflict": async () => {
       const { nodes } = await operator().call("listNodes", {});
       const id = nodes.find(({ hostname }) => hostname === "n1")?.id ?? "";
-      // A controller that no other has let in since its start takes no writes, so two are restarted without the third.
+      // A restarted controller takes no writes until another one has admitted it, so two restart without the third.
       await at(0).stop();
       await at(2).stop();
       await at(1).operator.call("setLabels", { set: { side: "b" } }, { id });
@@ -86,16 +86,16 @@ describe("the guides of docs/day-2.md, command by command", () => {
     expect(program, `docs/day-2.md:${step.line}`).to.equal("kcore");
     const onMachine = words[0] === "controller" && ["restore", "repair", "join"].includes(words[1] ?? "");
     const more = onMachine ? ["--config", join(at(0).dbPath, "../controller.yaml")] : [];
-    // What the command before wrote reaches the others in milliseconds; a reader is not as fast.
+    // A command's write reaches the other controllers in milliseconds; a reader of the page is slower.
     const isCalm = async () => (await Promise.all(controllers.map(isInStepOrDown))).every(Boolean);
-    // One that the guide stopped keeps the others from it: they are not waited for for long.
+    // A controller that the guide stopped prevents this state, so that the wait is short.
     for (let turn = 0; turn < 100 && !(await isCalm()); turn++) await sleep(100);
     const run = async () => {
       const { code, stdout, stderr } = await site.call(...words, ...more);
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // After a restart a controller needs a moment to find all others well.
+    // A restarted controller needs a moment to find all others ready.
     const look = async (): Promise<boolean> => code === step.exitCode || (({ code, output } = await run()), false);
     if (words[0] === "health") await eventually(look).catch(() => undefined);
     const message = `docs/day-2.md:${step.line}: $ ${step.command}\n${output}instead of\n${step.output.join("\n")}\n`;

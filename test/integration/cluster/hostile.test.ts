@@ -15,11 +15,11 @@ import { tellLongForm, tries } from "#support/hostile.ts";
 import { hangLimit } from "#support/limit.ts";
 import { seededRandom } from "#support/random.ts";
 
-/** The long form takes the figures of S-17. */
+/** The long form has the numbers of S-17. */
 const connections = tries(2_000, 10_000);
 const frames = tries(30_000, 1_000_000);
 
-/** The first words of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL says them. */
+/** The first bytes of a client of TLS 1.3 (RFC 8446, 4.1.2), as OpenSSL sends them. */
 const hello = await clientHello();
 
 describe("a controller among hostile peers", function () {
@@ -53,7 +53,7 @@ describe("a controller among hostile peers", function () {
     const text = await controller.operator.call("metrics", {});
     return Number(/^process_resident_memory_bytes\{[^}]*\} (\d+)$/m.exec(text)?.[1]) / 2 ** 20;
   };
-  /** What a process that has just started grows to by itself is not the strangers' doing. */
+  /** The memory of a process after its start, so that its own growth is not counted as the attackers'. */
   const settledRss = async (): Promise<number> => {
     for (let index = 0; index < 100; index++) await rss();
     return rss();
@@ -152,7 +152,7 @@ describe("a controller among hostile peers", function () {
             heard++;
           }
         });
-        // Always some unanswered, never more than a few hundred.
+        // A few hundred requests are unanswered at any time.
         for (let asked = 0; sent < frames / lanes && !socket.destroyed; asked += 100, sent += 100) {
           socket.write(Buffer.concat(Array.from({ length: 100 }, () => noiseRequest(random))));
           while (asked - heard > 300 && !socket.destroyed) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -200,7 +200,7 @@ describe("a controller among hostile peers", function () {
   });
 });
 
-/** What a node that tries again is answered: the machine may lose its first connection when many come at once. */
+/** The answer to a node that tries again: the machine may lose a first connection under load. */
 async function served<Result>(call: () => Promise<Result>, triesLeft = 4): Promise<Result> {
   try {
     return await call();
@@ -210,7 +210,7 @@ async function served<Result>(call: () => Promise<Result>, triesLeft = 4): Promi
   }
 }
 
-/** What a TLS client sends before it has heard anything. */
+/** The first bytes that a TLS client sends. */
 async function clientHello(): Promise<Buffer> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

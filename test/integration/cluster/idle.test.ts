@@ -10,12 +10,12 @@ describe("three controllers that have nothing to do", () => {
     const { controllers, stop } = await startControllers(cluster, 3, { processes: true });
     try {
       for (const { operator } of controllers) operator.close();
-      // The start is not what is counted. That is a measurement: there is no sign to wait for.
+      // The count begins after the start; as a measurement, it has no event to wait for.
       await sleep(15_000);
       const before = controllers.map((each) => useOf(each.pid()));
       await sleep(15_000);
       const rates = before.map(rateOf);
-      // The goal is 5 (npm run bench:cluster); V8 goes on compiling for some minutes. It was 116.
+      // The goal is 5 (npm run bench:cluster); V8 still compiles for some minutes. The number was once 116.
       for (const { byThread, wakes } of rates) expect(wakes, JSON.stringify(byThread)).to.be.lessThan(15);
     } finally {
       await stop();

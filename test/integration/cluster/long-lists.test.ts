@@ -9,7 +9,7 @@ import { startController } from "#support/controllers.ts";
 import type { TestController } from "#support/controllers.ts";
 import { useOf } from "#support/process-use.ts";
 
-/** Milliseconds of processor, much more than one turn of the event loop would allow for; a list in one piece took 1,600. */
+/** Milliseconds of CPU: much more than one turn of the event loop may take. A list in one piece took 1,600. */
 const longest = 600;
 
 describe("a controller that is asked for long lists", () => {
@@ -32,7 +32,7 @@ describe("a controller that is asked for long lists", () => {
     await cluster?.remove();
   });
 
-  /** Asks, and throws away what comes; gives how many bytes that were. */
+  /** Makes a request and discards the answer; gives its size in bytes. */
   const fetch = (path: string, options: { verb?: string; body?: string } = {}): Promise<number> =>
     new Promise((resolve, reject) => {
       const { host, port } = parseEndpoint(controller.endpoint);
@@ -41,7 +41,7 @@ describe("a controller that is asked for long lists", () => {
         let bytes = 0;
         response.on("data", (chunk: Buffer) => {
           bytes += chunk.length;
-          // A watch goes on for ever.
+          // A watch never ends.
           if (chunk.includes(`"synced"`)) response.destroy();
         });
         response.once("close", () => resolve(bytes));

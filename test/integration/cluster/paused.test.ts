@@ -4,7 +4,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually } from "#support/cluster.ts";
 import { reasonOf, startController } from "#support/controllers.ts";
 
-/** No client waits longer; a controller that stood still for less answers what it finds. */
+/** The longest time limit of clients; after a shorter pause, a controller answers the requests it finds. */
 const patienceMs = 5_000;
 
 describe("a controller that is stopped for a while (SIGSTOP)", () => {
@@ -16,7 +16,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", () => {
     const endpoint = parseEndpoint(controller.endpoint);
     const client = openApi({ endpoint, credentials: cluster.operator, clock: Date.now, timeoutMs: patienceMs });
     try {
-      // On a connection that stands.
+      // On an open connection.
       await put(1, client);
       process.kill(controller.pid(), "SIGSTOP");
       const asked = await put(2, client).then(
@@ -25,7 +25,7 @@ describe("a controller that is stopped for a while (SIGSTOP)", () => {
       );
       expect(asked).to.equal("given up");
       process.kill(controller.pid(), "SIGCONT");
-      // Who asks now is served, after what lay unread.
+      // New requests are served after the unread ones.
       await eventually(async () => (await reasonOf(put(3))) === "allowed");
       const puts = controller.log().match(/"method":"putObject".*"status":\d+/g) ?? [];
       expect(puts.map((line) => /"status":(\d+)/.exec(line)?.[1]).slice(0, 2)).to.deep.equal(["200", "503"]);

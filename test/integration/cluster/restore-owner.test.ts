@@ -10,7 +10,7 @@ import { startController } from "#support/controllers.ts";
 
 const nobody = 65_534;
 
-/** As who owns the folder: whatever appears in it is replaced by a link to a file of root's, at once. */
+/** Acts as the owner of the folder: replaces each new file in it with a link to a file of root's, at once. */
 const attack = `
 const fs = require("node:fs");
 const [folder, victim] = process.argv.slice(1);

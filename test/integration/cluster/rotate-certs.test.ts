@@ -30,7 +30,7 @@ describe("rotate certs on a live cluster of three controllers", () => {
     const own = ["-cert", cert, "-cert_chain", cert, "-key", key];
     const words = ["s_client", "-connect", endpoint, "-CAfile", ca, ...own, "-verify_return_error"];
     const asked = run("openssl", words);
-    // So it says goodbye, instead of waiting for who ends it.
+    // The client says goodbye, instead of waiting for the server's end.
     asked.child.stdin?.end("Q\n");
     const { stdout } = await asked;
     return new X509Certificate(stdout.slice(stdout.indexOf("-----BEGIN")));

@@ -70,7 +70,7 @@ describe("several controllers", () => {
     const other = await register(0);
     await knownEverywhere(other.id);
     const ended: string[] = [];
-    // A request whose body never ends: a connection in the middle of something.
+    // A request whose body never ends: a connection in the middle of a request.
     const open = (whose: string, node: Credentials, { endpoint }: TestController): Promise<void> =>
       new Promise((resolve) => {
         const sent = request({
@@ -90,7 +90,7 @@ describe("several controllers", () => {
       await open("revoked", credentials, controller);
     }
     await at(2).operator.call("revoke", { spki: spkiOf(credentials), reason: "stolen" });
-    // The streams of the other key were opened before: no limit on time cuts those of the revoked one.
+    // The other key's streams were opened before: no time limit ends those of the revoked one.
     await eventually(() => ended.length >= controllers.length);
     expect(ended).to.deep.equal(controllers.map(() => "revoked"));
     await at(0).stop();
@@ -120,7 +120,7 @@ describe("several controllers", () => {
       for (const call of calls(b.id)) expect(await reasonOf(call())).to.equal("API_DENIED");
       const own = [];
       for (const call of calls(a.id)) own.push(await reasonOf(call()));
-      // The nonce is not the one that was given; that is said, and not that the node may not ask.
+      // The proof has another nonce than the challenge: the refusal names this, not a lack of rights.
       expect(own).to.deep.equal(["allowed", "allowed", "allowed", "allowed", "PKI_PROOF_INVALID", "allowed"]);
       for (const name of ["listNodes", "listControllers", "listCertificates", "replicationStatus", "metrics"] as const)
         expect(await reasonOf(client.call(name, {}))).to.equal("API_DENIED");
@@ -152,7 +152,7 @@ describe("several controllers", () => {
   it("S-11: take nothing more from a controller whose key is revoked, over a stream that they opened themselves", async () => {
     const { controllers: pair, stop: stopPair } = await startControllers(cluster, 2);
     try {
-      // The second one joined, so it was who dialled.
+      // The second one joined, so it is the side that dialled.
       const [revoked, dialled] = pair as [TestController, TestController];
       expect(dialled.log()).to.match(/"a replication stream begins".*"initiator":true/);
       const put = (number: number): Promise<unknown> =>

@@ -13,7 +13,7 @@ import { nodeCredentials, recordAt, registrationOf, startController } from "#sup
 import type { TestController } from "#support/controllers.ts";
 import { TestProject } from "#support/kcore.ts";
 
-/** A process and what it wrote so far. */
+/** A process and its output so far. */
 function followed(child: ChildProcess) {
   let [told, complained] = ["", ""];
   child.stdout?.on("data", (text: string) => (told += text));
@@ -34,7 +34,7 @@ describe("a watch whose client does not read", () => {
     await controller.clientOf(credentials).call("registerNode", registrationOf(id, { hostname }));
     return id;
   };
-  /** Changes a node's 64 labels again and again, some 25 KiB of a watch each time. */
+  /** Changes a node's 64 labels repeatedly, some 25 KiB of a watch each time. */
   const changeUntil = async (isEnough: (turn: number) => boolean): Promise<void> => {
     for (let turn = 0; turn < 500 && !isEnough(turn); turn++) {
       const changes = Array.from({ length: 8 }, (_, part) => {
@@ -70,7 +70,7 @@ describe("a watch whose client does not read", () => {
     const both = [get, top];
     try {
       await eventually(() => both.every(({ told }) => told().includes("loaded")));
-      // They watch when they tell of this.
+      // Both watch once they report this node.
       await register("before");
       await eventually(() => both.every(({ told }) => told().includes("before")));
       for (const { child } of both) child.kill("SIGSTOP");
@@ -81,10 +81,10 @@ describe("a watch whose client does not read", () => {
       for (const { child } of both) child.kill("SIGCONT");
       await eventually(() => both.every(({ told }) => told().includes("missed")));
       await eventually(() => get.told().includes(`"rejected"`) && top.told().includes("loaded: rejected"));
-      // What was under way is read first, then the end of it.
+      // The client reads the pending messages before the connection's end.
       await eventually(() => get.complained().includes("the next controller is asked"));
       await eventually(() => /^lost\n[^]*^live$/m.test(top.told()));
-      // And on it goes.
+      // The view continues.
       await register("after");
       await eventually(() => both.every(({ told }) => told().includes("after")));
       expect(cutsIn(controller.log())).to.equal(2);
@@ -108,7 +108,7 @@ describe("a watch whose client does not read", () => {
       if (told.type === "register") count++;
       isSynced = told.type === "synced";
       if (isSynced) break;
-      // Slower than the controller could send.
+      // Slower than the controller can send.
       if (count % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     expect([count, isSynced]).to.deep.equal([350, true]);

@@ -28,7 +28,7 @@ describe("what the daemons tell systemd", () => {
     await dir.remove();
   });
 
-  /** Listens as systemd does, and answers the barrier of systemd-notify by closing what it was given. */
+  /** Listens as systemd does, and answers the barrier of systemd-notify by closing the file descriptor. */
   const listen = async (): Promise<void> => {
     const program = `
 import os, socket, sys
@@ -64,7 +64,7 @@ while True:
     await eventually(isTold("WATCHDOG=1"));
     supervisor.stopping();
     await eventually(isTold("STOPPING=1"));
-    // A machine without systemd has no systemd-notify; then that is what is told.
+    // A machine without systemd has no systemd-notify, and the controller says so.
     if (problems.some((problem) => problem.includes("ENOENT"))) this.skip();
     expect(problems).to.deep.equal([]);
     expect(told).to.contain("READY=1");

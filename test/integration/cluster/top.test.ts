@@ -95,7 +95,7 @@ describe("kcore top against three real controllers", () => {
     const open = await shell.shows(/── n3 ──/);
     expect(open).to.contain(id);
     await shell.press("Escape");
-    // Sent at once, Esc and a letter are one key to a terminal (Alt).
+    // A terminal reads Esc and a letter in one write as one key (Alt).
     await shell.shows(/only “n3”: 1/);
     await shell.press("a", "3");
     await shell.shows(/127\.0\.0\.13:\d+ +connected +yes +DC2/);
@@ -106,7 +106,7 @@ describe("kcore top against three real controllers", () => {
     await shell.shows(/✓ live +127\.0\.0\.12:/);
     await shell.shows(/127\.0\.0\.11:\d+ +(down|suspect|connecting)/);
 
-    // With all of them gone the last data stay, marked.
+    // Without any controller the last data stay, marked as old.
     await at(1).stop();
     await at(2).stop();
     await shell.shows(/lost 127\.0\.0\.1\d:\d+, trying 127\.0\.0\.1\d/);

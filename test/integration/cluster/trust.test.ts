@@ -101,7 +101,7 @@ describe("trust between clients and controllers", () => {
       throw error;
     }
   };
-  /** A certificate as our sub-CA, or another CA, would sign it, with something changed. */
+  /** A certificate with changes, signed by our sub-CA or another CA. */
   const signed = (changes: Partial<CertificatePlan>, by: Authority = cluster.authority): Credentials => {
     const key = generateKey();
     const leaf = issueCertificate({
@@ -119,7 +119,7 @@ describe("trust between clients and controllers", () => {
   };
   const operatorOf = (by: Authority, name = "mallory"): Credentials =>
     signed({ commonName: "kctl", usages: ["client"], hosts: [], uri: `kcore://lab/operator/${name}` }, by);
-  /** A certificate as our sub-CA would sign it, by openssl: what our own issuer cannot be made to write. */
+  /** A certificate of our sub-CA, signed by openssl, for contents that our own issuer refuses to write. */
   const signedByOpenssl = async (subject: string, alternatives: string): Promise<Credentials> => {
     const dir = await makeTempDir("cert");
     const { authority } = cluster;
@@ -145,7 +145,7 @@ describe("trust between clients and controllers", () => {
     readonly status: number | string;
     readonly reason: string;
   }
-  /** What the controller answers to a client that checks nothing itself; one new connection each. */
+  /** The controller's answers to a client without checks, each on a new connection. */
   const ask = (
     credentials: Partial<Credentials>,
     { path = "/healthz", method = "GET", body = "", maxVersion = "TLSv1.3" as SecureVersion, headers = {} } = {},
@@ -305,7 +305,7 @@ describe("trust between clients and controllers", () => {
       );
       evil = { ...cluster.authority, certificate: firstCertificate(certificatePem), certificatePem, key };
     });
-    /** Registers a controller whose certificate the bastion issued, and writes these registers as it. */
+    /** Registers a controller whose certificate the bastion issued, and writes these registers in its name. */
     const writeAsMember = async (
       registers: readonly { readonly key: string; readonly value: unknown }[],
       isWritten: () => Promise<boolean>,
@@ -348,7 +348,7 @@ describe("trust between clients and controllers", () => {
           expect(answer.reason).to.match(/was not issued on the bastion|does not come with the CA that issued it/);
         }
       }
-      // Nor by showing the bastion's CA beside its own.
+      // The bastion's CA beside its own does not help either.
       const beside = made.cert + cluster.authority.certificatePem;
       expect((await ask({ ...made, cert: beside }, { path: "/v1/nodes" })).status).to.equal(403);
       const leaf = made.cert.slice(0, made.cert.indexOf("-----END CERTIFICATE-----\n") + 26);
@@ -390,7 +390,7 @@ describe("trust between clients and controllers", () => {
       const path = "/v1/nodes";
       expect((await ask(ann, { path })).status).to.equal(403);
       expect((await ask(ann, { path, headers: issuerHeaders(ann.cert) })).status).to.equal(200);
-      // Once it was seen, it is known.
+      // A CA that was seen once is known.
       expect((await ask(ann, { path })).status).to.equal(200);
     });
 
@@ -399,7 +399,7 @@ describe("trust between clients and controllers", () => {
       const { home, operator, authority } = site.cluster;
       try {
         const { operator: ann } = site.at(0);
-        // What a controller writes is believed: revoking is the safe side.
+        // The cluster accepts a controller's revocation: to revoke is the safe side.
         await ann.call("revoke", { spki: spkiOf(operator), reason: "mallory" });
         expect((await site.call("get", "nodes")).stderr).to.contain("KEY_REVOKED");
         const rotated = await site.call("rotate", "operator", "--passphrase-file", site.passphraseFile);
@@ -447,7 +447,7 @@ describe("trust between clients and controllers", () => {
   });
 
   it("S-17: cuts connections that never finish their handshake", async () => {
-    // Another one that waits as long as Node does unless told otherwise.
+    // A usual server waits as long as Node's default.
     const usual = createTlsServer().listen(0, "127.0.0.1");
     await once(usual, "listening");
     const places = [
@@ -468,7 +468,7 @@ describe("trust between clients and controllers", () => {
     }
   });
 
-  /** A node that registered at the first controller, and is known everywhere. */
+  /** A node that is registered at the first controller and known everywhere. */
   const registered = async (): Promise<{ readonly id: string; readonly credentials: Credentials }> => {
     const id = randomUUID();
     const credentials = nodeCredentials(cluster, id);
@@ -615,7 +615,7 @@ describe("trust between clients and controllers", () => {
       const given = await certified();
       expect(await keysOnDisk()).to.deep.equal(deployed);
       await second().stop();
-      // What an earlier version left behind.
+      // Files of an earlier version.
       await writeFile(join(second().folder, "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
       await second().start();
       expect(await keysOnDisk()).to.deep.equal(deployed);
@@ -647,7 +647,7 @@ describe("trust between clients and controllers", () => {
     const rotate = (what: string) => site.call("rotate", what, "--passphrase-file", passphraseFile);
     try {
       await mkdir(dirname(file), { recursive: true });
-      // To kcore, who answers here is somebody with a controller's certificate of a stolen sub-CA.
+      // For kcore, the answering server has a certificate of a stolen sub-CA.
       await writeFile(file, issueTo(own.authority, "controller", id).cert);
       for (const what of ["sub-ca", "certs"]) {
         const mark = log().length;
@@ -668,7 +668,7 @@ describe("trust between clients and controllers", () => {
   });
 
   describe("a controller that joins", () => {
-    /** One that whoever answers there has registered; these are the keys that it is to find. */
+    /** A joining controller, registered by the server at the sponsor's address; `joinKeys` are the keys that it must find. */
     const joining = async (sponsor: TestController, joinKeys: object): Promise<TestController> => {
       const config = { replication: { join: [sponsor.advertised], joinKeys } };
       const joiner = await prepareController(cluster, { sponsor, config });
@@ -682,7 +682,7 @@ describe("trust between clients and controllers", () => {
 
     it("S-10: takes nothing from an impostor at its sponsor's address, whose certificate a stolen sub-CA made", async () => {
       const sponsor = await startController(cluster);
-      // It has all that the CA's word can give: the cluster's name, a controller's certificate for this host, a member's list.
+      // The impostor has all that the CA vouches for: the cluster's name, a controller's certificate for this host, a list of members.
       const impostor = await startController(cluster);
       others.push(sponsor, impostor);
       const joiner = await joining(impostor, { [impostor.advertised]: spkiOf(sponsor.credentials) });
@@ -713,7 +713,7 @@ describe("trust between clients and controllers", () => {
     const client = founder.clientOf(credentials);
     await eventually(async () => (await reasonOf(client.call("heartbeat", { nodeId: id }))) === "allowed");
     await founder.operator.call("leave", {});
-    // Its agents must look for another one: here nobody hears of them any more.
+    // The controller's agents must look for another one, since their heartbeats go no further than this controller.
     expect(await reasonOf(client.call("heartbeat", { nodeId: id }))).to.equal("CONTROLLER_JOINING");
     await founder.stop();
     await founder.start();

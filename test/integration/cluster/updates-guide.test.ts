@@ -6,7 +6,7 @@ import { eventually } from "#support/cluster.ts";
 import { UpdateSite } from "#support/update-site.ts";
 
 const page = join(import.meta.dirname, "../../../docs/updates.md");
-/** As the page calls the three site.controllers. */
+/** The page's addresses of the three controllers. */
 const shown = ["192.0.2.11", "192.0.2.12", "192.0.2.14"].map((host) => `${host}:9090`);
 
 describe("the guides of docs/updates.md, command by command", () => {
@@ -38,7 +38,7 @@ describe("the guides of docs/updates.md, command by command", () => {
       return { code, output: toShown(stderr + stdout) };
     };
     let { code, output } = await run();
-    // Nodes need their time; a reader is not as fast.
+    // Nodes need a moment; a reader of the page is slower.
     const isLook = words[2] === "get" && !words.includes("-w");
     const look = async (): Promise<boolean> => fits(output, step.output) || (({ code, output } = await run()), false);
     if (isLook) await eventually(look).catch(() => undefined);

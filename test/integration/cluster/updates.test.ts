@@ -14,12 +14,12 @@ import { UpdateSite } from "#support/update-site.ts";
 type View = Omit<ReplyOf<"getUpdate">, "signed">;
 type Plan = ReplyOf<"planUpdate">;
 
-/** Of a node that is in the roster, and is this machine. */
+/** The id of a node of the roster, which is this machine. */
 const hereId = randomUUID();
 
 describe("cluster updates by their commands, against three real controllers", () => {
   let site: UpdateSite;
-  /** By host name: what a node answers with, instead of doing as it is told. */
+  /** A node's answer in place of its work, by host name. */
   const answers = new Map<string, (step: string) => Answer | Promise<Answer>>();
   const at = (index: number): TestController => site.controllers[index] as TestController;
   const pathOf = (name: string): string => join(site.project.project, name);
@@ -42,7 +42,7 @@ describe("cluster updates by their commands, against three real controllers", ()
       return view.phase === phase && view;
     });
 
-  /** Writes a manifest that means these nodes. */
+  /** Writes a manifest for these nodes. */
   const manifest = (name: string, names: readonly string[], version: string, more: object = {}): string =>
     site.writeManifest(name, { target: { version }, selector: { nodeIds: names }, ...more });
 
@@ -74,7 +74,7 @@ steps:
   afterEach(async function () {
     answers.clear();
     if (this.currentTest?.state !== "failed") return;
-    // An update that stays open would hold its nodes, which later tests use.
+    // An open update would hold its nodes, which later tests use.
     const { operator } = at(1);
     const { updates } = await operator.call("listUpdates", {});
     await eventually(async () => {
@@ -87,7 +87,7 @@ steps:
   it("the same manifest again is unchanged, another one the next generation, which is approved anew", async () => {
     const file = manifest("again", ["n3"], "0.4.0");
     await apply(file);
-    // Nothing is signed, so nobody is asked for a passphrase.
+    // Without a new signature, kcore asks for no passphrase.
     expect(await does("apply", "-f", file, "--bundle", "0.4.0")).to.match(/^again unchanged: generation 1, /);
     const stale = (await get("again")).hash;
     manifest("again", ["n3", "n4"], "0.4.0");

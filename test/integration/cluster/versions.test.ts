@@ -57,7 +57,7 @@ describe("controllers of two versions", () => {
     ] as const) {
       const peer = await meet(controllers[0], { hello: { proto, sv: 2, features: { quotas: [true] } } });
       expect(await peer.next("welcome")).to.include({ proto: common });
-      // Welcomed on both sides: now it asks.
+      // Both sides have sent their welcome: now the controller pulls.
       await peer.next("pull");
       peer.close();
     }
@@ -68,7 +68,7 @@ describe("controllers of two versions", () => {
     const greetings = [
       { hello: { proto: [newest + 1, newest + 2] } },
       { hello: { proto: [0, 0] } },
-      // Not even the shape of the greeting is ours.
+      // The greeting of an unknown protocol, in an unknown shape.
       { hello: { proto: [newest + 1, newest + 1], id: { uuid: other.id }, vv: "none" } },
       { welcome: { proto: newest + 1 } },
     ];
@@ -127,7 +127,7 @@ describe("controllers of two versions", () => {
     const origin = `${other.id}#1`;
     const arrived = async (controller: TestController): Promise<void> => {
       await eventually(async () => (await controller.operator.call("replicationStatus", {})).vv[origin] === 1);
-      // What it cannot read is not shown; what it can, with fields that it does not know, is.
+      // Unreadable registers are hidden; readable ones with unknown fields are shown.
       await eventually(async () => (await quarantined(controller)) === 2);
       const { value } = await controller.operator.call("getObject", {}, { id: "Cluster/main" });
       expect(value).to.deep.equal(JSON.parse(future.get("object/Cluster/main") ?? ""));
@@ -135,7 +135,7 @@ describe("controllers of two versions", () => {
     await arrived(second);
     await timeToAgree(controllers);
 
-    // It outlives a crash (journal) and a stop (snapshot) of the one that cannot read it, and comes back as it was.
+    // A quarantined register survives a crash (journal) and a stop (snapshot) of the controller that cannot read it, and returns unchanged.
     await second.stop("SIGKILL");
     await second.start();
     await second.stop("SIGTERM");

@@ -43,7 +43,7 @@ describe("kcore web with a cluster", () => {
     return web;
   };
   const register = async (name: string): Promise<string> => (await site.register(name)).id;
-  /** Asks as curl does; gives the status and the body, or curl's own words. */
+  /** A request by curl; gives the status and the body, or curl's error. */
   const curl = (url: string, shown?: Pick<Credentials, "cert" | "key">): Promise<string> => {
     const files = join(project.path, `shown-${randomUUID()}`);
     mkdirSync(files, { mode: 0o700 });

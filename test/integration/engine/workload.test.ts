@@ -12,17 +12,17 @@ import { makeFolders, proveTree, stateOf, stepsOf, workload, type Workload } fro
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../../..");
 
-/** What a push may cost a node. No matter of speed: processes, bytes and exchanges are the same in each run, but for beats. */
+/** Limits for one push on a node: processes, bytes and exchanges, which are the same in each run, but for beats. */
 const limits = {
   /** Processes that a converged node starts, the three of a login included: sshd's two and the shell. */
   converged: 40,
-  /** Processes for each more directory, file or link that changes. */
+  /** Processes for each further directory, file or link that changes. */
   changed: 4,
-  /** Bytes sent to a converged node, as TCP carries them. */
+  /** Bytes to a converged node, as TCP carries them. */
   bytes: 42_000,
-  /** Programs sent: to a converged node one. */
+  /** Exchanges with a converged node. */
   exchanges: 1,
-  /** Processes that time itself starts, one a second while a session waits: on a busy machine a few more. */
+  /** Processes that time itself starts, one a second while a session waits; on a busy machine a few more. */
   beats: 2,
 } as const;
 
@@ -54,7 +54,7 @@ class Pushing {
     });
   }
 
-  /** Pushes it once, proves that the node is as wanted, and tells what that took. */
+  /** Pushes once, proves the node's state, and gives the cost. */
   async push(): Promise<Pushed> {
     const words = ["state", "apply", "workload", "--on", "t1", "--output", "json"];
     const before = this.#line.bytesUp;
@@ -92,7 +92,7 @@ describe("what a push costs a node", () => {
   }
 
   before(async () => {
-    // The shipped texts are made smaller by the build, so what users install is what counts.
+    // Users install the built texts, which are smaller, so that the bundle must be up to date.
     const bundle = join(root, "dist/main.js");
     const newest = Math.max(
       ...globSync("src/**/*.{ts,sh}", { cwd: root }).map((file) => statSync(join(root, file)).mtimeMs),

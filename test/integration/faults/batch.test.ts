@@ -31,7 +31,7 @@ import { stepOf } from "#support/steps.ts";
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const words = (text: string, times: number): string => `${text} 'quoted' \\ $x\n`.repeat(times);
 
-/** A node with a target, some of which is there and wrong. */
+/** A node with a target folder, a part of which exists with wrong contents. */
 class Scene {
   readonly folder = mkdtempSync(join(tmpdir(), "kcore-batch-"));
   readonly root = join(this.folder, "target");
@@ -43,7 +43,7 @@ class Scene {
     this.prepare();
   }
 
-  /** As the first run finds it. */
+  /** Makes the initial contents for the first run. */
   prepare(): void {
     for (const path of [this.root, this.node.state]) rmSync(path, { recursive: true, force: true });
     mkdirSync(this.root);
@@ -59,7 +59,7 @@ class Scene {
     symlinkSync("nowhere", join(root, "link"));
   }
 
-  /** The node's processes end a moment after their last word. */
+  /** The node's processes end a moment after the run. */
   remove(): void {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
@@ -99,7 +99,7 @@ class Scene {
     return { run, over: run.session.perform([{ stage: "s", drafts: this.drafts() }]) };
   }
 
-  /** No file is ever anything but old or new. */
+  /** Every file is either old or new. */
   expectWholeFiles(): void {
     expect(readFileSync(join(this.root, "conf"), "utf8")).to.be.oneOf([words("old", 100), words("new", 90)]);
     for (const line of this.tree())
@@ -107,7 +107,7 @@ class Scene {
   }
 }
 
-/** How each step ended, with what it found and its diff. */
+/** The outcome of each step, with its facts and diff. */
 function endsOf(events: readonly RunEventBody[]): unknown[] {
   return events.flatMap((event) =>
     event.type === "step.finished" ? [[event.title, event.outcome, event.changes, event.diff, event.problem]] : [],
@@ -132,7 +132,7 @@ describe("a batch of data steps under fault", () => {
     scenes.clear();
   });
 
-  /** One run without a fault: what all others must come to. */
+  /** One run without a fault: all others must come to the same result. */
   const undisturbed = async (shell: string): Promise<Undisturbed> => {
     const scene = sceneOn(shell);
     const { run, over } = scene.begin();
@@ -141,7 +141,7 @@ describe("a batch of data steps under fault", () => {
     return { events: endsOf(run.events), tree: scene.tree(), points: scene.node.count };
   };
 
-  /** Points one after the other, in several scenes at once: most of the time is spent waiting. */
+  /** Tests the points in several scenes at once, since most of the time is spent waiting. */
   const atPoints = async (
     shell: string,
     points: readonly number[],
@@ -183,7 +183,7 @@ describe("a batch of data steps under fault", () => {
       it(`comes to the state and the events of an undisturbed run when ${what} at any point, in ${shell}`, async () => {
         const expected = await undisturbed(shell);
         expect(expected.points, JSON.stringify(expected.events)).to.be.greaterThan(25);
-        // More points for the worst fault; others with each commit, and all of them in the long form.
+        // More points for the worst fault: others with each commit, all of them in the long form.
         const points = partOf(
           Array.from({ length: expected.points }, (_, index) => index + 1),
           what.startsWith("killed") ? 3 : 9,
@@ -191,7 +191,7 @@ describe("a batch of data steps under fault", () => {
         let met = 0;
         await atPoints(shell, points, async (scene, point) => {
           const { run, over } = scene.begin();
-          // A few programs more or less start in each run; the last points may not come.
+          // The number of programs differs a little between runs, so that the last points may not come.
           if (await scene.node.reached(over)) {
             met += 1;
             scene.expectWholeFiles();

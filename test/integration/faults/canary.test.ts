@@ -11,7 +11,7 @@ import { person } from "#support/sealed.ts";
 
 const kcore = new URL("../../../bin/kcore", import.meta.url).pathname;
 
-/** Looks for texts in argv and environment of every process, as fast as it can; prints what it finds. Knows them by stdin. */
+/** Searches argv and environment of every process for texts, as fast as it can, and prints its findings. It gets the texts by stdin. */
 const watcher = `
 const { readdirSync, readFileSync } = require("node:fs");
 const words = JSON.parse(readFileSync(0, "utf8"));
@@ -58,7 +58,7 @@ describe("canary secrets in whole runs of kcore", () => {
       mkdirSync(join(project, name), { mode: 0o755 });
     writeFileSync(join(project, "secrets", "file"), `${canaries.file}\n`, { mode: 0o600 });
     writeFileSync(join(project, "secrets", "command"), `${canaries.command}\n`, { mode: 0o600 });
-    // The literal stands in the state file itself, in a sensitive step: it must not go further than that.
+    // The literal stands in the state file itself, in a sensitive step, and must go no further.
     writeFileSync(
       join(project, "roster", "nodes.yaml"),
       `nodes:\n  here:\n    address: 127.0.0.1\n    transport: local\n    id: 6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11\n    stateDir: ${state}\n`,

@@ -11,10 +11,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { expect } from "chai";
 import { sh } from "#engine/step/sh.ts";
 import { createTransport } from "#engine/transport/connect.ts";
+import { eventually } from "#support/cluster.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
@@ -33,13 +33,6 @@ describe("Core dumps", () => {
     readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.startsWith(pattern))
       .map(({ parentPath, name }) => join(parentPath, name));
-  const eventually = async <Found>(find: () => Found | undefined): Promise<Found> => {
-    for (;;) {
-      const found = find();
-      if (found !== undefined) return found;
-      await pause(20);
-    }
-  };
   const childrenOf = (pid: number): number[] => {
     const file = `/proc/${pid}/task/${pid}/children`;
     const children = existsSync(file) ? readFileSync(file, "utf8").trim().split(" ").filter(Boolean).map(Number) : [];
@@ -47,11 +40,11 @@ describe("Core dumps", () => {
   };
 
   it("S-7: are written of no process of a run, on neither end", async function () {
-    // Where the kernel gives them to a program, or keeps them elsewhere, only the limits can be looked at.
+    // If the kernel pipes core dumps to a program or keeps them elsewhere, only the limits can be tested.
     const isPlain = /^[a-z]+$/.test(pattern);
     const free = ["-c", 'ulimit -c unlimited && exec "$@"', "sh"];
     if (isPlain) {
-      // A shell that nobody told not to leaves one: so the test can fail.
+      // A shell without the limit leaves a core dump, so that the test can fail.
       spawn("/bin/sh", [...free, "/bin/sh", "-c", "kill -SEGV $$"], { cwd: folder });
       await eventually(() => cores()[0]);
       for (const core of cores()) rmSync(core);
@@ -89,7 +82,7 @@ describe("Core dumps", () => {
     try {
       const kept = pids.map(coreLimitOf);
       expect([step, runner, run, cli.pid ?? 0].map(coreLimitOf)).to.deep.equal(["0", "0", "0", "0"]);
-      // A child may have ended meanwhile.
+      // A child may have ended in the meantime.
       expect(kept.filter((limit) => limit !== undefined && limit !== "0")).to.deep.equal([]);
       for (const pid of [run, cli.pid]) {
         const [filter = ""] = readFileSync(`/proc/${pid}/coredump_filter`, "utf8").split("\n");
@@ -100,10 +93,10 @@ describe("Core dumps", () => {
         try {
           process.kill(pid, "SIGSEGV");
         } catch {
-          // It ended with another one.
+          // It ended with another process.
         }
     }
-    await eventually(() => (pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)) ? undefined : true));
+    await eventually(() => !pids.some((pid) => existsSync(`/proc/${pid}/exe`) && isAlive(pid)));
     expect(cores()).to.deep.equal([]);
   });
 
@@ -131,7 +124,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What `ulimit -c` is for a process; undefined if it is gone. */
+/** The core limit (`ulimit -c`) of a process; undefined if it is gone. */
 function coreLimitOf(pid: number): string | undefined {
   try {
     return /Max core file size\s+(\S+)/.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))?.[1];

@@ -28,7 +28,7 @@ describe("bytes of a program that are lost on its way", () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** What the node says to these bytes. */
+  /** The node's answer to these bytes. */
   function sayOf(shell: string, input: Uint8Array): string {
     const [program = "", ...words] = shell.split(" ");
     return spawnSync(program, [...words, "-c", entry], { input, encoding: "utf8", timeout: hangLimit }).stdout;
@@ -36,7 +36,7 @@ describe("bytes of a program that are lost on its way", () => {
   const follower = (): Buffer => Buffer.from(followerText(run, { offset: 0, seen: "" }));
   const without = (bytes: Buffer, at: number, length: number): Buffer =>
     Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + length)]);
-  /** Where a line ends, in the first half of the text: what is cut there would be sh as well. */
+  /** The end of a line in the first half of the text: a text cut there would be valid sh as well. */
   const lineEnd = (bytes: Buffer): number => bytes.indexOf("\n", bytes.length / 3) + 1;
 
   for (const shell of shellsOf(import.meta.filename, [...shells, "mksh"]))

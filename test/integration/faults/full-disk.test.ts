@@ -35,7 +35,7 @@ describe("a full disk on a node", () => {
     execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m,mode=755", "none", small]);
   });
   afterEach(async () => {
-    // The node's processes end a moment after their last word.
+    // The node's processes end a moment after the run.
     while (spawnSync("umount", [small], { stdio: "ignore" }).status !== 0)
       await new Promise((resolve) => setTimeout(resolve, 50));
     rmSync(folder, { recursive: true, force: true });
@@ -54,7 +54,7 @@ describe("a full disk on a node", () => {
     try {
       writeFileSync(join(small, "fill"), Buffer.alloc(900_000));
     } catch {
-      // Full is what it shall be.
+      // The disk must be full.
     }
   };
 
@@ -78,7 +78,7 @@ describe("a full disk on a node", () => {
     try {
       writeFileSync(join(small, "fill"), Buffer.alloc(1 << 20));
     } catch {
-      // Full.
+      // The disk is full.
     }
     const full = sessionOn(state);
     const big = draftOf("ok", { ...put(), always: true });

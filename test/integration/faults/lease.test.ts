@@ -56,9 +56,9 @@ describe("the lease of a run", () => {
       { stage: "s", drafts: [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))] },
     ]);
     await run.seen((event) => event.type === "step.started" && event.title === "slow");
-    // What the runner does after 30 s without a beat.
+    // The same as the runner does after 30 s without a beat.
     rmSync(join(state, "runs", "silent", "attached"));
-    // Well before the bastion says again that it is there, every 5 s.
+    // Well before the bastion's next beat, which comes every 5 s.
     await eventually(() => existsSync(join(folder, "slow")));
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(existsSync(join(folder, "next"))).to.equal(false);
@@ -109,7 +109,7 @@ describe("the lease of a run", () => {
     const shared = { runId: "killed", nonce: "0123456789abcdef".repeat(2), endpoint };
     await leave(state, shared, [draftOf("slow", touch("slow", 1))]);
     await isLetGo(state);
-    // The step was not broken off, and a late bastion goes on with a new runner.
+    // The step was not interrupted, and a late bastion continues with a new runner.
     const again = sessionOn(state, { ...shared, resumed: true });
     const drafts = [draftOf("slow", touch("slow", 1)), draftOf("next", touch("next"))];
     const { outcome } = await again.session.perform([{ stage: "s", drafts }]);
@@ -119,18 +119,18 @@ describe("the lease of a run", () => {
   });
 
   it("O2: a runner whose run's process was killed lets go also behind a step that lasts longer than a silence may", async () => {
-    // A silence is 5 s here, and a closed connection is waited for 2 s: a step of 7 s is at work when both are over.
+    // A silence is 5 s here, and a runner waits 2 s after a closed connection: a step of 7 s outlasts both.
     const state = join(folder, "state");
     const endpoint = await serve("SetEnv K_LEASE=100");
     await leave(state, { runId: "long", endpoint }, [draftOf("slow", touch("slow", 7))]);
     await eventually(() => existsSync(join(folder, "slow")));
-    // The mark of a closed connection; after a silence there is none, and the runner waits ten minutes.
+    // The mark of a closed connection; without it, as after a silence, the runner waits ten minutes.
     expect(existsSync(join(state, "runs", "long", "attached"))).to.equal(true);
     await isLetGo(state);
   });
 
   it("O2: the seconds of a step do not count for those in which a bastion may come back", async () => {
-    // A closed connection is waited for 7 s behind a step of 8 s.
+    // The runner waits 7 s after a closed connection, behind a step of 8 s.
     const state = join(folder, "state");
     const shared = { runId: "back", nonce: "0123456789abcdef".repeat(2), endpoint: await serve("SetEnv K_LEASE=280") };
     const drafts = [draftOf("slow", touch("slow", 8)), draftOf("next", touch("next"))];

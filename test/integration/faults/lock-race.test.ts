@@ -25,7 +25,7 @@ describe("many runs on one node at once", () => {
       const results = await Promise.all(
         names.map(async (name) => {
           const run = sessionOn(state, { runId: name });
-          // Each is a CLI of its own that comes when it comes.
+          // Each process starts at a random moment.
           await new Promise((resolve) => setTimeout(resolve, Math.random() * 120));
           const result = await run.session.perform([{ stage: "s", drafts: [draftOf("it", step(name))] }]);
           await run.session.finish(result.outcome);
@@ -40,7 +40,7 @@ describe("many runs on one node at once", () => {
       expect(lines.length).to.equal(2 * done);
       for (let index = 0; index < lines.length; index += 2)
         expect(lines[index + 1]).to.equal(lines[index]?.replace("begin", "end"));
-      // Once the next run has looked around, nothing but journals is left of them (S-5).
+      // After the next run, nothing but the runs' journals is left (S-5).
       await performOn(state, [draftOf("it", step("last"))], { runId: "last" });
       const left = readdirSync(join(state, "runs")).flatMap((name) => readdirSync(join(state, "runs", name)));
       expect(new Set(left)).to.deep.equal(new Set(["journal"]));

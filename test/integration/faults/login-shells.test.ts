@@ -10,11 +10,11 @@ import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
-/** What people write into the files of their shells. */
+/** Typical contents of users' shell start-up files. */
 const noise = "echo 'Welcome, you have mail'; echo oops >&2; stty -echo 2>/dev/null; printf 'no line end'\n";
 const rcFiles = [".bashrc", ".profile", ".bash_profile", ".zshrc", ".zshenv", ".cshrc", ".tcshrc", ".kshrc", ".mkshrc"];
 
-/** Login shells; those that are not installed are left out. */
+/** Login shells; missing ones are left out. */
 const shells: Readonly<Record<string, string>> = {
   dash: "/bin/dash",
   bash: "/bin/bash",
@@ -28,14 +28,14 @@ const shells: Readonly<Record<string, string>> = {
 
 describe("odd logins", () => {
   let sshd: SshServer;
-  // What a login shell started may still make folders for a moment: in this one it cannot.
+  // Processes of a login shell may make folders for a moment longer; in this folder they cannot.
   let all: string;
   let folder: string;
   before(async () => {
     all = mkdtempSync(join(tmpdir(), "kcore-login-"));
     chmodSync(all, 0o755);
     const users = Object.entries(shells).filter(([, path]) => existsSync(path));
-    // Users of their own, so that their own shell is started; they stay themselves, sudo is another test's matter.
+    // Users of their own, so that sshd starts their login shell; no sudo, which another test covers.
     sshd = await startSshd({ users: users.map(([name, shell]) => ({ name: `u-${name}`, shell })) });
     for (const [name] of users) {
       for (const file of rcFiles) writeFileSync(join(sshd.home(`u-${name}`), file), noise);
@@ -73,7 +73,7 @@ describe("odd logins", () => {
         node: "n1",
         dryRun: false,
         grants: [],
-        // As root would be: no sudo on the way.
+        // As for root: without sudo.
         login: "root",
       };
       const link = await openFollowerChannel({
@@ -129,7 +129,7 @@ describe("odd logins", () => {
       }
     });
 
-  /** A start-up file that starts a shell: of a login with sudo ahead, over a real sshd; of root's, as bash would do it. */
+  /** A start-up file that starts a shell: at a login with sudo, over a real sshd; at root's login, as bash does it. */
   const astray = {
     "exec sh": { user: "u-bash", line: "exec sh\n" },
     "bash, and goes on": { user: "u-bash", line: "bash --norc\n" },

@@ -12,7 +12,7 @@ import { shellsOf } from "#support/shells.ts";
 import { startSshd } from "#support/sshd.ts";
 import { runStepOn } from "#support/steps.ts";
 
-/** Any text a shell can hold: everything but NUL; half of it made of what shells find special. */
+/** Any text that a shell can hold: everything but NUL. Half of it are characters that are special in shells. */
 const special = fc.constantFrom(
   ...Array.from("'\"\\`$(){}[]*?~#&|;<>!=%^-+ \t\n\r\v\f\u0001\u001b\u007f\u0085\u00a0\u2028é€😀"),
   "$(id)",
@@ -31,7 +31,7 @@ const anyText = fc.oneof(
 
 const perProgram = 150;
 
-/** A step whose facts are those texts, and that fails to converge if one byte is different. */
+/** A step with these texts as facts, which fails to converge if one byte differs. */
 function step(texts: readonly string[]): Step {
   const facts = texts.map((text, index): [string, string] => [`v${index}`, text]);
   const join2 = (parts: readonly Sh[]): Sh => parts.reduce((before, part) => sh`${before}; ${part}`);

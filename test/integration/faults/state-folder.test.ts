@@ -34,7 +34,7 @@ describe("the state folder of a node", () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   const touch = (): Step => ({ want: {}, probe: sh``, apply: sh`: >${join(folder, "ran")}`, always: true });
-  /** The problem of one run; undefined when it went well. */
+  /** The problem of one run; undefined if it succeeded. */
   async function problemOfRun(): Promise<string | undefined> {
     const { problem } = await performOn(state, [draftOf("it", touch())], { runId: "r1" });
     expect(existsSync(join(folder, "ran"))).to.equal(problem === undefined);
@@ -124,7 +124,7 @@ describe("the state folder of a node", () => {
     expect(await problemOfRun()).to.equal(undefined);
     expect(readdirSync(join(state, "runs", "killed"))).to.deep.equal(["journal"]);
     expect(execFileSync("sh", ["-c", `grep -r ${secret} ${state} || :`], { encoding: "utf8" })).to.equal("");
-    // It would try to reach the node for half a minute.
+    // Otherwise the session would try to reach the node for half a minute.
     killed.session.abort();
     void killed.session.finish("interrupted");
   });
@@ -133,7 +133,7 @@ describe("the state folder of a node", () => {
     const forger: Step = {
       want: {},
       probe: sh``,
-      // Keeps the descriptor that facts travel on, and writes to it while the next step is looked at.
+      // Keeps the descriptor of facts, and writes to it during the next step's probe.
       apply: sh`(sleep 0.4; i=0; while [ $i -lt 200 ]; do printf 'F state=good\n' >&3; i=$((i + 1)); sleep 0.01; done) </dev/null >/dev/null 2>&1 &`,
       always: true,
     };

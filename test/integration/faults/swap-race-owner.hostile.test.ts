@@ -20,7 +20,7 @@ interface Work {
   readonly path?: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly place?: "sticky";
-  /** What is there, and what of it is swapped all the time. */
+  /** The owner's files, and those among them that are swapped all the time. */
   readonly fill?: readonly string[];
   readonly swaps: readonly string[];
 }

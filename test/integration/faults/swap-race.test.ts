@@ -23,7 +23,7 @@ import { runStepOn, shells } from "#support/steps.ts";
 const nobody = 65_534;
 const secret = "the secret content of this file";
 
-/** Runs as nobody: tries what a local attacker can, as fast as it can, until it is killed. */
+/** Runs as the user `nobody` until it is killed, and tries a local attacker's means as fast as it can. */
 const attacker = `
 const fs = require("node:fs");
 const [dir, victim, forbidden] = process.argv.slice(1);

@@ -13,7 +13,7 @@ import { startSshd } from "#support/sshd.ts";
 import { stepOf } from "#support/steps.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-/** What a change may do to the way in, tried on OpenSSH itself. */
+/** Changes that can shut the bastion out, tried on OpenSSH itself. */
 describe("a change on trial", () => {
   let sshd: SshServer;
   let temp: TempDir;

@@ -12,7 +12,7 @@ import { recordedRun } from "#support/recorded-runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** Looks in the page for texts that are hard to read. */
+/** Finds texts of the page with a low contrast. */
 const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
 
 describe("The HTML report in a browser", () => {
@@ -236,7 +236,7 @@ describe("The HTML report in a browser", () => {
   });
 });
 
-/** Seconds of processor that the page's own process has used. */
+/** Seconds of CPU of the page's own process. */
 async function workOf(page: Page): Promise<number> {
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable");

@@ -31,7 +31,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
     await kube().create(`${roles}/clusterroles`, { metadata: { name: "reader" }, rules });
     const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "reader" };
     await kube().create(`${roles}/clusterrolebindings`, { metadata: { name: "reader" }, roleRef, subjects });
-    // The authorizer hears of a new role a moment later.
+    // The authorizer learns of a new role a moment later.
     while ((await problemOf(node(nobody, { cordoned: true })))?.message.includes("get") === true);
     const planned = kubernetesNode.args.parse({ kubeconfig: { content: nobody }, name: "n1", cordoned: true });
     const may = [node(nobody, { cordoned: true }), kubernetesNode.plan(planned, actionContext({ dryRun: true }))];
@@ -97,7 +97,7 @@ describeWithKube("who asks a real API server, and whether it answers", (kube) =>
   });
 });
 
-/** The certificate of a CA that nobody here has to do with. */
+/** The certificate of an unrelated CA. */
 function otherCa(): string {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "/dev/null"];
   return execFileSync("openssl", ["req", "-x509", ...key, "-subj", "/CN=other", "-days", "1"], {

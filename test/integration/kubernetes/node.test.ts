@@ -31,7 +31,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "rs", uid: "u", controller: true };
     const body = {
       metadata: { name: podName, labels: { app: name }, ownerReferences: [owner], ...metadata },
-      // There is no kubelet that would end it.
+      // No kubelet would end the pod.
       spec: { nodeName: name, containers, terminationGracePeriodSeconds: 0, ...spec },
     };
     await kube().create(pods, body);
@@ -71,7 +71,7 @@ describeWithKube("kubernetes.node against a real API server", (kube) => {
     expect(await ask("run", wanted)).to.deep.equal({ changed: true, notes: [`changed ${what}`] });
     const { metadata, spec } = await node();
     expect(metadata.labels).to.deep.include({ zone: "b", rack: "r1" });
-    // The admission of this server adds a taint of its own to a node that is cordoned, or not.
+    // The server's admission adds a taint of its own to a node, cordoned or not.
     expect(spec.taints).to.deep.include({ key: "foreign", effect: "NoExecute" });
     expect(spec.taints).to.deep.include({ key: "dedicated", value: "storage", effect: "NoSchedule" });
     for (const how of ["run", "plan"] as const) expect(await ask(how, wanted)).to.deep.equal(inOrder);

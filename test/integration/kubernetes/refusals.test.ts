@@ -13,7 +13,7 @@ import { KubeStandIn, type Asked, type Said } from "#support/kube-stand-in.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** What no API server of one version does by itself: proxies before it, versions that differ, lines that break. */
+/** Faults that no API server of one version has by itself: proxies before it, versions that differ, lines that break. */
 describe("Kubernetes' API as seen through what stands before it", () => {
   let server: KubeStandIn;
   beforeEach(async () => (server = await KubeStandIn.start()));
@@ -24,7 +24,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
     const kubeconfig = given.startsWith("/") ? given : { content: given };
     return kubernetesNode.run(kubernetesNode.args.parse({ kubeconfig, name: "n1", ...args }), context);
   };
-  /** Brings the ConfigMap m there. */
+  /** Applies the ConfigMap m. */
   const apply = () => {
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "m" } };
     const given = kubernetesObject.args.parse({ kubeconfig: { content: server.kubeconfig() }, manifest });
@@ -231,7 +231,7 @@ describe("Kubernetes' API as seen through what stands before it", () => {
         context,
       );
     await plan({ taints: { "a:NoSchedule": "" } });
-    // The kubelet tells that it is alive.
+    // The kubelet renews its lease.
     version++;
     expect(await plan({ taints: { "a:NoSchedule": "", "b:NoSchedule": "" } })).to.include({ changed: true });
     expect(context.notes.at(-1)).to.equal('would change n1: taint b:NoSchedule: none → ""');

@@ -98,7 +98,7 @@ describeWithKube("a rolling deployment of a Kubernetes cluster's nodes", (kube) 
     const { child, ended } = project.start(["orchestrate", "hold", "n1", "--output", "plain"]);
     const stuck = "/api/v1/namespaces/default/pods/stuck";
     while ((await kube().get(stuck)).metadata.deletionTimestamp === undefined) await sleep(50);
-    // The first lets what runs end; the second aborts it.
+    // The first signal waits for the running steps; the second aborts them.
     let said = "";
     child.stderr?.on("data", (text: string) => (said += text));
     child.kill("SIGINT");

@@ -14,7 +14,7 @@ describe("the lab's package server", () => {
   let server: ChildProcess;
   let port: number;
 
-  /** The path goes out as it is: fetch would tidy “..” away. */
+  /** The path is sent unchanged: fetch would remove “..”. */
   function get(path: string): Promise<{ status: number | undefined; body: string }> {
     return new Promise((resolve, reject) => {
       request({ host: "127.0.0.1", port, path }, (response) => {

@@ -21,7 +21,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
 const profile = "/nix/var/nix/profiles/web";
 
-/** A library, what needs it, and a program that needs both; `version` is the program's alone, `wide` more paths that it needs. */
+/** A library, a page that needs it, and a program that needs both. `version` is the program's alone, `wide` the number of its further paths. */
 const expression = `{ version, wide }:
 let
   make = name: text: derivation {
@@ -36,17 +36,17 @@ let
 in make "web-\${version}" "\${version} \${lib} \${page} \${toString more}"
 `;
 
-/** What one run sent, and how it ended. */
+/** The outcomes of one run, and the paths it sent. */
 interface Sent {
   readonly outcomes: readonly string[];
-  /** Names of the paths whose contents were read to be sent. */
+  /** Names of the paths that were read to be sent. */
   readonly sent: readonly string[];
   readonly notes: readonly string[];
   readonly exchanges: number;
   readonly problem: string | undefined;
 }
 
-/** Kills the runner of the node whose state folder this is: the highest of its locks names it. */
+/** Kills the runner of this state folder, which the highest lock names. */
 function killRunner(state: string): void {
   const highest = Math.max(...readdirSync(join(state, "lock")).map(Number));
   process.kill(Number(readlinkSync(join(state, "lock", String(highest))).split(":")[0]), "SIGKILL");
@@ -59,7 +59,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     if (process.getuid?.() !== 0 || !existsSync("/usr/bin/nix-store")) return this.skip();
     folder = await makeTempDir("closure");
     mkdirSync(join(folder.path, "bin"));
-    // What the bastion calls nix-store is this machine's, over a store of the test.
+    // The bastion's nix-store is this machine's, over a store of the test.
     const program = join(folder.path, "bin", "nix-store");
     writeFileSync(program, `#!/bin/sh\nexec ${at("bastion", "/usr/bin/nix-store")} "$@"\n`);
     chmodSync(program, 0o755);
@@ -77,14 +77,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
   };
   beforeEach(() => fresh("home"));
 
-  /** A program that sees the store of that name, and whatever /bin/sh is. */
+  /** A program that sees the store of that name, with this /bin/sh. */
   function at(name: string, program: string, shell?: string): string {
     const store = join(folder.path, name, "nix");
     mkdirSync(join(store, "store"), { recursive: true });
     const asSh = shell === undefined ? [] : [`mount --bind ${shell} /mnt/root${realpathSync("/bin/sh")}`];
     return withOwnStore(program, `mount --bind ${store} /mnt/root/nix`, ...asSh);
   }
-  /** What a command prints that sees that store. */
+  /** The output of a command that sees that store. */
   const inStore = (name: string, command: string): string =>
     execFileSync("sh", ["-c", `${at(name, "sh")} -c ${quote(command)} 2>&1`], {
       encoding: "utf8",
@@ -172,16 +172,16 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       expect(update).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect(update.notes).to.deep.equal(["the store lacks 1 of 3 paths"]);
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
-      // In order: not even the list of paths goes there.
+      // In order: not even the list of paths is sent.
       expect(await deliver(two, { shell })).to.deep.include({ outcomes: ["web ok"], sent: [], exchanges: 1 });
-      // The node has the path, only the profile is elsewhere.
+      // The node has the path, but its profile is elsewhere.
       const back = await deliver(one, { shell, change: (step) => ({ ...step, want: { ...step.want, a: "1" } }) });
       expect(back.problem).to.contain("NIX_DOWNGRADE");
     });
 
   it("goes to the node as far as a run before it was cut off", async () => {
     const closure = await exported(build("1"));
-    // Imported, as before the cut, but not the profile's.
+    // The paths are imported, as before the cut, but not the profile's.
     const files = closure.source.slice(0, 2).map(({ file }) => file);
     inStore(
       "node",
@@ -198,7 +198,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       await deliver(one);
       const [lib, page] = one.source;
       inStore("node", `chmod u+w ${lib?.path} && echo damaged >${lib?.path} && rm -f ${page?.path}`);
-      // Of its own accord it fetches nothing.
+      // By itself, Nix fetches nothing.
       const update = await deliver(two, { shell, config: "substitute = false" });
       expect(update, JSON.stringify(update)).to.deep.include({
         outcomes: ["web changed"],
@@ -212,14 +212,14 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
       expect(verify(two.storePath)).to.contain("sound");
       expect(inStore("node", `nix-store -q --references ${page?.path}`)).to.contain(lib?.path);
 
-      // What nothing needs any more: the top of a run that was cut off before the profile was set.
+      // An unused path: the top of a run that was cut off before it set the profile.
       inStore("node", `nix-env -p ${profile} --set ${one.storePath} && nix-env -p ${profile} --delete-generations old`);
       inStore("node", `: >${two.storePath}.tmp && mv -f ${two.storePath}.tmp ${two.storePath}`);
       const again = await deliver(two, { shell });
       expect(again, JSON.stringify(again)).to.deep.include({ outcomes: ["web changed"], sent: ["web-2"] });
       expect([generation(), verify(two.storePath).includes("sound")]).to.deep.equal([two.storePath, true]);
 
-      // What an older generation of the profile keeps from being deleted.
+      // A path that an older generation of the profile protects from deletion.
       inStore("node", `: >${one.storePath}.tmp && mv -f ${one.storePath}.tmp ${one.storePath}`);
       const back = await deliver(one, { shell, change: ({ guard: _guard, ...step }) => step });
       expect(back, JSON.stringify(back)).to.deep.include({ outcomes: ["web changed"], sent: ["web-1"] });
@@ -228,7 +228,7 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
 
   it("of many paths, too, sends in portions what is lacking", async () => {
     const closure = await exported(build("1", 300));
-    // As if each were 1 MiB: 64 are a portion.
+    // As if each path had 1 MiB: 64 are a portion.
     const source = closure.source.map((part) => ({ ...part, size: 1 << 20 }));
     const parts = await deliver({ ...closure, source });
     expect(parts.outcomes, JSON.stringify(parts)).to.deep.equal(["web changed"]);
@@ -237,21 +237,21 @@ describe("a closure of the bastion's store, with the real Nix on both sides", ()
     // The program, the list, and five portions.
     expect(parts.exchanges).to.equal(7);
     expect(verify(closure.storePath)).to.contain("sound");
-    // What a run before it brought is there, though it was cut off while the rest was on its way.
+    // The paths of an earlier portion stay, though the run was cut off during the next one.
     fresh();
     const cut = await deliver({ ...closure, source }, { breakAt: 150 });
     expect(cut.outcomes, JSON.stringify(cut)).to.not.include("web changed");
     const rest = await deliver({ ...closure, source });
     expect(rest.outcomes).to.deep.equal(["web changed"]);
     expect(rest.sent).to.have.length(303 - 128);
-    // What a garbage collector took between two portions, or between two runs, is sent again by the next one.
+    // The next portion, or the next run, sends again a path that the garbage collector took.
     fresh();
     const atRead = (count: number): void => void (count === 150 && inStore("node", "nix-store --gc"));
     const taken = await deliver({ ...closure, source }, { atRead });
     expect(taken.outcomes, JSON.stringify(taken)).to.deep.equal(["web failed"]);
     expect((await deliver({ ...closure, source })).outcomes).to.deep.equal(["web changed"]);
     expect(verify(closure.storePath)).to.contain("sound");
-    // A runner that is killed between two portions: the next one asks anew, and nothing comes twice.
+    // A runner is killed between two portions: the next one asks anew, and no path comes twice.
     fresh();
     const kill = (count: number): void => void (count === 150 && killRunner(join(folder.path, "node", "state")));
     const killed = await deliver({ ...closure, source }, { atRead: kill });

@@ -10,7 +10,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const fixtures = join(import.meta.dirname, "../../fixtures");
 
-/** What no sane operator writes, and what must be nothing but text in Nix. */
+/** Text with all of Nix's special sequences, which must stay text. */
 const nasty = `a"b\\c\${builtins.abort "d"}''e''\${f}$\${g}\n'' + abort "h" + ''\ti`;
 
 const nix = (...words: readonly string[]): string =>
@@ -20,7 +20,7 @@ const nix = (...words: readonly string[]): string =>
     stdio: "pipe",
   });
 
-/** What Nix makes of a machine's configuration, with the stand-in for nixpkgs. */
+/** Nix' evaluation of a machine's configuration, with the stand-in for nixpkgs. */
 function evaluate(folder: string): Record<string, unknown> {
   const modules = `[ ${join(folder, "configuration.nix")} ]`;
   const system = `(import ${join(fixtures, "nixpkgs-stand-in/nixos-system.nix")} { modules = ${modules}; }).config`;

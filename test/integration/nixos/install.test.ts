@@ -19,8 +19,8 @@ const run = (command: string, ...args: readonly string[]): string =>
   execFileSync(command, args, { encoding: "utf8", stdio: "pipe" });
 
 /**
- * What nixos.installed does to a disk, with a real Nix, a real disk and a stand-in for nixos-install, in a mount namespace that passes for a live
- * system. The real nixos-install needs nixpkgs, and has never been run by these tests.
+ * The effect of nixos.installed on a real disk, with a real Nix and a stand-in for nixos-install. The mount namespace passes for a live
+ * system. The real nixos-install needs nixpkgs; these tests have never run it.
  */
 describe("nixos.installed", () => {
   let project: TempDir;
@@ -42,7 +42,7 @@ describe("nixos.installed", () => {
     ]);
     run("sgdisk", ..."-n 1:0:+1M -n 2:0:+32M -n 3:0:0".split(" "), `-U=${diskGuid(owner, { byId })}`, ...guids, device);
     run("partx", "-u", device);
-    // Only what the installer is for: nixpkgs stands in the live system's store.
+    // The installer needs only nixpkgs, which is in the live system's store.
     const nixpkgs = join(project.path, "nixpkgs");
     cpSync(standIn, nixpkgs, { recursive: true });
     mkdirSync(join(nixpkgs, "tools"));
@@ -84,7 +84,7 @@ describe("nixos.installed", () => {
     const { installer = real, dryRun = false } = given;
     return runStepOn(given.live ?? live(), stepOf(nixosInstalled, args, context), { bin: bin(installer), dryRun });
   };
-  /** What a command prints that sees the new root at ./root. */
+  /** The output of a command that sees the new root at ./root. */
   const inside = (command: string): string => {
     const folder = join(project.path, "root");
     mkdirSync(folder, { recursive: true });
@@ -106,7 +106,7 @@ describe("nixos.installed", () => {
       "key",
       "etc/NIXOS",
     ]);
-    // The profile is the system that the flake says, and what is booted.
+    // The profile and the boot entry are the system of the flake.
     const system = inside("readlink nix/var/nix/profiles/$(readlink nix/var/nix/profiles/system)");
     expect(system).to.match(/^\/nix\/store\/\w{32}-nixos-system-n1-25\.05$/);
     expect(inside("cat boot/loader")).to.equal(system);

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { nixText, type NixValue } from "#system/nixos/nix-text.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
-/** What gets into strings, names and blocks: everything that means something to Nix is far more frequent than in life. */
+/** Contents of strings, names and blocks: Nix's special characters are far more frequent than in life. */
 const text = fc
   .array(
     fc.oneof(
@@ -34,7 +34,7 @@ const text = fc
     { maxLength: 12 },
   )
   .map((parts) => parts.join("").replaceAll("\0", ""));
-/** Whole lines, as files have them. */
+/** Whole lines, like those of files. */
 const lines = fc
   .array(
     fc

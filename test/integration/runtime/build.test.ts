@@ -94,7 +94,7 @@ async function problemsOfAsync(call: () => Promise<unknown>): Promise<string | u
   return (await problemsOf(call))[0]?.code;
 }
 
-/** The program, and what it is linked with, under the same paths below a folder. */
+/** Copies the program and its libraries to the same paths below a folder. */
 function copyWithLibraries(program: string, root: string): void {
   const linked = execFileSync("ldd", [program], { encoding: "utf8" }).match(/\/\S+/g) ?? [];
   for (const path of [program, ...linked]) {

@@ -28,7 +28,7 @@ const { steps } = parsePlainYaml(
 };
 const step = steps.find(({ id }) => id === "controller's keys of an earlier version");
 
-/** The step's own sh, in folders of the test, with `nobody` for the controller's user. */
+/** The step's own sh, in folders of the test, with the user `nobody` as the controller's user. */
 describe("the state kcore/key, where an earlier version kept a controller's keys", () => {
   let dir: string;
   let certs: string;

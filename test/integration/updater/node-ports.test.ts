@@ -96,7 +96,7 @@ describe("what the updater does to its node", () => {
 
   it("has a folder for itself as long as it lives", async () => {
     const squatter = createServer();
-    // A name that any user of the node could take.
+    // A name that any user of the node could take first.
     await new Promise<void>((resolve) => squatter.listen({ path: `\0kcore-updater:${folder.path}` }, resolve));
     const unlock = await lockFolder(folder.path);
     try {

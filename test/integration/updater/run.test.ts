@@ -13,7 +13,7 @@ import { statementOf } from "#support/update-world.ts";
 
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
-/** The process as systemd starts it; the lab has its work with Nix and systemd. */
+/** The updater's process as systemd starts it; the lab tests its work with Nix and systemd. */
 describe("kcore updater run", () => {
   let cluster: TestCluster;
   let folder: string;

@@ -22,7 +22,7 @@ describe("kcore orchestrate update", () => {
     expect(ended.stdout.indexOf("n2  back  changed")).to.be.lessThan(ended.stdout.indexOf("n1  back  changed"));
     expect(runtimes("n1", "n2", "n3", "n4")).to.deep.equal(["0.1.0", "0.1.0", "0.1.0", "0.1.0"]);
     expect(nodes.report("n4")?.state).to.equal("fenced");
-    // What was taken back counts as done in the run's journals: it is not gone on with.
+    // The run's journals count a node that was taken back as done, so that `resume` does not continue with it.
     nodes.behave("n3", {});
     const resumed = await nodes.kcore("runs", "resume", "last").ended;
     expect(resumed.code, resumed.stdout + resumed.stderr).to.equal(1);

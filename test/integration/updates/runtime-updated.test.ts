@@ -37,7 +37,7 @@ const statementOf = (name: string): string =>
     }),
   );
 
-/** What update.sign gives; the epochs of owners go by the last number of their names. */
+/** The result of update.sign; the number at the end of an owner's name decides its epoch. */
 function signedOf({ update = "u1", owner = "bastion-1" }: { readonly update?: string; readonly owner?: string } = {}) {
   const epoch = 10 * Number(/\d+$/.exec(owner)?.[0]);
   const sign = (said: object) => ({ statement: JSON.stringify(said), signature: "", signer: "" });
@@ -62,7 +62,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
 
       const folder = (): string => join(temp.path, "updates");
       const journal = (): Journal => JSON.parse(readFileSync(join(folder(), "journal.json"), "utf8")) as Journal;
-      /** In the order in which the updater writes it. */
+      /** Writes files in the updater's order. */
       const keep = ({ fence, report, ...rest }: { fence: object; report: object; doing: object }): void => {
         const { brings, ...empty } = emptyJournal();
         writeFileSync(join(folder(), "journal.json"), JSON.stringify({ ...empty, fence, report, brings, ...rest }));
@@ -108,7 +108,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         expect((await changed("held")).have["update"]).to.equal("waits");
         for (const to of ["fenced", "prepared", "activated", "held"])
           expect((await run(to)).outcome, to).to.equal("ok");
-        // Another run finds nothing to do, and takes nothing back that it did not bring.
+        // Another run has nothing to do, and takes back only its own work.
         for (const to of ["fenced", "prepared", "activated", "held", "rolled_back"])
           expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");
         expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(storePath("0.1.0"));
@@ -144,7 +144,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           { path: built, id: flake },
         ];
         writeFileSync(join(folder(), "systems.json"), `${JSON.stringify(known)}\n`);
-        // No profile of this machine keeps it.
+        // No profile of this machine keeps the runtime.
         expect(await runs()).to.equal("none");
         expect(await runs({ tried: true })).to.equal(flake);
       });
@@ -197,7 +197,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
         await start();
         const fence = '"fence":{"name":"u1","epoch":10,"owner":"c1","generation":3,"seq":9}';
         const { order } = signedOf({ owner: "c1" });
-        // The updater must not read the half of it.
+        // The updater must not read a half-written order.
         writeFileSync(join(folder(), "inbox.new"), `{${fence},"step":"fence",${order}}`);
         renameSync(join(folder(), "inbox.new"), join(folder(), "inbox.json"));
         while (!existsSync(join(folder(), "journal.json"))) await sleep(20);
@@ -209,7 +209,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           generation: 3,
           seq: 10,
         });
-        // Of an update that was here before another one, the node knows the last order.
+        // The node knows the last order of an update that was here before another one.
         await changed("fenced", { update: "u2" });
         await changed("fenced", { owner: "bastion-3" });
         expect(journal().report?.fence).to.deep.equal({

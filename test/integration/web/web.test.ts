@@ -18,7 +18,7 @@ import { wideRun } from "#support/wide-run.ts";
 
 const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
 
-/** Steps that go on as soon as their file is there. */
+/** Steps that continue once their file exists. */
 const states = (path: string) => `steps:
   - id: wait
     command.run: { cmd: "echo begun; while ! test -e ${path}/{{ node.name }}; do sleep 0.02; done; cat ${path}/{{ node.name }}" }
@@ -88,7 +88,7 @@ describe("kcore web", () => {
     const { page, complaints } = await open();
     await page.getByText("Nothing has been run in this project yet.").waitFor();
     const run = project.start(["state", "apply", "wait", "--on", "role:web"]);
-    // The list hears of it without being asked again.
+    // The list updates without a reload.
     await page.getByRole("link", { name: "state apply wait" }).click();
     await page.locator(".verdict", { hasText: "running" }).waitFor();
     const row = page.locator("details[data-name=b]");
@@ -98,7 +98,7 @@ describe("kcore web", () => {
     expect(await ask(page, "[...document.querySelectorAll('.lane')].map(({ dataset }) => dataset.name)")).to.deep.equal(
       ["a", "b", "c"],
     );
-    // Nothing happens, and its time goes on.
+    // Without events, the time still advances.
     const took =
       "[...document.querySelectorAll('dt')].find((one) => one.textContent === 'Took').nextElementSibling.textContent";
     const before = await ask(page, took);
@@ -107,7 +107,7 @@ describe("kcore web", () => {
     await until(page, "document.querySelector('.lane').dataset.name === 'c'");
     await page.locator(".failures").getByText("it is bad").first().waitFor();
     expect(await page.locator("#count-failed").innerText()).to.equal("1");
-    // What was opened is open still, after other rows have changed and moved.
+    // An open row stays open after other rows have changed and moved.
     expect(await row.getByText("begun").isVisible()).to.equal(true);
     go("a", "good");
     go("b", "good");
@@ -141,7 +141,7 @@ describe("kcore web", () => {
     expect((await web.ended).code).to.equal(0);
     await link.getByText("not connected").waitFor();
     await startWeb("--port", port);
-    // The cookie was the former server's: the new address is needed, as the new one says.
+    // The cookie was the former server's; only the new address works, as the new server says.
     expect((await fetch(new URL("/", url))).status).to.equal(401);
     await page.close();
   });
@@ -243,7 +243,7 @@ describe("kcore web", () => {
     appendFileSync(runFolder(project.project, id).events, formatEvent(later));
     await until(page, `${widthOf} < ${before / 4}`);
     expect(await ask<number>(page, widthOf)).to.be.closeTo(before / 6, before / 60);
-    // One that is opened only now shows the same.
+    // A page that opens only now shows the same.
     const other = await open(`/runs/${id}`);
     expect(await ask<number>(other.page, widthOf)).to.be.closeTo(before / 6, before / 60);
     expect(complaints).to.deep.equal([]);

@@ -2,8 +2,8 @@ import { inOrder, labSamples } from "#support/lab-samples.ts";
 import { certificate } from "./certificate.ts";
 
 /**
- * Samples of each module, in the order in which they run: some stand on others. Left out: clock.synchronized, as no time service starts in a
- * container; swap.managed, as a container sees its host's swap, and takes none in use.
+ * Samples of each module, in order, as some depend on others. Two modules are left out.
+ * clock.synchronized: no time service starts in a container. swap.managed: a container sees its host's swap, and can use none.
  */
 export const samples = inOrder(
   `

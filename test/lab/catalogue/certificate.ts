@@ -23,7 +23,7 @@ const issued = issueCertificate({
 });
 const key = leaf.privateKey.export({ type: "pkcs8", format: "pem" }) as string;
 
-/** Certificates of now: they are valid for a time. */
+/** Certificates are made anew, since they expire. */
 export const certificate: Sample = {
   id: "certificate.dropped",
   module: "certificate.dropped",

@@ -2,7 +2,7 @@ import type { Sample } from "#support/sample.ts";
 
 const numbers = Array.from({ length: 7 }, (_, index) => index + 1);
 
-/** Some modules again and again, as in a state of a real machine, so that all samples together are a state of a hundred steps. */
+/** Some modules repeatedly, as on a real machine, so that all samples together are a state of a hundred steps. */
 export const samples: readonly Sample[] = [
   ...numbers.map((n): Sample => ({
     id: `directory.managed many ${n}`,

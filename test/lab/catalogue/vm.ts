@@ -1,6 +1,6 @@
 import { inOrder, labSamples } from "#support/lab-samples.ts";
 
-/** Samples that need a kernel of their own, in the order in which they run. */
+/** Samples that need a kernel of their own, in order. */
 export const samples = inOrder(
   `
   sysctl.set vm, kernel_module.loaded really, hostname.set vm, clock.synchronized, swap.managed,

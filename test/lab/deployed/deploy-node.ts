@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
@@ -9,23 +9,25 @@ import type { LabNode } from "#lab/lab.ts";
 import { eventually } from "#support/cluster.ts";
 import {
   contentsOf,
+  contradictions,
   exchangesOf,
+  filesBelow,
   on,
+  outputOf,
   rosterOf,
   stepsThat,
   type Bastion,
-  type Ended,
-  contradictions,
 } from "#support/deploy.ts";
 import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
+import { differences } from "#support/installed-state.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 const certs = "/etc/kcore/certs";
-/** Of a certificate and its key, without their endings. */
+/** The path of a certificate and its key, without the endings. */
 const pairOf = (name: "controller" | "node"): string =>
   name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
 
-/** As many files as asked for, below a folder. */
+/** So many files below a folder. */
 const files = (count: number): string => `
 steps:
   - id: folder
@@ -69,7 +71,7 @@ describe("deploy_node on real nodes", function () {
     const { plan, run } = deployed.first;
     const done = await bastion.events(run);
     expect(contradictions(plan, done)).to.deep.equal([]);
-    // Of what the run changed, the dry run says about half for sure.
+    // The dry run is sure of about half of the run's changes.
     const foreseen = stepsThat("would-change", plan).length;
     expect(foreseen, JSON.stringify(stepsThat("unknown", plan))).to.be.at.least(
       stepsThat("changed", done).length * 0.4,
@@ -78,7 +80,7 @@ describe("deploy_node on real nodes", function () {
 
   it("is watched live from another terminal, and told whole afterwards", async () => {
     const { attached, run: first } = deployed.first;
-    expect(attached.code, all(attached)).to.equal(0);
+    expect(attached.code, outputOf(attached)).to.equal(0);
     const shown = await bastion.does("runs", "show", first, "--events");
     for (const text of [attached.stdout, shown]) {
       expect(text)
@@ -95,13 +97,13 @@ describe("deploy_node on real nodes", function () {
       Promise.all([contentsOf(n4), ...n4.disks.map(({ image }) => sumOf(image))]);
     const before = await look();
     const dry = await bastion.deploy("n4", "--dry-run");
-    expect(dry.code, all(dry)).to.equal(0);
+    expect(dry.code, outputOf(dry)).to.equal(0);
     const events = await bastion.events();
     expect(stepsThat("would-change", events, "n4")).to.include.members(["partition[n4-disk0]", "nix"]);
     expect(stepsThat("unknown", events, "n4")).to.include("node's certificate");
     expect(stepsThat("changed", events)).to.deep.equal([]);
     for (const [index, after] of (await look()).entries())
-      expect(differences(before[index] ?? "", after)).to.deep.equal([]);
+      expect(differences((before[index] ?? "").split("\n"), after.split("\n"))).to.deep.equal([]);
   });
 
   it("refuses a disk that holds data, names it and what to type, and leaves it as it is", async () => {
@@ -109,18 +111,18 @@ describe("deploy_node on real nodes", function () {
     await on(n4, `mkfs.ext4 -q ${disk?.byId} && mount ${disk?.byId} /mnt && echo dear >/mnt/dear && umount /mnt`);
     const sum = await sumOf(disk?.image ?? "");
     const refused = await bastion.deploy("n4");
-    expect(refused.code, all(refused)).to.equal(1);
-    expect(all(refused)).to.match(/DISK_HAS_DATA/);
-    expect(all(refused)).to.match(/--grant n4-disk1:[0-9a-f]{16}/);
-    expect(all(refused)).to.match(/states\/disks\.yaml:\d+/);
+    expect(refused.code, outputOf(refused)).to.equal(1);
+    expect(outputOf(refused)).to.match(/DISK_HAS_DATA/);
+    expect(outputOf(refused)).to.match(/--grant n4-disk1:[0-9a-f]{16}/);
+    expect(outputOf(refused)).to.match(/states\/disks\.yaml:\d+/);
     expect(await sumOf(disk?.image ?? "")).to.equal(sum);
   });
 
   it("changes nothing in the second run, in two exchanges for each node", async () => {
     const second = await bastion.deploy("n1,n2,n3");
-    expect(second.code, all(second)).to.equal(0);
+    expect(second.code, outputOf(second)).to.equal(0);
     expect(second.stdout).to.match(/^3 nodes: 3 done \(n1, n2, n3\)\nSteps: \d+ succeeded \(changed=0\), 0 failed/m);
-    // In lines: 193 before what is in order was told once a stage and node.
+    // In lines: 193 before steps in order were told once a stage and node.
     expect(second.stdout.trimEnd().split("\n").length, second.stdout).to.be.at.most(40);
     const events = await bastion.events();
     expect(stepsThat("changed", events)).to.deep.equal([]);
@@ -129,7 +131,7 @@ describe("deploy_node on real nodes", function () {
 
   it("says 0 changes in a dry run on deployed nodes", async () => {
     const dry = await bastion.deploy("n1,n2,n3", "--dry-run");
-    expect(dry.code, all(dry)).to.equal(0);
+    expect(dry.code, outputOf(dry)).to.equal(0);
     const events = await bastion.events();
     for (const outcome of ["would-change", "unknown", "changed", "failed"])
       expect(stepsThat(outcome, events), outcome).to.deep.equal([]);
@@ -201,7 +203,7 @@ describe("deploy_node on real nodes", function () {
       await bastion.deploy(node, "--dry-run");
       const plan = await bastion.events();
       const mending = await bastion.deploy(node);
-      expect(mending.code, all(mending)).to.equal(0);
+      expect(mending.code, outputOf(mending)).to.equal(0);
       expect(contradictions(plan, await bastion.events())).to.deep.equal([]);
       expect(stepsThat("changed", await bastion.events(), node)).to.deep.equal(mended);
       await on(machine, look);
@@ -227,7 +229,7 @@ describe("deploy_node on real nodes", function () {
         expect(Number(/: ([\d.]+) /.exec(exposure)?.[1]), exposure).to.be.at.most(4.0);
       }
     expect(await on(n2, "systemctl list-unit-files 'kcore-controller*' --no-legend || :")).to.equal("");
-    // What updates a node waits, and runs only when it is needed.
+    // The updater waits, and runs only when needed.
     expect(await on(n2, "systemctl is-active kcore-updater.path kcore-updater.service || :")).to.equal(
       "active\ninactive",
     );
@@ -342,7 +344,7 @@ describe("deploy_node on real nodes", function () {
       const facts = JSON.parse(await bastion.does("facts", "--on", name, "-o", "json")) as Record<string, Facts>;
       expect(facts[name]?.hostname).to.equal(name);
       expect(facts[name]?.os.id).to.equal(name === "n1" ? "debian" : "busybox-lab");
-      // Those of the machine that the lab runs on are none of theirs.
+      // The disks of the lab's own machine are not listed.
       const disks = facts[name]?.disks.map(({ serial }) => serial).toSorted();
       expect(disks).to.deep.equal(name === "n1" ? ["n1-disk0", "n1-disk1"] : []);
     }
@@ -362,18 +364,18 @@ describe("deploy_node on real nodes", function () {
     const denied = await bastion.kcore(["exec", "--on", "wrong", "--", "touch", "/tmp/done"], {
       env: { LAB_SUDO: "no" },
     });
-    expect(denied.code, all(denied)).to.equal(255);
-    expect(all(denied)).to.match(/SUDO_PASSWORD_WRONG/);
+    expect(denied.code, outputOf(denied)).to.equal(255);
+    expect(outputOf(denied)).to.match(/SUDO_PASSWORD_WRONG/);
     const right = await bastion.kcore(["exec", "--on", "wrong", "--", "id", "-u"], {
       env: { LAB_SUDO: "lab-password" },
     });
     expect(right.stdout).to.match(/\b0\b/);
-    expect(all(right)).to.not.include("lab-password");
+    expect(outputOf(right)).to.not.include("lab-password");
     await on(n1, "! test -e /tmp/done; mount -t tmpfs -o size=128k none /mnt");
     try {
       const full = await bastion.kcore(["state", "apply", "full", "--on", "n1"]);
-      expect(full.code, all(full)).to.equal(1);
-      expect(all(full))
+      expect(full.code, outputOf(full)).to.equal(1);
+      expect(outputOf(full))
         .to.match(/No space left on device/)
         .and.match(/states\/full\.yaml:[23]/);
       expect(await on(n1, "ls -A /mnt")).to.equal("");
@@ -392,24 +394,8 @@ interface Facts {
   readonly disks: readonly { readonly serial: string }[];
 }
 
-const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
-
-/** Lines that only one of two texts has. */
-function differences(before: string, after: string): readonly string[] {
-  const [one, two] = [before.split("\n"), after.split("\n")].map((lines) => new Set(lines)) as [
-    Set<string>,
-    Set<string>,
-  ];
-  return [...one, ...two].filter((line) => !one.has(line) || !two.has(line));
-}
-
 async function sumOf(file: string): Promise<string> {
   const hash = createHash("sha256");
   await pipeline(createReadStream(file), hash);
   return hash.digest("hex");
-}
-
-async function filesBelow(folder: string): Promise<readonly string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }

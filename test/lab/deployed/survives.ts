@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { exchangesOf, on, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
+import { exchangesOf, on, outputOf, stepsThat, type Bastion, type Ended } from "#support/deploy.ts";
 import { deployedLab } from "#support/deployed-lab.ts";
 
 const states = {
@@ -32,7 +32,6 @@ steps:
 const once = "before\nbegun\nslept\nafter";
 const started = (title: string) => (events: readonly RunEvent[]) =>
   events.some((event) => event.type === "step.started" && event.title === title);
-const all = ({ stdout, stderr }: Ended): string => `${stdout}${stderr}`;
 
 describe("a run on real nodes", function () {
   this.timeout(600_000);
@@ -59,7 +58,7 @@ describe("a run on real nodes", function () {
   it("survives the death of its sshd sessions and a cut network during a step, which runs once", async () => {
     const { ended: run } = await bastion.begin(["state", "apply", "slow", "--on", "n1,n2,n3,b1"]);
     await inSlowStep(n1, n2, n3, b1);
-    // A session's process, never the listener: its title is “sshd: USER@…”, dropbear's sessions are children of the first one.
+    // Only a session's process, never the listener. Its title is “sshd: USER@…”; dropbear's sessions are children of the first process.
     await on(n1, "for p in $(pgrep -f '^sshd: root'); do [ $p = $PPID ] || kill -9 $p; done");
     await on(n2, "for p in $(pgrep -f '^sshd: ops'); do kill -9 $p; done");
     await on(
@@ -74,7 +73,7 @@ describe("a run on real nodes", function () {
     await n3.heal();
     await goOn(n1, n2, n3, b1);
     const ended = await run;
-    expect(ended.code, all(ended)).to.equal(0);
+    expect(ended.code, outputOf(ended)).to.equal(0);
     for (const node of [n1, n2, n3, b1]) expect(await on(node, "cat /root/trace"), node.name).to.equal(once);
   });
 
@@ -83,19 +82,19 @@ describe("a run on real nodes", function () {
     await inSlowStep(n2, b1);
     await bastion.killDriver();
     const died = await run;
-    expect(died.code, all(died)).to.equal(1);
-    expect(all(died))
+    expect(died.code, outputOf(died)).to.equal(1);
+    expect(outputOf(died))
       .to.match(/RUN_DIED/)
       .and.match(/kcore runs resume \S+/);
-    const [id = ""] = /\d{8}-\d{6}-[0-9a-f]{4}/.exec(all(died)) ?? [];
+    const [id = ""] = /\d{8}-\d{6}-[0-9a-f]{4}/.exec(outputOf(died)) ?? [];
     expect(await bastion.does("runs", "list")).to.match(new RegExp(`${id} +died`));
     await goOn(n2, b1);
     const resumed = await bastion.kcore(["runs", "resume", id]);
-    expect(resumed.code, all(resumed)).to.equal(0);
+    expect(resumed.code, outputOf(resumed)).to.equal(0);
     for (const node of [n2, b1]) expect(await on(node, "cat /root/trace"), node.name).to.equal(once);
     const again = await bastion.kcore(["runs", "resume", id]);
     expect(again.code).to.equal(2);
-    expect(all(again)).to.match(/RUN_FINISHED/);
+    expect(outputOf(again)).to.match(/RUN_FINISHED/);
   });
 
   it("restarts in its next run what an earlier one, that died, owed", async () => {
@@ -109,16 +108,16 @@ describe("a run on real nodes", function () {
     await bastion.killDriver();
     expect((await run).code).to.equal(1);
     expect(await pid()).to.equal(first);
-    // The node's side dies too: otherwise its runner waits for a resume, and holds the lock.
+    // The node's processes die too: otherwise the runner waits for a resume, and holds the lock.
     await on(
       n3,
       "for l in /var/lib/kcore/lock/*; do l=$(readlink $l); kill -9 ${l%%:*} 2>/dev/null; done; pkill -fx 'sleep 600'; sleep 2.5",
     );
     const dry = await apply("text=two", "--dry-run");
-    expect(dry.stdout, all(dry)).to.match(/service +would change/);
+    expect(dry.stdout, outputOf(dry)).to.match(/service +would change/);
     expect(await pid()).to.equal(first);
     const next = await apply("text=two");
-    expect(next.code, all(next)).to.equal(0);
+    expect(next.code, outputOf(next)).to.equal(0);
     expect(stepsThat("changed", await bastion.events()))
       .to.include("n3 service")
       .and.not.include("n3 configuration");
@@ -128,11 +127,11 @@ describe("a run on real nodes", function () {
 
   it("takes a node to Ready whose power was cut in the middle of deploy_node, and then finds it in order", async () => {
     const deploy = ["orchestrate", "deploy_node", "n4", "--passphrase-file", "passphrase"];
-    // Its disk holds something where deploy-node.ts was here before.
+    // If deploy-node.ts ran here before, the disk has contents.
     const [, grant] = /--grant (n4-disk1:\S+)/.exec((await bastion.kcore([...deploy, "--dry-run"])).stdout) ?? [];
     const words = grant === undefined ? deploy : [...deploy, "--grant", grant];
     const { ended: run } = await bastion.begin(words);
-    // Not while apt works: an interrupted dpkg is for the operator to mend (F-20).
+    // Not while apt works: the operator has to mend an interrupted dpkg (F-20).
     await bastion.until(started("profile"), "the runtime's step");
     await sleep(500);
     await bastion.killDriver();
@@ -140,10 +139,10 @@ describe("a run on real nodes", function () {
     await run;
     await n4.start();
     const resumed = await bastion.kcore(["runs", "resume", "last", "--passphrase-file", "passphrase"]);
-    expect(resumed.code, all(resumed)).to.equal(0);
+    expect(resumed.code, outputOf(resumed)).to.equal(0);
     expect(await bastion.does("get", "nodes")).to.match(/n4 +Ready/);
     const second = await bastion.deploy("n4");
-    expect(second.code, all(second)).to.equal(0);
+    expect(second.code, outputOf(second)).to.equal(0);
     const events = await bastion.events();
     expect(stepsThat("changed", events)).to.deep.equal([]);
     expect(exchangesOf(events)).to.deep.equal({ n4: 2 });

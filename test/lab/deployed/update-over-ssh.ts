@@ -7,11 +7,11 @@ import { makeOtherBundle } from "#support/other-runtime.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const good = "0.2.0";
-/** Its agent ends as soon as it begins, on one of the nodes. */
+/** In this version, the agent of one node ends as soon as it begins. */
 const bad = "0.3.0";
 const badFirst = `if (process.argv[2] === "agent" && (await import("node:os")).hostname() === "n1") process.exit(3);`;
 
-/** `kcore orchestrate update` on real nodes whose only controller is switched off: the last file of the lab that it shares. */
+/** `kcore orchestrate update` on real nodes whose only controller is switched off. This is the last file of the shared lab. */
 describe("an update of real nodes without controllers", function () {
   this.timeout(1_800_000);
   let nodes: readonly LabNode[];
@@ -27,7 +27,7 @@ describe("an update of real nodes without controllers", function () {
     nodes = [n1, n2];
     bastion = deployed.bastion;
     const roster = await rosterOf(deployed.lab, { n2: "user: ops" });
-    // All nodes are these two.
+    // The roster has only these two nodes.
     await bastion.write({ "roster/lab.yaml": roster.replace(/^ {2}n3:[^]*/m, ""), "roster/wrong.yaml": "nodes: {}\n" });
     await on(n1, "systemctl disable --now kcore-controller");
   });

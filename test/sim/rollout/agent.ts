@@ -20,13 +20,13 @@ const credentials = {
 const revocations = { version: () => "", isRevoked: () => false, take: () => Promise.resolve(false) };
 const renewer = { renewIfDue: () => Promise.resolve(false), problem: () => undefined };
 
-/** The agent of a node: the product's own, which has its time, its disk and its network from here. It dies with its machine, and knows nothing then. */
+/** The product's agent of a node, with simulated time, disk and network. It dies with its machine, and keeps no memory. */
 export class SimAgent {
   readonly #world: RolloutWorld;
   readonly #machine: Machine;
-  /** Of the process that runs. */
+  /** The controller of the running process. */
   #process: AbortController | undefined;
-  /** Those who wait for a new word of the updater. */
+  /** Callbacks that wait for the updater's next report. */
   readonly #wakers = new Set<() => void>();
 
   constructor(world: RolloutWorld, machine: Machine) {
@@ -43,7 +43,7 @@ export class SimAgent {
     this.#process = undefined;
   }
 
-  /** The updater has a new word. */
+  /** The updater has a new report. */
   wake(): void {
     for (const wake of this.#wakers) wake();
   }
@@ -62,7 +62,7 @@ export class SimAgent {
       role: "node",
       id,
       isPatient: false,
-      // A deployment writes its configuration anew, and with it whom it asks first.
+      // A deployment writes the agent's configuration anew, and so changes the order of its controllers.
       controllers: [...ids.slice(from), ...ids.slice(0, from)],
       signal,
       onAnswered: (answer: Answer) => this.#answered(answer),
@@ -146,7 +146,7 @@ export class SimAgent {
     if (order) this.#world.orderSent(this.#machine.id, order);
   }
 
-  /** What nobody waits for any more is as an order that lay in the updater's inbox for long. */
+  /** A late answer to an abandoned request is like an order that lay in the updater's inbox for long. */
   #arrived(answer: Answer, isAwaited: boolean): boolean {
     if (!this.#machine.isUp) return true;
     const order = orderIn(answer);

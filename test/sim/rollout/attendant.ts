@@ -4,7 +4,7 @@ import { createHookRunner, type Asked, type HookPorts, type HookRunner } from ".
 import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** A hook of a node, and the row that it is asked for by. */
+/** A hook of a node, and the row that requests it. */
 export interface Task {
   readonly id: string;
   readonly hook: string;
@@ -15,14 +15,14 @@ export interface Task {
 }
 
 /**
- * The process on the bastion that attends to one update: the product's own, which asks controllers over the simulated network and whose hooks take
- * their time, and fail. It may be slow, and die, and the next one knows nothing.
+ * The product's hook-runner for one update on the bastion. It asks controllers over the simulated network, and its hooks take time and fail.
+ * The process may be slow or die; the next one knows nothing.
  */
 export class SimAttendant {
   readonly #world: RolloutWorld;
   readonly #name: string;
   #isUp = true;
-  /** Changes with each process. */
+  /** Different for each process. */
   #boot = 0;
   #question = 0;
   #runner: HookRunner;
@@ -85,7 +85,7 @@ export class SimAttendant {
     });
   }
 
-  /** One controller or another is asked; an answer to a former question is nobody's. */
+  /** Asks one controller or another; the answer to an abandoned request is ignored. */
   look(): void {
     if (!this.#isUp || !this.#world.begun.has(this.#name)) return;
     const question = ++this.#question;
@@ -97,7 +97,7 @@ export class SimAttendant {
     );
   }
 
-  /** Nothing comes of it when the process that asks has died. */
+  /** The answer is dropped if the asking process has died. */
   #ask<Reply>(work: (client: ApiClient) => Promise<Reply>, boot: number): Promise<Reply> {
     const endpoints = [endpointOf(this.#world.random.pick(this.#world.controllers).id)];
     const asked = askUpdates(this.#world.operator.cluster, work, { endpoints });

@@ -20,7 +20,7 @@ const orderOf = (name: string, row: NodeAssignment) => ({
   ownership: signOwner(name, { id: row.owner, epoch: row.epoch }, 0),
 });
 
-/** w2 takes what was written for it, by an owner that was signed. */
+/** The node w2 takes the row written for it, by a signed owner. */
 async function give(world: RolloutWorld, name: string, row: NodeAssignment): Promise<void> {
   world.checks.signed(name, row);
   world.checks.committing(world.controller(row.owner), [[`update/${name}/node/w2`, row]]);
@@ -29,7 +29,7 @@ async function give(world: RolloutWorld, name: string, row: NodeAssignment): Pro
   while (node.hasOrder) await world.run(world.scheduler.now + 1);
 }
 
-/** c1, who owned epoch 1, takes a node down that took this order before; the one node that may be down has been silent for long. */
+/** c1, the owner of epoch 1, takes a node down that took this order before. The one node that may be down has been silent for long. */
 async function takeDown(from: NodePhase, to: NodePhase, taken: Omit<FencingToken, "name">): Promise<() => void> {
   const world = new RolloutWorld(1, { ...undisturbed, workers: 1, maxUnavailable: 1 });
   const controller = world.controller("c1");
@@ -75,7 +75,7 @@ describe("the check of how many nodes are down", () => {
 describe("the check of orders", () => {
   const quiet = (hooks = false): RolloutWorld => new RolloutWorld(1, { ...undisturbed, workers: 1, bad: 0, hooks });
   const row = (phase: NodePhase, seq: number): NodeAssignment => ({ ...rowIn(phase), seq });
-  /** A node that prepared, and was asked by another update since. */
+  /** A node that has prepared, and then got an order of another update. */
   const prepared = async (hooks = false): Promise<RolloutWorld> => {
     const world = quiet(hooks);
     await give(world, "u", row("preparing", 1));
@@ -83,7 +83,7 @@ describe("the check of orders", () => {
     await give(world, "v", row("pending", 1));
     return world;
   };
-  /** What is found when the node takes an order. */
+  /** The violation, if any, when the node takes an order. */
   const found = (giving: Promise<void>): Promise<unknown> =>
     giving.then(
       () => undefined,
@@ -136,7 +136,7 @@ describe("the checks of what a controller writes", () => {
   });
 
   const answer = { generation: 1, seq: 4, epoch: 1, owner: "c1" };
-  /** The bastion's drain for an order of this epoch was done; a controller notes it so, or as failed, for that of epoch 1. */
+  /** The bastion has done the drain for an order of this epoch. A controller notes it for epoch 1, as done or as failed. */
   const noted =
     (epoch: number, ok = true) =>
     () => {

@@ -11,22 +11,22 @@ import { names, staleAfter, type Changes, type SimController } from "./controlle
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** What was heard of a node may be so old, besides staleAfter, where it is believed. */
+/** The permitted age of a believed report, besides staleAfter. */
 const slackMs = 60_000;
 const neverInterrupted: ReadonlySet<string> = new Set(["activating", "rebooting", "verifying", "rolling_back"]);
 
-/** What must hold at every moment. It is told a second time here, and does not believe the code that it judges. */
+/** The invariants of every moment. They are stated a second time here, without trust in the code under test. */
 export class Checks {
   readonly #world: RolloutWorld;
   /** The highest order that a node ever took, by node and update. */
   readonly #taken = new Map<string, FencingToken>();
-  /** The orders that were ever durable at whoever wrote them. */
+  /** The orders that were ever durable at their writer. */
   readonly #durable = new Set<string>();
-  /** What a node ever prepared, by node, update and generation. */
+  /** The manifests that a node ever prepared, by node, update and generation. */
   readonly #prepared = new Set<string>();
   /** The owners that the bastion signed, by update and epoch. */
   readonly #signed = new Set<string>();
-  /** By controller and key. */
+  /** The epochs of records, by controller and key. */
   readonly #epochs = new Map<string, number>();
   /** Updates whose rollback may take more nodes down. */
   readonly isForced = new Set<string>();
@@ -36,13 +36,13 @@ export class Checks {
     this.#world = world;
   }
 
-  /** (a) A node takes no order of an older epoch, or of another owner in the same one, and none of another manifest while it is busy. */
+  /** (a) A node takes no order of an older epoch, nor of another owner in the same epoch. While busy, it takes no order of another manifest. */
   accepted(machine: Machine, { fence, step }: Order, before: FencingToken | undefined): void {
     this.#owned(machine.id, fence.name, fence);
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
       this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
     const isSame = before?.name === fence.name && before.generation === fence.generation;
-    // What another update had it do meanwhile takes nothing away from what it prepared for this one.
+    // Another update's work on the node meanwhile does not undo its preparation for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
       this.#world.violate(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
     this.#world.hooks.accepted(machine, { fence, step });
@@ -56,13 +56,13 @@ export class Checks {
     this.#taken.set(key, fence);
   }
 
-  /** (g) What a busy node refused is asked for again, once it has something new to say. */
+  /** (g) An order that a busy node refused is sent again, once the node has a new report. */
   asked(machine: Machine, known: FencingToken | undefined): void {
     if (known && machine.wouldTake(known))
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  /** (l) The registers of an update that a controller holds never go back to an earlier epoch. */
+  /** (l) A controller's registers of an update never go back to an earlier epoch. */
   changed(controller: Pick<SimController, "id" | "value">, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
     if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
@@ -75,7 +75,7 @@ export class Checks {
     this.#epochs.set(`${id} ${key}`, epoch);
   }
 
-  /** (f) No order leaves a controller before its owner has written it. */
+  /** (f) An order leaves a controller only after its owner's write. */
   orderSent(id: string, { fence, step }: Order): void {
     if (!this.#durable.has(orderOf(id, step, fence)))
       this.#world.violate(`(f) ${id} is sent ${told(fence)} to ${step}, which its owner had not written yet`);
@@ -87,7 +87,7 @@ export class Checks {
     this.#isDirty = true;
   }
 
-  /** Once after each event. */
+  /** Called after each event. */
   look(): void {
     if (!this.#isDirty) return;
     this.#isDirty = false;
@@ -103,7 +103,7 @@ export class Checks {
     }
   }
 
-  /** The nodes that an order of this update took down, or would take down if it arrived now: from any controller, or on its way. */
+  /** The nodes that an order of this update took down, or would if it arrived now: from any controller, or on its way. */
   #downBy(name: string): readonly string[] {
     return this.#world.machines.flatMap((machine) => {
       const isBy = machine.downBy === name;
@@ -123,7 +123,7 @@ export class Checks {
     });
   }
 
-  /** What a controller is about to write, as owner. */
+  /** An owner's changes before they are durable. */
   committing(controller: SimController, changes: Changes): void {
     for (const [key, value] of changes) {
       const [, name = "", what = "", id = "", hook = ""] = key.split("/");
@@ -143,14 +143,16 @@ export class Checks {
     }
   }
 
-  /** (r) A manifest is taken by the owner of its update, as far as that controller knows. */
+  /** (r) The owner of the update accepts its manifest, as far as that controller knows. */
   #applied(controller: SimController, name: string): void {
     const { owner } = controller.of(name);
     if (owner && owner.owner !== controller.id)
       this.#world.violate(`(r) ${controller.id} takes a manifest of ${name}, which ${owner.owner} owns`);
   }
 
-  /** (s) Only its owner removes an update, and only one that is over. No node may be down or drained by it, or run what no other update tells of. */
+  /**
+   * (s) Only its owner removes an update, and only a finished one. No node may be down or drained by it, or run a version of no other update.
+   */
   #removed(controller: SimController, name: string): void {
     const { owner, progress, rows, head } = controller.of(name);
     const refuse = (why: string): never => this.#world.violate(`(s) ${controller.id} removes ${name}, ${why}`);
@@ -178,7 +180,7 @@ export class Checks {
     return this.#signed.has(`${name} ${epoch} ${owner}`);
   }
 
-  /** (t) The bastion alone makes owners: no controller writes one that it did not sign, and no node obeys one. */
+  /** (t) The bastion alone makes owners: controllers write, and nodes obey, only signed ones. */
   #owned(who: string, name: string, { epoch, owner }: Owner): void {
     if (!this.#isSigned(name, { epoch, owner }))
       this.#world.violate(`(t) ${who} takes ${owner} for the owner of ${name} in epoch ${epoch}: that was not signed`);
@@ -204,15 +206,15 @@ export class Checks {
     if (isStart && row.phase !== "preparing") this.#counted(name, id, row);
     if (isOwn && row.phase === "rolling_back" && (before.phase === "succeeded" || before.phase === "failed")) {
       this.#counted(name, id, row);
-      // Gone on with when it goes back already, by another owner's word.
+      // Another owner had ordered the rollback that this one continues.
       if (records.reports.get(id)?.state !== "rolling_back") this.#reversed(controller, name, id);
     }
   }
 
   /**
-   * (b) Together with those that do not answer for long enough that everybody knows, no more go down than may. A former owner that has not
-   * heard of the takeover goes on writing orders, also for a node that obeys the new owner since: such an order takes nothing down, and the
-   * new owner, who need not count that node, may have another one down by right.
+   * (b) Nodes that an update has down, and those known to be silent for long, stay within the limit together. A former owner that does not
+   * know of the takeover continues to write orders, also for a node that obeys the new owner. Such an order takes no node down, and the new
+   * owner, which need not count that node, may have another one down.
    */
   #counted(name: string, id: string, row: NodeAssignment): void {
     const last = this.#taken.get(`${id} ${name}`);
@@ -225,11 +227,11 @@ export class Checks {
       this.#world.violate(`(b) ${name}: ${id} goes down, with ${selected.join(", ")}, and ${maxUnavailable} may be`);
   }
 
-  /** A group begins when the one before is done; what comes behind the canaries waits for promotion. */
+  /** A group begins when the one before is done; groups behind the canaries wait for promotion. */
   #lockstep(controller: SimController, name: string, id: string, { epoch, owner }: NodeAssignment): void {
     const { progress, rows } = controller.of(name);
     const at = progress?.waves.findIndex((wave) => wave.includes(id)) ?? -1;
-    // What another owner of the epoch wrote over it in the same moment is not its own word.
+    // Another owner of the same epoch may have overwritten the row in the same moment.
     const isOpen = (row: NodeAssignment | undefined): boolean =>
       row?.phase !== "succeeded" && !(row?.epoch === epoch && row.owner !== owner);
     const open =
@@ -247,7 +249,7 @@ export class Checks {
       this.#world.violate(`(f) ${controller.id} starts ${id} though nobody promoted the canaries`);
   }
 
-  /** What was started later goes back earlier. */
+  /** Nodes go back in reverse order of their start. */
   #reversed(controller: SimController, name: string, id: string): void {
     const { progress, rows } = controller.of(name);
     const started = (progress as Progress).started;
@@ -259,7 +261,7 @@ export class Checks {
 
 type Ordered = Pick<FencingToken, "epoch" | "owner" | "generation">;
 
-/** The node refuses it for ever, by the last order that it took: of an older epoch, of another owner of the same one, of an older manifest. */
+/** The node will always refuse the order, after the last one that it took: for its older epoch, its owner, or its older manifest. */
 function isOver({ epoch, owner, generation }: Ordered, last: Ordered): boolean {
   return epoch < last.epoch || (epoch === last.epoch && owner !== last.owner) || generation < last.generation;
 }

@@ -6,9 +6,9 @@ import { KcoreError } from "#errors/problem.ts";
 import type { Answer } from "./requests.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** One end of the simulated network that asks controllers. */
+/** A client in the simulated network. */
 export interface Asker {
-  /** Its place in the network: `b`, the bastion, or `ID*`, a node. */
+  /** The client's place in the network: `b`, the bastion, or `ID*`, a node. */
   readonly from: string;
   readonly role: "node" | "operator";
   readonly id: string;
@@ -16,15 +16,15 @@ export interface Asker {
   readonly isPatient: boolean;
   /** The controllers' ids, in the order in which they are tried. */
   readonly controllers: readonly string[];
-  /** Ends with its process. */
+  /** Aborts with its process. */
   readonly signal?: AbortSignal;
-  /** Told of each answer when a controller gives it. */
+  /** Called with each answer when a controller gives it. */
   readonly onAnswered?: (answer: Answer) => void;
-  /** Told of each answer that comes, also of one that nobody waits for any more, or that comes twice. Whether it is to be dropped. */
+  /** Called with each answer, also a late or repeated one; true drops the answer. */
   readonly onArrived?: (answer: Answer, isAwaited: boolean) => boolean;
 }
 
-/** The controllers, asked in the product's own turns over the simulated network. */
+/** The controllers, asked in the product's order over the simulated network. */
 export function askControllers(world: RolloutWorld, asker: Asker): Controllers {
   const { scheduler } = world;
   const { controllers, signal, isPatient, timeoutMs } = asker;
@@ -38,7 +38,7 @@ export function askControllers(world: RolloutWorld, asker: Asker): Controllers {
   );
 }
 
-/** Where a controller of this id answers. */
+/** The endpoint of the controller with this id. */
 export function endpointOf(id: string): string {
   return formatEndpoint({ host: id, port: 9090 });
 }

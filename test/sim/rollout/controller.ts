@@ -34,12 +34,12 @@ import { bundleOf, cluster, epochMs } from "./targets.ts";
 import type { RolloutWorld } from "./world.ts";
 
 export const names = ["u", "v"] as const;
-/** A node is ready for so long after it was heard last, ms. */
+/** Milliseconds for which a node stays ready after its last heartbeat. */
 export const staleAfter = 90_000;
 
 export type Changes = readonly (readonly [string, unknown])[];
 
-/** What a controller holds of one update. */
+/** A controller's records of one update. */
 export interface Held {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
@@ -101,7 +101,7 @@ export class SimController implements Endpoint {
   offset = 0;
   #boot = 0;
   #bootedAt = 0;
-  /** The process that runs, or the one that ran last while the controller is down. */
+  /** The running process, or the last one while the controller is down. */
   #process: Process | undefined;
   readonly #pages = new PageReader();
 
@@ -129,7 +129,7 @@ export class SimController implements Endpoint {
     return Array.from(this.#process?.replica.entries(`update/${name}/`) ?? [], ([key]) => key);
   }
 
-  /** What it holds of updates, as one text. */
+  /** The controller's records of all updates, as one text. */
   text(): string {
     const all = [...(this.#process?.replica.entries("update/") ?? [])];
     return all.map(([key, { text, o, s }]) => `${key} ${o} ${s} ${text}`).join("\n");
@@ -150,7 +150,7 @@ export class SimController implements Endpoint {
     if (this.isUp) run();
   }
 
-  /** kill -9, or its machine has no power. */
+  /** kill -9, or a loss of power. */
   kill(): void {
     this.isUp = false;
     this.#boot++;
@@ -172,7 +172,7 @@ export class SimController implements Endpoint {
       clock: { wall: clock, mono },
       rng: () => random.next(),
       timers,
-      // Idle links are most of the work: the simulator of replication has the usual interval.
+      // Pings over idle links are most of the simulator's work; the simulator of replication has the usual interval.
       tuning: { pingEvery: 5_000, conflictsEvery: 10_000 },
       net: {
         dial: (target, timeoutMs) => {
@@ -191,7 +191,7 @@ export class SimController implements Endpoint {
       },
       start: "found",
     });
-    // Decisions ask for it several times at the same instant.
+    // Decisions read the status several times at one instant.
     const replica: Replica = { ...own, status: this.#oncePerEvent(() => own.status()) };
     replica.watch((changed) => {
       if (this.#boot === boot) for (const key of changed) this.#world.checks.changed(this, key);
@@ -281,7 +281,7 @@ export class SimController implements Endpoint {
     return undefined;
   }
 
-  /** What somebody asks of it; what it refuses is not done. */
+  /** Runs a request; a refused one does nothing. */
   #do(run: (process: Process) => Promise<unknown> | undefined): void {
     if (!this.isUp || !this.#process) return;
     try {
@@ -291,7 +291,7 @@ export class SimController implements Endpoint {
     }
   }
 
-  /** The product may refuse what it is asked for. Any other error is a fault of the product. */
+  /** The product may refuse a request. Any other error is a fault of the product. */
   #judge(error: unknown): void {
     if (error instanceof Refused || error instanceof WriteRefused) return;
     this.#world.note(`${this.id} failed: ${error instanceof Error ? error.stack : String(error)}`);
@@ -303,7 +303,7 @@ export class SimController implements Endpoint {
     if (error !== undefined && !isRefusal) this.#world.note(`${this.id} logs: ${message}: ${JSON.stringify(error)}`);
   };
 
-  /** Answers a request; none that its process did not live to answer. */
+  /** Answers a request, unless the process dies first. */
   serve(request: Request, answer: (answer: Answer) => void): void {
     const boot = this.#boot;
     this.#do(async ({ handle }) => {
@@ -318,13 +318,13 @@ export class SimController implements Endpoint {
     });
   }
 
-  /** The epoch that the bastion would sign, by what is known here; undefined: there is no such update. */
+  /** The epoch that the bastion would sign, by the records of this controller; undefined without such an update. */
   nextEpoch(name: string): number | undefined {
     const update = this.#process?.index.read(name);
     return update && nextEpoch(update);
   }
 
-  /** An order as this controller could give it, in its own name and for an epoch that was not signed. */
+  /** An order in this controller's own name, for an epoch without a signature. */
   forge(name: string, node: string): Order | undefined {
     const { head, owner, rows } = this.#process?.index.read(name) ?? {};
     const row = rows?.get(node);
@@ -350,19 +350,19 @@ export class SimController implements Endpoint {
     this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
-  /** The generation that it is asked of. */
+  /** Writes a wish, and gives its generation. */
   wish(name: string, action: WishAction, more: { readonly now?: boolean } = {}): number | undefined {
     const generation = this.of(name).head?.generation;
     this.#do(({ updates }) => updates.wish(name, action, more, "operator"));
     return generation;
   }
 
-  /** Whatever somebody in its place would write. */
+  /** Writes directly, as a hostile controller could. */
   write(changes: Changes): void {
     this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
   }
 
-  /** How an update stands, by what is known here. */
+  /** The state of an update, by the records of this controller. */
   inputOf(name: string): RolloutInput | undefined {
     const { index, parts } = this.#process ?? {};
     const update = index?.read(name);

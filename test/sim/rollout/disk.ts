@@ -1,8 +1,8 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 
-/** What becomes of the process whose records are about to be durable. */
+/** The moment at which the process dies: before or after its records are durable, or not at all. */
 export type Fate = "before" | "after" | undefined;
 
 interface Entry {
@@ -10,7 +10,7 @@ interface Entry {
   onDurable?: () => void;
 }
 
-/** The disk below a controller's journal: appends become durable in their order, each after a while, and a death leaves some of them. */
+/** The disk below a controller's journal: appends become durable in order, each after a while. A death leaves some of them. */
 export class RolloutDisk {
   readonly records: JournalRecord[] = [];
   readonly #scheduler: Scheduler;
@@ -18,7 +18,7 @@ export class RolloutDisk {
   #waiting: Entry[] = [];
   #isWriting = false;
   #boot = 0;
-  /** Asked for each append, right before it is durable. */
+  /** Called with each append right before it is durable. */
   onDurable: (records: readonly JournalRecord[]) => Fate = () => undefined;
   onDeath: () => void = () => undefined;
 
@@ -32,7 +32,7 @@ export class RolloutDisk {
     this.#waiting.push(entry);
     this.#write();
     const thenable = {
-      // A promise of our own: what follows from an append runs within the event that made it durable.
+      // A thenable of our own: the continuation of an append runs within the event that made it durable.
       // eslint-disable-next-line unicorn/no-thenable
       then(onDurable: () => void): void {
         entry.onDurable = onDurable;
@@ -59,7 +59,7 @@ export class RolloutDisk {
     });
   }
 
-  /** The process is gone, with all that was not durable yet. */
+  /** The process is gone, with all pending appends. */
   crash(): void {
     this.#boot++;
     this.#isWriting = false;

@@ -13,14 +13,14 @@ export interface Member {
   readonly isController: boolean;
 }
 
-/** What a node that runs this tells of itself. */
+/** The facts of a node with this version. */
 export function factsOf({ id, dc }: Member, present: string) {
   const machine = { hostname: id, dc, roles: [], labels: {}, cpu: 1, memory: 1 };
   const runtime = { id: present, canUpdate: true };
   return { nodeId: id, ...machine, version: versionOf(present), runtime } satisfies Facts;
 }
 
-/** The journal of a controller in the cluster as it begins: its members, and its nodes, all of them approved. */
+/** The journal of a controller at the beginning: the members, and the approved nodes. */
 export async function foundingOf(members: readonly Member[]): Promise<readonly JournalRecord[]> {
   const data = new ClusterState(keyRules);
   const replica = memoryReplica(() => epochMs, "founder", data);

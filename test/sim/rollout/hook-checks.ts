@@ -6,14 +6,14 @@ import type { SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** What the bastion really did, and what must hold of it. */
+/** The bastion's real work, and its invariants. */
 export class HookChecks {
   readonly #world: RolloutWorld;
-  /** What was done well, by whatever asked for it. */
+  /** The hooks that succeeded, by request. */
   readonly #done = new Set<string>();
-  /** How each hook ended that was carried out, by what asked for it. */
+  /** The end of each hook that ran, by request. */
   readonly #ends = new Set<string>();
-  /** Nodes that are without their work, wholly or in part, by update and node. */
+  /** Nodes whose work is taken away, wholly or in part, by update and node. */
   readonly #drained = new Set<string>();
 
   constructor(world: RolloutWorld) {
@@ -21,11 +21,11 @@ export class HookChecks {
   }
 
   begun(name: string, task: Task): void {
-    // By the word of a controller that is cut off, a process that has just begun cannot know better.
+    // The controller that a new process asks may be cut off, so the process cannot know better.
     if (task.hook === "drain" && !this.#isOver(name, task)) this.#drained.add(`${name} ${task.id}`);
   }
 
-  /** Some controller knows a later row of the node. */
+  /** Some controller has a later row of the node. */
   #isOver(name: string, { id, generation, epoch, seq }: Task): boolean {
     return this.#world.controllers.some((controller) => {
       const known = controller.of(name).rows.get(id);
@@ -48,8 +48,8 @@ export class HookChecks {
   }
 
   /**
-   * (q) An answer is noted for the row alone that the bastion was asked by, and as it was given; of two answers the first counts. A node at
-   * rest may be given its work back once more where that failed.
+   * (q) An answer is noted only for the row that requested the hook, and unchanged; of two answers the first counts. A node at rest may get
+   * its work back once more after a failure.
    */
   answered(controller: SimController, { name, id, hook, answer }: Answered): void {
     const row = rowKey(name, id, answer, hook);
@@ -61,14 +61,14 @@ export class HookChecks {
     if (before.ok || hook !== "undrain") this.#world.violate(`(q) ${controller.id} takes another answer to ${told}`);
   }
 
-  /** (i) Nobody takes a node down that was not drained. */
+  /** (i) Only a drained node is taken down. */
   accepted({ id }: Machine, { step, fence }: Pick<Order, "step" | "fence">): void {
     const { swarm } = this.#world;
     if (swarm.hooks && step === "activate" && !this.#done.has(`${fence.name} ${id} ${fence.generation} drain`))
       this.#world.violate(`(i) ${id} is to be activated by generation ${fence.generation} of ${fence.name}, undrained`);
   }
 
-  /** (j) A node succeeds when its gate held since it was activated; where one has failed nothing more is started. */
+  /** (j) A node succeeds only if its gate has held since the activation. After a failure no further node is started. */
   committing(controller: SimController, { name, id, before, row }: Committed): void {
     if (!this.#world.swarm.gates || !before) return;
     if (before.phase === "verifying" && row.phase === "succeeded" && !this.#done.has(rowKey(name, id, before, gate)))
@@ -83,7 +83,7 @@ export class HookChecks {
     }
   }
 
-  /** (k) Whoever was drained has its work back, unless what ran before does not run, or giving it back failed. */
+  /** (k) Every drained node has its work back, unless its former version does not run, or giving the work back failed. */
   atEnd(controller: SimController, name: string): void {
     const view = controller.inputOf(name);
     for (const { id, isDead, present, system } of this.#world.machines) {
@@ -92,7 +92,7 @@ export class HookChecks {
         continue;
       const answer = view.answers.get(`${id}/undrain`);
       const isRefused = answer?.ok === false && answer.seq === row.seq && answer.generation === row.generation;
-      // What another update brought since does not tell this one that what failed is gone.
+      // Another update's version, brought since, is no proof for this update that the failed version is gone.
       const mayRunTarget = present === view.target.id || system.movedBy !== name;
       const isLeft = row.phase === "failed" && (mayRunTarget || isStuck(view, id, row));
       if (!isRefused && !isLeft)

@@ -7,7 +7,7 @@ import { names, updatesFolder, writeOrder } from "#updater/files.ts";
 import { isBusy, type Journal } from "#updater/journal.ts";
 import type { Ended, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
 import type { RolloutSwarm } from "./swarm.ts";
@@ -16,19 +16,19 @@ import { epochMs, statementOf } from "./targets.ts";
 type Step = Parameters<StrategyHost["works"]>[0];
 
 export interface MachineEvents {
-  /** Its journal is about to hold an order. */
+  /** The updater's journal is about to hold an order. */
   accepted(machine: Machine, order: Order, before: FencingToken | undefined): void;
-  /** Its journal was written. */
+  /** The updater's journal was written. */
   wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
-  /** It begins to bring something to the node, or to take it back. */
+  /** The updater begins to bring a version to the node, or to take it back. */
   works(machine: Machine, step: Step, statement: Statement): void;
-  /** A gate that is asked on the node was asked. */
+  /** A gate on the node was checked. */
   gateAsked(machine: Machine, holds: boolean): void;
-  /** Its journal, or whether it is up. */
+  /** The updater's journal changed, or the machine went up or down. */
   changed(machine: Machine): void;
-  /** Its report is another one. */
+  /** The updater's report changed. */
   said(machine: Machine, before: Report | undefined): void;
-  /** Its updater threw what is neither a failure of an update nor its end. */
+  /** The updater threw an error that is neither a failure of an update nor the end of its process. */
   broke(machine: Machine, error: unknown): void;
 }
 
@@ -41,11 +41,11 @@ interface MachineParts {
   readonly events: MachineEvents;
 }
 
-/** What ends the updater at one of its next writes. */
+/** The end of the updater at one of its next writes. */
 interface Cut {
-  /** How many writes until then. */
+  /** The number of writes until then. */
   writes: number;
-  /** The node is without power for so long, ms; 0: the process alone ends. */
+  /** Milliseconds without power; 0: the process alone ends. */
   readonly ms: number;
 }
 
@@ -54,28 +54,28 @@ const path = (name: keyof typeof names): string => `${folder}/${names[name]}`;
 const [inbox, taken, journalFile] = [path("inbox"), path("taken"), path("journal")];
 const silent = (): void => undefined;
 
-/** A node: its power, its disk, what it runs, and the product's updater, whose processes begin and end as systemd and the power have it. */
+/** A node: its power, its disk, its programs, and the product's updater, whose processes begin and end as systemd and the power decide. */
 export class Machine {
   readonly id: string;
   readonly system = new NodeSystem();
   readonly #disk = new NodeFiles();
   readonly #parts: MachineParts;
-  /** What is in the updater's journal. */
+  /** The contents of the updater's journal. */
   journal: Journal | undefined;
-  /** The manifests of the orders that it accepted, by update and generation. */
+  /** The manifests of accepted orders, by update and generation. */
   readonly #statements = new Map<string, Statement>();
-  /** It never comes back. */
+  /** The machine never comes back. */
   isDead = false;
   isHealed = false;
-  /** How many ms its clock is ahead of the simulated time. */
+  /** Milliseconds by which its clock is ahead of the simulated time. */
   offset = 0;
-  /** When it was last up, ms. */
+  /** The time at which it was last up, ms. */
   lastUp = 0;
   cut: Cut | undefined;
   #hasPower = true;
   #boots = 1;
   #bootedAt = 0;
-  /** The updater's process that runs. */
+  /** The updater's running process. */
   #process: symbol | undefined;
   #isStarting = false;
 
@@ -84,7 +84,7 @@ export class Machine {
     this.#parts = parts;
   }
 
-  /** Its agent, and its controller if it has one, are up. */
+  /** The agent, and the controller if the node has one, are up. */
   get isUp(): boolean {
     return this.#hasPower && this.system.areDaemonsUp && !this.isDead;
   }
@@ -97,7 +97,7 @@ export class Machine {
     return this.journal?.report?.state;
   }
 
-  /** The orders that it accepted. */
+  /** The accepted orders. */
   get accepted(): Omit<Remembered, "isBusy"> | undefined {
     const { fence, past } = this.journal ?? {};
     return fence && { fence, past: past ?? [] };
@@ -107,7 +107,7 @@ export class Machine {
     return this.journal !== undefined && isBusy(this.journal);
   }
 
-  /** Its updater runs, or systemd is about to start it. */
+  /** The updater runs, or systemd is about to start it. */
   get isAtWork(): boolean {
     return this.#process !== undefined || this.#isWaiting;
   }
@@ -120,12 +120,12 @@ export class Machine {
     return this.hasOrder || this.isMarked;
   }
 
-  /** systemd starts the updater again after a power cut. */
+  /** Whether systemd starts the updater after a power cut. */
   get isMarked(): boolean {
     return this.#disk.files.has(taken);
   }
 
-  /** What the agent reads. */
+  /** The report as the agent reads it. */
   report(): Report | undefined {
     return this.journal?.report;
   }
@@ -134,7 +134,7 @@ export class Machine {
     return this.#statements.get(`${name} ${generation}`);
   }
 
-  /** The update by whose order it is down, or about to be. */
+  /** The update whose order took it down, or is about to. */
   get downBy(): string | undefined {
     const { doing, next } = this.journal ?? {};
     if (doing && doing.step !== "prepare") return doing.statement.name;
@@ -166,18 +166,18 @@ export class Machine {
     return this.isUp && this.#judges(fence);
   }
 
-  /** Its agent writes an order; systemd starts the updater for it. */
+  /** The agent writes an order; systemd starts the updater for it. */
   async give(order: Order): Promise<void> {
     await writeOrder(folder, order, this.#disk.ports(() => Promise.resolve()).replace);
     this.#startSoon(50, 500);
   }
 
-  /** Its agent spoke with a controller. */
+  /** The agent spoke with a controller. */
   spoke(): void {
     if (this.isUp) this.system.heartbeat = String(this.#parts.scheduler.now);
   }
 
-  /** systemd starts the updater when there is something for it to do. */
+  /** systemd starts the updater if it has work. */
   #startSoon(low: number, high: number): void {
     if (this.#isStarting || this.#process || !this.#isWaiting) return;
     this.#isStarting = true;
@@ -301,7 +301,7 @@ export class Machine {
     };
   }
 
-  /** Before whatever the updater does. A process that has ended does nothing any more. */
+  /** Runs before each effect of the updater. A process that has ended has no effects. */
   async #step(process: symbol, isWrite: boolean): Promise<void> {
     if (this.#process === process && isWrite && this.cut && --this.cut.writes <= 0) {
       const { ms } = this.cut;
@@ -312,13 +312,13 @@ export class Machine {
     if (this.#process !== process) await endless();
   }
 
-  /** The updater's process ends; systemd starts it anew. */
+  /** The updater's process ends; systemd starts another. */
   kill(): void {
     this.#process = undefined;
     this.#startSoon(1_000, 5_000);
   }
 
-  /** Its power fails for so long. */
+  /** The power fails for this long. */
   crash(ms: number): void {
     if (this.isDead) return;
     this.#powerOff();
@@ -326,7 +326,7 @@ export class Machine {
     this.#bootAfter(ms);
   }
 
-  /** It boots, as it was told to. */
+  /** The machine reboots by order. */
   #goDown(): void {
     this.#powerOff();
     this.#disk.flush();
@@ -361,7 +361,7 @@ export class Machine {
     this.#powerOff();
   }
 
-  /** Its power is back. */
+  /** The power is back. */
   start(): void {
     if (this.isDead || this.#hasPower) return;
     const { scheduler, random, swarm } = this.#parts;

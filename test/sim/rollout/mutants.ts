@@ -2,11 +2,11 @@ import type { Mutant } from "../mutants.ts";
 import { missing, undisturbed, type RolloutSwarm } from "./swarm.ts";
 
 interface RolloutMutant extends Omit<Mutant, "swarm"> {
-  /** The faults of the world that the bug needs, where few seeds have them. */
+  /** The faults of the world that the bug needs, if few seeds have them. */
   readonly swarm?: Partial<RolloutSwarm>;
 }
 
-/** With one edit, mostly. */
+/** A mutant with one edit, the usual form. */
 type Planted = Omit<RolloutMutant, "edits"> & (Mutant["edits"][number] | Pick<Mutant, "edits">);
 
 const planted: Readonly<Record<string, Planted>> = {
@@ -544,8 +544,8 @@ const planted: Readonly<Record<string, Planted>> = {
 };
 
 /**
- * Bugs of rollouts that the simulator must find: likely mistakes, and some of the first draft. A seed is to be sought anew, with
- * `--mutant NAME`, when the simulated code changes. Updates are removed where a bug needs that.
+ * Bugs of rollouts that the simulator must find: likely mistakes, and some of the first draft. After a change of the simulated code, search
+ * for a new seed with `--mutant NAME`. Updates are removed if a bug needs that.
  */
 export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = Object.fromEntries(
   Object.entries(planted).map(([name, one]) => [

@@ -1,7 +1,7 @@
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** What goes wrong, of the kinds that the seed has. */
+/** Injects faults, of the kinds that the seed has. */
 export class Nemesis {
   readonly #world: RolloutWorld;
 
@@ -43,7 +43,7 @@ export class Nemesis {
     this.#world.network.block(pairs, ms);
   }
 
-  /** Between two halves of everything, nodes included; or of one way only. */
+  /** Cuts everything into two halves, nodes included; at times in one direction only. */
   #partition(): void {
     const { random, members } = this.#world;
     const side = new Map(members.map(({ id }) => [id, random.chance(0.5)]));
@@ -56,7 +56,7 @@ export class Nemesis {
     this.#block(pairs, random.between(5_000, 200_000));
   }
 
-  /** Some nodes from some controllers. */
+  /** Cuts some nodes off from some controllers. */
   #cutNodes(): void {
     const { random, members, controllers } = this.#world;
     const pairs = members.flatMap(({ id }) =>
@@ -68,9 +68,9 @@ export class Nemesis {
   }
 
   /**
-   * A controller from all others, for long, with a node that hears it alone; half of the time the others still hear the node. So there are orders
-   * that are long over, and who may yet take them. At times the controller takes over by what it knew, or another one that cannot know what the node
-   * does meanwhile, and is asked to stop. Mostly it is the owner, with a node that is about to be activated.
+   * Cuts a controller off from all others for long, with a node that hears only it; half of the time the others still hear the node. This
+   * makes orders that are long over and may still be taken. Mostly it is the owner, with a node that is about to be activated.
+   * At times this controller takes over by its old knowledge, or another one that cannot know the node's work, and is asked to stop.
    */
   #strand(): void {
     const { random, machines, controllers, swarm, scheduler } = this.#world;
@@ -96,7 +96,7 @@ export class Nemesis {
     });
   }
 
-  /** A controller from all others, but from no node. */
+  /** Cuts a controller off from all others, but from no node. */
   cutOff(id: string, ms: number): void {
     const others = this.#world.controllers.filter((controller) => controller.id !== id);
     this.#block(
@@ -112,7 +112,7 @@ export class Nemesis {
     if (controller.isUp) this.#world.killProcess(controller, random.between(500, 200_000));
   }
 
-  /** At times one that an order has down, for longer than anybody waits for it, while another controller takes over and is asked to stop. */
+  /** At times crashes a node that an order has down, for longer than any wait, while another controller takes over and is asked to stop. */
   #crashNode(): void {
     const { random, machines, controllers } = this.#world;
     if (random.chance(0.5)) return this.#cutAtWrite();
@@ -124,7 +124,7 @@ export class Nemesis {
     this.#world.operator.takeOverAndCancel("u", random.pick(controllers.filter((controller) => controller !== owner)));
   }
 
-  /** A node's updater is ended at one of its next writes, mostly with its machine. */
+  /** Ends a node's updater at one of its next writes, mostly with its machine. */
   #cutAtWrite(): void {
     const { random, machines, figures } = this.#world;
     const busy = machines.filter(({ isBusy, isDead }) => isBusy && !isDead);
@@ -144,7 +144,7 @@ export class Nemesis {
     machine.crash(ms);
   }
 
-  /** A controller in wrong hands gives a node an order of an epoch that the bastion did not sign. */
+  /** A controller in wrong hands gives a node an order of an unsigned epoch. */
   #forge(): void {
     const { random, machines, controllers, figures } = this.#world;
     const machine = random.pick(machines);

@@ -1,16 +1,16 @@
 import { SimNetwork } from "../network.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 import type { Scheduler } from "../scheduler.ts";
 import type { RolloutSwarm } from "./swarm.ts";
 
-/** Between the ends `ID`, a controller, and `ID*`, a node: loses, repeats and delays what is sent, and is cut at times. */
+/** The network between `ID`, a controller, and `ID*`, a node: it loses, repeats and delays messages, and is cut at times. */
 export class RolloutNetwork {
   readonly #scheduler: Scheduler;
   readonly #random: Random;
   readonly #swarm: RolloutSwarm;
-  /** Between controllers: the links of their replicas. */
+  /** The links of the controllers' replicas. */
   readonly links: SimNetwork;
-  /** Ordered pairs `from>to` that nothing passes. */
+  /** Ordered pairs `from>to` without any traffic. */
   readonly #blocked: Set<string>;
   #isHealed = false;
 
@@ -18,7 +18,7 @@ export class RolloutNetwork {
     this.#scheduler = scheduler;
     this.#random = random;
     this.#swarm = swarm;
-    // They are TCP: nothing is late alone, and what is lost is lost with its connection.
+    // The links are TCP: messages keep their order, and a lost message ends its connection.
     this.links = new SimNetwork(scheduler, random, { ...swarm, drop: swarm.drop / 20, reorder: false, json: false });
     this.#blocked = this.links.blocked;
   }

@@ -5,24 +5,24 @@ import type { Doing, Journal, Step } from "#updater/journal.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** What the simulator itself saw of a node. */
+/** The simulator's own observations of a node. */
 interface Seen {
-  /** The last order that it accepted. */
+  /** The last accepted order. */
   order?: Order;
-  /** The step that its journal says is under way, since when, and what the node ran then. */
+  /** The step under way in its journal, its start, and the node's version at that time. */
   work?: { readonly since: number; readonly ran: string };
-  /** It has begun to go back since it was ordered to. */
+  /** The node has begun to go back since it was ordered to. */
   hasGoneBack: boolean;
-  /** The last contact of its agent with a controller, and what the node ran then. */
+  /** The last contact of its agent with a controller, and the node's version at that time. */
   contact?: { readonly at: number; readonly ran: string };
   gateHeldAt: number;
-  /** What the last activation that held can be taken back to, and by which update. */
+  /** The version before the last activation that held, and the update of that activation. */
   wayBack?: { readonly name: string; readonly to: string };
-  /** The highest count of its words. */
+  /** The highest count of its reports. */
   count: number;
 }
 
-/** States with which a step is answered. */
+/** The states of a report that answer each step. */
 const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefined>> = {
   fence: undefined,
   hold: undefined,
@@ -31,7 +31,7 @@ const answers: Readonly<Record<OrderStep, ReadonlySet<Report["state"]> | undefin
   roll_back: new Set(["rolled_back", "failed"]),
 };
 
-/** What must hold of a node by itself (docs/cluster-reference.md, Updates on the node). It is told by what the simulated node did, not by its journal. */
+/** The invariants of one node (docs/cluster-reference.md, Updates on the node), judged by the simulated node's effects, not by its journal. */
 export class NodeChecks {
   readonly #world: RolloutWorld;
   readonly #seen = new Map<string, Seen>();
@@ -63,7 +63,7 @@ export class NodeChecks {
     if (holds) this.#of(machine).gateHeldAt = this.#world.scheduler.now;
   }
 
-  /** (m) Each step is in the journal, and what lets systemd go on with it is there, before anything of it is done. */
+  /** (m) Each step is in the journal, and systemd can continue it, before its first effect. */
   works(machine: Machine, step: Step, { name, signedAt }: Statement): void {
     if (step === "roll_back") this.#of(machine).hasGoneBack = true;
     const { doing } = machine.journal ?? {};
@@ -78,7 +78,7 @@ export class NodeChecks {
       );
   }
 
-  /** (n) What a node says has come of a step is so. */
+  /** (n) The results in a node's report are true. */
   wrote(machine: Machine, before: Journal | undefined, after: Journal): void {
     const seen = this.#of(machine);
     const { report } = after;
@@ -125,7 +125,7 @@ export class NodeChecks {
     }
   }
 
-  /** (n) An activation that fails leaves the node as it was, or says that it cannot go back. */
+  /** (n) A failed activation leaves the node as it was, or the node reports that it cannot go back. */
   #failed(machine: Machine, { name }: Statement, { failure }: Report): void {
     const seen = this.#of(machine);
     const { ran = machine.present } = seen.work ?? {};
@@ -138,7 +138,7 @@ export class NodeChecks {
     seen.wayBack = { name, to: ran };
   }
 
-  /** (n) What ran before an update is known until another one has held. */
+  /** (n) The version before an update is known until another update has held. */
   #notTaken(machine: Machine, { name, bundle }: Statement): void {
     const { wayBack, hasGoneBack } = this.#of(machine);
     const isThere = machine.present === bundle?.storePath && wayBack?.to !== machine.present;
@@ -156,7 +156,7 @@ export class NodeChecks {
       this.#world.violate(`(n) ${machine.id} says that it is ${report.state} by ${statement.name}, and did nothing`);
   }
 
-  /** (o) The count of a node's words never goes back, whatever its clock and its power do. */
+  /** (o) The count of a node's reports never goes back, in spite of its clock and its power. */
   said(machine: Machine, { epoch }: Report): void {
     const seen = this.#of(machine);
     if (epoch < seen.count)
@@ -164,7 +164,10 @@ export class NodeChecks {
     seen.count = epoch;
   }
 
-  /** (p) Each order that was accepted is carried out, whatever cut it off. Why this one is not; undefined: it is, or a later one came. */
+  /**
+   * (p) Each accepted order is carried out, in spite of interruptions. Gives the reason why this one is not; undefined if it is, or if a later
+   * one came.
+   */
   whyNotAnswered(machine: Machine): string | undefined {
     const { order } = this.#of(machine);
     const { state = "" } = machine;

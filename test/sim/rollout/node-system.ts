@@ -4,26 +4,26 @@ import type { Present, Standing } from "#updater/journal.ts";
 import type { UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
-/** What lies on a node's disk besides the updater's files, and what runs there. All but `running` and the daemons outlives a power cut. */
+/** A node's disk besides the updater's files, and its running programs. All but `running` and the daemons outlives a power cut. */
 export class NodeSystem {
   running = first;
   profile = first;
-  /** What a boot begins with. */
+  /** The system of every boot. */
   default = first;
-  /** What the next boot alone begins with. */
+  /** The system of the next boot alone. */
   once: string | undefined;
   booted = first;
   areDaemonsUp = true;
-  /** Bad luck: the daemons of what was booted last do not start. */
+  /** Bad luck: the daemons of the system that was booted last do not start. */
   isBroken = false;
-  /** When the agent spoke with a controller last, since the daemons were started. */
+  /** The agent's last contact with a controller since the daemons were started. */
   heartbeat: string | undefined;
-  /** The update that brought the node to what it runs. */
+  /** The update that brought the node to its present version. */
   movedBy = "";
-  /** What was brought into the store, with whether it needs a boot. */
+  /** The versions in the store, and whether each needs a boot. */
   readonly store = new Map([[first, false]]);
 
-  /** The node is wholly on one generation. */
+  /** Whether the node is wholly on one generation. */
   get isWhole(): boolean {
     return this.running === this.profile && this.profile === this.default && this.areDaemonsUp;
   }
@@ -50,23 +50,23 @@ function described(id: string, generation?: number): Present {
   return { id, version: versionOf(id), ...(generation === undefined ? {} : { generation }) };
 }
 
-/** What a strategy needs of the node and of chance. */
+/** The node and the chance for a strategy. */
 export interface StrategyHost {
   readonly system: NodeSystem;
   /** Called before each change. The node may lose its power there; the promise never resolves then. */
   readonly step: () => Promise<void>;
   readonly sleep: (ms: number) => Promise<void>;
-  /** How long something takes that takes between `low` and `high` ms on a node that is not slow. */
+  /** The duration of an action that takes `low` to `high` ms on a node that is not slow. */
   readonly duration: (low: number, high: number) => number;
   readonly isBad: (share?: number) => boolean;
-  /** The node may be gone for ever when it is switched; the promise never resolves then. */
+  /** The node may be lost for ever at a switch; the promise never resolves then. */
   readonly risk: () => Promise<void>;
   readonly needsBoot: () => boolean;
   readonly works: (step: "prepare" | "activate" | "roll_back", statement: Statement) => void;
   readonly changed: () => void;
 }
 
-/** Brings a target into use with some random time and luck. The order of what it does is that of the product's strategies (src/updater). */
+/** Brings a target into use with random time and luck, in the order of the product's strategies (src/updater). */
 export function simulatedStrategy(host: StrategyHost, statement: Statement): UpdateStrategy {
   const { system, step } = host;
   const { storePath: id = "", version = "" } = statement.bundle ?? {};

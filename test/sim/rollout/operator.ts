@@ -12,10 +12,10 @@ import type { RolloutWorld } from "./world.ts";
 
 const asker = { from: "b", role: "operator", id: "ann", isPatient: true, timeoutMs: 5_000 } as const;
 
-/** The people: who applies, approves, cancels, takes back and takes over, at whichever controller they happen to ask. */
+/** The operators: they apply, approve, cancel, take back and take over, at a random controller. */
 export class Operator {
   readonly #world: RolloutWorld;
-  /** The controllers, as the bastion asks them. */
+  /** The bastion's access to the controllers. */
   readonly cluster: Controllers;
   readonly #targets = new Map<string, string>();
   #made = 0;
@@ -60,7 +60,7 @@ export class Operator {
     else if (swarm.manifests) sometime(0.5, () => this.#applyNext());
   }
 
-  /** The manifest that runs is wrong: it is called off as soon as a node prepares, and the next one is brought at once. */
+  /** The running manifest is wrong: the operator cancels it as soon as a node prepares, and applies the next one at once. */
   #correct(): void {
     const { scheduler, machines, isHealed, figures } = this.#world;
     if (isHealed) return;
@@ -73,7 +73,10 @@ export class Operator {
     scheduler.after(2_000, () => this.#applyNext());
   }
 
-  /** The next manifest as soon as the one before is done with; at times nobody but its owner gets to know, and another takes over. */
+  /**
+   * Applies the next manifest as soon as the one before is done. At times only its owner gets to know of it, and another controller takes
+   * over.
+   */
   #applyNext(): void {
     const { scheduler, random, figures, nemesis, removed } = this.#world;
     if (this.#world.isHealed || removed.has("u")) return;
@@ -84,7 +87,7 @@ export class Operator {
       if (this.#world.isHealed) return;
       if (owner === undefined) return void scheduler.after(2_000, () => this.#applyNext());
       if (isAlone) this.takeOver("u", random.pick(this.#world.controllers.filter(({ id }) => id !== owner)));
-      // Also before anybody approved it.
+      // Also before its approval.
       if (random.chance(0.3)) {
         figures.rollbacks++;
         this.#wish("u", "rollback");
@@ -98,14 +101,14 @@ export class Operator {
     return this.#world.random.pick(this.#world.controllers);
   }
 
-  /** As `kcore update cluster apply` does it. Gives the owner when it was taken. */
+  /** Like `kcore update cluster apply`. Gives the owner if the update was accepted. */
   async #apply(name: string, again = false, cluster = this.cluster): Promise<string | undefined> {
     const { begun, scheduler } = this.#world;
     begun.add(name);
     try {
       const draft = this.#draft(name);
       const prepared = { draft, bundle: undefined, ...(await planUpdate(cluster, draft, again)) };
-      // A controller that has not heard of it would own it as well.
+      // A controller that does not know of the update would own it as well.
       if (cluster === this.cluster && !prepared.present) return undefined;
       const { id, epoch } = prepared.plan.owner;
       const asked = { signed: sign(draft, scheduler.now), ownership: this.#signOwner(name, id, epoch) };
@@ -118,14 +121,14 @@ export class Operator {
     return undefined;
   }
 
-  /** Applies it until a controller takes it: the same one, since another that has not heard of it would own it as well. */
+  /** Applies the update until a controller accepts it: always the same one, since another that does not know of it would own it as well. */
   async #applyFirst(name: string, cluster = this.#ask(this.cluster.current())): Promise<void> {
     await this.#apply(name, false, cluster);
     if (this.#generation(name) === 0 && !this.#world.isHealed)
       this.#world.scheduler.after(2_000, () => void this.#applyFirst(name, cluster));
   }
 
-  /** One controller alone: the first, unless told otherwise. */
+  /** One controller alone: the first, by default. */
   #ask(endpoint?: string): Controllers {
     const all = this.#world.controllers.map(({ id }) => id);
     const controllers = endpoint === undefined ? all.slice(0, 1) : all.filter((id) => endpointOf(id) === endpoint);
@@ -214,7 +217,7 @@ export class Operator {
     return signOwner(name, { id, epoch }, this.#world.scheduler.now);
   }
 
-  /** As `kcore update cluster takeover` does it: the controller that was asked is signed as the owner, and at times another one takes it. */
+  /** Like `kcore update cluster takeover`: the bastion signs the asked controller as the owner, and at times another one takes the statement. */
   takeOver(name: string, owner: SimController): void {
     const epoch = owner.nextEpoch(name);
     if (!owner.isUp || epoch === undefined) return;
@@ -223,7 +226,7 @@ export class Operator {
     taker.takeOver(name, this.#signOwner(name, owner.id, epoch));
   }
 
-  /** Half of the time two at once. */
+  /** Half of the time two controllers at once. */
   #takeOver(): void {
     const { random } = this.#world;
     const name = random.chance(0.85) ? "u" : "v";
@@ -236,7 +239,7 @@ export class Operator {
     this.takeOver(name, this.#any());
   }
 
-  /** Somebody sees that the owner is gone. */
+  /** An operator notices that the owner is gone. */
   takeOverSoon(name: string, from: string): void {
     const { scheduler, random, controllers } = this.#world;
     scheduler.after(random.between(1_000, 100_000), () => {
@@ -244,7 +247,7 @@ export class Operator {
     });
   }
 
-  /** After the faults: what waits for a person gets one, and what does not move at all another owner. */
+  /** After the faults: an update that waits for an operator gets one, and an update that does not move at all another owner. */
   help(look: number): void {
     const { begun, controllers, random, swarm } = this.#world;
     for (const name of begun) {
@@ -257,7 +260,7 @@ export class Operator {
       if (progress?.waits?.includes("approval")) this.#approve(name);
       if (progress?.waits?.includes("promotion")) this.#promote(name);
       if (progress?.waits?.includes("cancel the update")) this.#wish(name, "cancel");
-      // Each of two updates may have nodes that the other waits for.
+      // Two updates may wait for each other's nodes.
       if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
       if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
       if (look % 25 === 0) this.takeOver(name, this.#any());

@@ -2,10 +2,10 @@ import type { Refused } from "#controller/cluster/refused.ts";
 import { handlersFor, type HandlerParts } from "#controller/handlers.ts";
 import type { KnownCaller } from "#controller/server/caller.ts";
 
-/** A request as it comes to a controller. */
+/** A request as a controller receives it. */
 export interface Request {
   readonly method: string;
-  /** What stands for `{id}` in the path. */
+  /** The value of `{id}` in the path. */
   readonly id: string;
   readonly body: unknown;
   readonly role: "node" | "operator";
@@ -16,7 +16,7 @@ export type Answer = { readonly reply: unknown } | { readonly refused: Refused }
 
 type Handler = (call: { readonly caller: KnownCaller; readonly id: string; readonly body: unknown }) => unknown;
 
-/** The product's handlers; of their parts only those are here that a rollout needs. */
+/** The product's handlers, with only those parts that a rollout needs. */
 export function handleRequests(
   parts: Pick<HandlerParts, "controllerId" | "records" | "nodes" | "controllers" | "updates" | "log" | "clock">,
 ): (request: Request) => unknown {
@@ -33,5 +33,5 @@ function callerOf(role: "node" | "operator", id: string): KnownCaller {
   return { ...certificate, identity: { role, id, cluster: "sim" } } as unknown as KnownCaller;
 }
 
-/** When certificates end. */
+/** The end of certificates. */
 export const neverExpires = new Date("2100-01-01");

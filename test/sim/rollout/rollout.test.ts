@@ -19,7 +19,7 @@ describe("the simulator of rollouts", () => {
     const campaign = await runCampaign({ from: sliceBase(), seeds: 150, processes, what: "rollouts" });
     expect(told(campaign)).to.deep.equal([]);
     expect(campaign.seeds).to.equal(150);
-    // It did meet what it is for.
+    // The campaign met its purpose.
     const { figures } = campaign;
     const met = [
       "killed",

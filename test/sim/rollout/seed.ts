@@ -35,7 +35,7 @@ export async function runRolloutSeed(
 
 /**
  * Kills the owner at its writes. A first run counts the writes. Each write then has two more runs: the owner dies right before the write is
- * durable, and right after. Every second time the owner starts again; else another controller takes over. At most `mostKills` writes are
+ * durable, and right after. Every second time the owner starts again; otherwise another controller takes over. At most `mostKills` writes are
  * tried, at equal distances; each one by default.
  */
 export async function runKills(seed: number, mostKills = Infinity): Promise<Outcome> {

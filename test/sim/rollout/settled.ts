@@ -8,7 +8,7 @@ import { names, type Held, type SimController } from "./controller.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 
-/** Why the world is not at rest yet; undefined: it is. */
+/** The reason why the world is not at rest yet; undefined if it is. */
 export function whyNotSettled(world: RolloutWorld): string | undefined {
   const living = world.controllers.filter(({ id }) => !world.machine(id).isDead);
   const down = living.find(({ isUp }) => !isUp);
@@ -34,7 +34,7 @@ export function whyNotSettled(world: RolloutWorld): string | undefined {
   return undefined;
 }
 
-/** Hooks that the bastion is asked for, or will be once their node is well; after the faults every node gets well, unless it is gone for good. */
+/** A hook that the bastion must run, now or once its node is ready. After the faults every node gets ready, unless it is lost for good. */
 function hookOf(world: RolloutWorld, controller: SimController, name: string): string | undefined {
   const view = controller.inputOf(name);
   for (const [id, row] of view?.rows ?? []) {
@@ -81,7 +81,7 @@ function whyNotEnded(
   if (!progress || progress.generation !== head?.generation) return "it never began";
   if (progress.owner !== owner?.owner) return "its owner did not take it up";
   const hasDead = machines.some(({ isDead }) => isDead);
-  // Two owners of one epoch: a takeover ends that, and an operator begins it.
+  // Two owners of one epoch wait for a takeover, which an operator begins.
   const isWaited = progress.waits !== undefined && !progress.waits.includes("obeys");
   const isWaiting =
     hasDead &&
@@ -93,10 +93,10 @@ function whyNotEnded(
   return busy && !hasDead ? `it has ended, and ${busy[0]} is ${busy[1].phase}` : undefined;
 }
 
-/** So often an order may be found that its node would take and has not, or a decision that its owner has not written. */
+/** The number of looks at which an order may be undelivered, or a decision unwritten. */
 const patience = 6;
 
-/** Orders that never reach a node which would take them, and decisions that are never carried out, though nothing is in the way. */
+/** Finds deliverable orders that never reach their node, and decisions that are never written. */
 export class Undone {
   readonly #world: RolloutWorld;
   #found = new Map<string, number>();
@@ -115,7 +115,7 @@ export class Undone {
     };
     for (const name of begun) {
       const owner = this.#world.ownerOf(name);
-      // An owner that was killed, or whose clock went back, brings nothing until it starts again, or its clock has caught up.
+      // An owner that is down, or whose clock went back, writes nothing until it restarts or its clock has caught up.
       if (owner && (!owner.isUp || owner.isReadOnly)) continue;
       const decision = owner && decisionOf(owner, name);
       if (decision !== undefined) count(`${name}: ${owner?.id} never writes what it decides: ${decision}`);
@@ -131,7 +131,7 @@ export class Undone {
     this.#found = found;
   }
 
-  /** By another update that has rows of it and has not ended anywhere: one may have to wait for the other. */
+  /** Whether another unfinished update has rows of the node: the two may have to wait for each other. */
   #isHeld(machine: Machine, name: string): boolean {
     const { begun, controllers } = this.#world;
     const others = [...begun].filter((other) => other !== name);
@@ -144,7 +144,7 @@ export class Undone {
   }
 }
 
-/** What an owner would write now, if anything; one that has ended waits for what nodes say, and for no time. */
+/** The owner's next decision, if any; an ended update waits for reports of nodes, and for no time. */
 function decisionOf(owner: SimController, name: string): string | undefined {
   const view = owner.inputOf(name);
   if (!view) return undefined;
@@ -155,7 +155,7 @@ function decisionOf(owner: SimController, name: string): string | undefined {
   return [...(progress ? [`${progress.phase}, waiting for ${progress.waits}`] : []), ...steps].join(", ");
 }
 
-/** What must be so when all is over. */
+/** The invariants at the end. */
 export function atEnd(world: RolloutWorld): void {
   const why = whyNotSettled(world);
   if (why !== undefined) throw new Violation(why);
@@ -169,16 +169,16 @@ export function atEnd(world: RolloutWorld): void {
     }
 }
 
-/** (c) The row of a node says what it runs. */
+/** (c) A node's row shows its version. */
 function compare(machine: Machine, records: Held & { readonly name: string }, row: NodeAssignment): void {
   const { name, head, wishes } = records;
-  // What another update did to it since is that one's.
+  // Another update may have changed the node since.
   const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
-  // Called off before it came to the node, it leaves what an earlier generation brought.
+  // A generation that was cancelled before it reached the node leaves the version of an earlier one.
   const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
-  // A node speaks to the update that it obeys: where another one took it before it told what it had come to, this one cannot know.
+  // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
   const isTaken = machine.accepted?.fence.name !== name;
   const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;
   const isRight = row.phase === "succeeded" ? isOnTarget : row.phase === "failed" || isLeft || isUntold || !isOnTarget;

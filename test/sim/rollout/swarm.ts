@@ -1,13 +1,13 @@
-import type { Random } from "../random.ts";
+import type { Random } from "#support/random.ts";
 
-/** Which faults a seed of the rollouts has, and how its rollouts are made. */
+/** The faults of a seed, and the shape of its rollouts. */
 export interface RolloutSwarm {
   readonly controllers: number;
-  /** Nodes besides those that carry a controller. */
+  /** Nodes besides those with a controller. */
   readonly workers: number;
   /** Whether the controllers' machines are updated too. */
   readonly withControllers: boolean;
-  /** The faulty part, ms of virtual time. */
+  /** The time with faults, in virtual ms. */
   readonly duration: number;
   readonly maxUnavailable: number;
   readonly batchSize: number;
@@ -15,16 +15,16 @@ export interface RolloutSwarm {
   readonly approval: "manual" | "auto-non-disruptive" | "auto";
   readonly automatic: boolean;
   readonly drain: boolean;
-  /** The bastion drains nodes, and gives them their work back. */
+  /** The bastion drains nodes, and gives their work back. */
   readonly hooks: boolean;
-  /** A gate on the bastion has to hold. */
+  /** A gate on the bastion must hold. */
   readonly gates: boolean;
-  /** The chance that what the bastion does fails. */
+  /** The chance that the bastion's work fails. */
   readonly badHooks: number;
   readonly bastionCrashes: boolean;
-  /** Attendants of two machines do what an update asks for: the first answer counts. */
+  /** Two bastions run an update's hooks: the first answer counts. */
   readonly twoBastions: boolean;
-  /** Others take over while a hook is carried out, and its answer comes late. */
+  /** Other controllers take over during a hook, whose answer comes late. */
   readonly lateAnswers: boolean;
   readonly drop: number;
   readonly duplicate: number;
@@ -33,11 +33,11 @@ export interface RolloutSwarm {
   readonly cutNodes: boolean;
   readonly crashes: boolean;
   readonly nodeCrashes: boolean;
-  /** A worker is without power until all is healed. */
+  /** A worker has no power until all faults are over. */
   readonly switchesOff: boolean;
   readonly jumps: boolean;
   readonly slowNodes: boolean;
-  /** Chances that an activation goes wrong, and that a node never comes back from it. */
+  /** The chances that an activation fails, and that a node never comes back from it. */
   readonly bad: number;
   readonly deadly: number;
   readonly takeovers: number;
@@ -45,13 +45,13 @@ export interface RolloutSwarm {
   readonly rollbacks: boolean;
   readonly manifests: boolean;
   readonly second: boolean;
-  /** Owners keep no update that is over, and operators remove some. */
+  /** Owners remove ended updates, and operators remove some. */
   readonly removes: boolean;
   /** A controller invents epochs. */
   readonly forges: boolean;
 }
 
-/** Nothing but bundles goes wrong by itself, and one update has the nodes: what is killed is the owner. */
+/** Only bundles fail, and one update has the nodes: the test kills the owner. */
 export const undisturbed: Partial<RolloutSwarm> = {
   drop: 0,
   duplicate: 0,
@@ -72,7 +72,7 @@ export const undisturbed: Partial<RolloutSwarm> = {
   forges: false,
 };
 
-/** Nothing keeps a rollout from going on but a node that is switched off, beside which no other one may be down. */
+/** Only a node without power delays a rollout, since no other may be down beside it. */
 export const missing: Partial<RolloutSwarm> = {
   switchesOff: true,
   workers: 4,

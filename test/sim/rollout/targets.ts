@@ -4,16 +4,16 @@ import { Statement, UpdateSpec as Spec } from "#rollout/spec.ts";
 import { ownershipOf } from "#support/ownership.ts";
 
 export const cluster = "sim";
-/** The simulated time begins then, ms since 1970. */
+/** The beginning of simulated time, ms since 1970. */
 export const epochMs = 1_700_000_000_000;
-/** What each node runs in the beginning. */
+/** The first version of each node. */
 export const first = storePath("g0");
 
 export function storePath(version: string): string {
   return `/nix/store/${"0".repeat(32)}-${version}`;
 }
 
-/** The version that a store path names. */
+/** The version in a store path. */
 export function versionOf(path: string): string {
   return path.slice(path.lastIndexOf("-") + 1);
 }
@@ -26,14 +26,14 @@ export function bundleOf(version: string): Bundle {
   return { sha256: "0".repeat(64), size: 1, storePath: path, narHash: `sha256:${"0".repeat(52)}`, version, arch: "x" };
 }
 
-/** A manifest as the bastion signs it, with an empty signature: the simulator runs none of the code that checks signatures. */
+/** A manifest as the bastion signs it, with an empty signature: the simulator does not run the code that checks signatures. */
 export function sign(draft: UpdateDraft, now: number): SignedStatement {
   const signedAt = new Date(epochMs + now).toISOString();
   const said = Statement.parse({ kind: "ClusterUpdate", cluster, ...draft, signedAt });
   return { statement: JSON.stringify(said), signature: "", signer: "" };
 }
 
-/** The owner of an update as the bastion signs it, likewise. */
+/** The signed owner of an update, likewise. */
 export function signOwner(
   name: string,
   { id, epoch }: { readonly id: string; readonly epoch: number },

@@ -1,6 +1,6 @@
 import type { Order } from "#rollout/order.ts";
 import { hasEnded, type Progress } from "#rollout/records.ts";
-import { Random } from "../random.ts";
+import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
 import { SimAgent } from "./agent.ts";
@@ -18,13 +18,13 @@ import { atEnd, Undone, whyNotSettled } from "./settled.ts";
 import { drawRolloutSwarm, type RolloutSwarm } from "./swarm.ts";
 
 export interface Kill {
-  /** The how-manieth write of an owner, from 1. */
+  /** The number of the owner's write, from 1. */
   readonly write: number;
   readonly when: "before" | "after";
   readonly remedy: "restart" | "takeover";
 }
 
-/** Controllers, nodes, the network between them, and what happens to all of them. One seed decides everything. */
+/** Controllers, nodes, the network between them, and all faults. One seed decides everything. */
 export class RolloutWorld {
   readonly scheduler = new Scheduler();
   readonly random: Random;
@@ -39,7 +39,7 @@ export class RolloutWorld {
   readonly members: readonly Member[];
   readonly controllers: readonly SimController[];
   readonly machines: readonly Machine[];
-  /** Orders that are on their way to a node. */
+  /** Orders on their way to a node. */
   readonly underWay = new Map<string, Order[]>();
   readonly figures = {
     killed: 0,
@@ -62,9 +62,9 @@ export class RolloutWorld {
     waiting: 0,
   };
   readonly begun = new Set<string>();
-  /** Updates that were removed, and by which controller. */
+  /** Removed updates, each with the controller that removed it. */
   readonly removed = new Map<string, string>();
-  /** Generations whose canaries an operator, or their time, let pass. */
+  /** Generations whose canaries were promoted, by an operator or by their time. */
   readonly promoted = new Set<string>();
   readonly #kill: Kill | undefined;
   #violation: Violation | undefined;
@@ -118,7 +118,7 @@ export class RolloutWorld {
     this.attendants = bastions.map((name) => new SimAttendant(this, name));
   }
 
-  /** How many nodes the updates mean. */
+  /** The number of nodes that the updates select. */
   get meant(): number {
     return this.members.filter(({ id }) => this.isSelected(id)).length;
   }
@@ -139,7 +139,7 @@ export class RolloutWorld {
     return this.controllers.find((controller) => controller.id === id) as SimController;
   }
 
-  /** Who owns an update, by what he knows himself. */
+  /** The controller that owns an update by its own records. */
   ownerOf(name: string): SimController | undefined {
     return this.controllers.find((controller) => controller.of(name).owner?.owner === controller.id);
   }
@@ -176,7 +176,7 @@ export class RolloutWorld {
     if (this.machine(controller.id).isUp && !this.#isKilled.has(controller.id)) controller.start();
   }
 
-  /** kill -9 of its process, for so long. */
+  /** Kills its process with SIGKILL for this long. */
   killProcess(controller: SimController, ms: number): void {
     this.figures.killed++;
     controller.kill();
@@ -187,7 +187,7 @@ export class RolloutWorld {
     });
   }
 
-  /** What becomes of a controller whose transaction is about to be durable. */
+  /** The fate of a controller whose transaction is about to be durable. */
   beforeCommit(controller: SimController, changes: Changes): Kill["when"] | undefined {
     const name = names.find((each) =>
       changes.some(([key]) => key === `update/${each}/progress` || key.startsWith(`update/${each}/node/`)),
@@ -205,7 +205,7 @@ export class RolloutWorld {
     return when;
   }
 
-  /** By their time, as the oracle counts it. */
+  /** Notes promotions by time, as the oracle counts it. */
   #promotions(name: string, { promoted, soakSince, generation }: Progress, { wall }: SimController): void {
     const soak = this.operator.soakSeconds;
     if (promoted !== true || soak === undefined || soakSince === undefined) return;
@@ -216,7 +216,7 @@ export class RolloutWorld {
     this.network.send(from, to, run);
   }
 
-  /** An order to a node is on its way until it arrives the last time or is lost. */
+  /** An order is on its way until its last copy arrives or is lost. */
   orderSent(id: string, order: Order): void {
     const list = this.underWay.get(id) ?? [];
     this.underWay.set(id, list);
@@ -240,7 +240,7 @@ export class RolloutWorld {
     return this.#agents.get(id) as SimAgent;
   }
 
-  /** A cluster of these controllers and nodes, which nothing has happened to. */
+  /** Starts this cluster of controllers and nodes, without any events yet. */
   async found(): Promise<void> {
     const records = await foundingOf(this.members);
     for (const controller of this.controllers) {
@@ -249,7 +249,7 @@ export class RolloutWorld {
     }
   }
 
-  /** Everything begins: heartbeats, faults, and the first manifest. */
+  /** Starts heartbeats, faults and the first manifest. */
   async disturb(): Promise<void> {
     const until = this.swarm.duration;
     this.#isBegun = true;
@@ -281,12 +281,12 @@ export class RolloutWorld {
     return this.#violation;
   }
 
-  /** Notes a violation and throws it. The note stays where the product's own code catches what is thrown. */
+  /** Notes a violation and throws it. The note stays, even if the product's own code catches the error. */
   violate(message: string): never {
     throw this.note(message);
   }
 
-  /** Ends all faults, and goes on until everything is done with. */
+  /** Ends all faults, and runs until the rollouts are finished. */
   async heal(): Promise<void> {
     this.isHealed = true;
     this.network.heal();

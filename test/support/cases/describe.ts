@@ -12,7 +12,7 @@ import { fixtures, type Look, type Move, type Table } from "./table.ts";
 
 type Load = () => Promise<ModuleDefinition>;
 
-/** Tests of a module, made of its table: what its steps are, which arguments it takes, and its cases on each shell. */
+/** Tests of a module from its table: the shape of its steps, the arguments it accepts, and its cases on each shell. */
 export function describeTable(load: Load, table: Table, shells: readonly string[]): void {
   for (const [sentence, looks] of Object.entries(table.step))
     it(sentence, async () => {
@@ -69,7 +69,7 @@ function contextFor(
   return contextOf({
     files: table.project,
     remote: ({ label }) => blobOf(table.project[label] ?? `the table has no file ${label}`),
-    // A template's text tells what it was given.
+    // The text shows the template's name and variables.
     renderTemplate: (name, vars) => `${name} ${JSON.stringify(vars)}`,
     ...(sensitive ? { sensitive } : {}),
     ...(runAs === undefined ? {} : { runAs }),
@@ -78,7 +78,7 @@ function contextFor(
   });
 }
 
-/** All arguments in a table, as its steps, lists and cases give them; those that are refused, too, where they stand in a case. */
+/** All arguments of a table: of its steps, lists and cases, refused ones of cases included. */
 export function argumentsIn({ args, step, arguments: lists, cases }: Table): readonly unknown[] {
   const given = [
     ...Object.values(step)
@@ -99,7 +99,7 @@ interface Case {
   readonly shell: string;
 }
 
-/** Makes the moves of a case one behind the other, in a place of its own; throws where one ends otherwise than the table says. */
+/** Makes the moves of a case in order, in a place of its own; throws at an end that the table does not expect. */
 export async function runCase(
   module: ModuleDefinition,
   table: Table,
@@ -194,7 +194,7 @@ function merged(below: object, args: object): Record<string, unknown> {
 
 const nowhere = { dir: "/dir", port: 1 };
 
-/** The same with the case's folder in the place of `$DIR`, and the like. */
+/** Replaces `$DIR`, `$PORT` and `$FIXTURES` in all texts of a value. */
 function filled(value: unknown, place: Pick<Place, "dir" | "port">): unknown {
   const given: Readonly<Record<string, string>> = { DIR: place.dir, PORT: String(place.port), FIXTURES: fixtures };
   const fill = (text: string): string =>

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 
-/** A text or a list that holds these parts, and none of those. */
+/** A text or a list that contains these parts, or contains none of them. */
 export class Has {
   readonly parts: readonly unknown[];
   readonly none: readonly string[];
@@ -18,7 +18,7 @@ export class Like {
   }
 }
 
-/** A text that holds these parts, each for the first time behind the first time of the one before it. */
+/** A text that contains these parts, each first found behind the first place of the one before it. */
 export class Order {
   readonly parts: readonly string[];
   constructor(parts: readonly string[]) {
@@ -42,7 +42,7 @@ export class Sh {
   }
 }
 
-/** Compares what was found with what a table says of it; a map of a table names only some keys, unless it is an {@link All}. */
+/** Compares a found value with a table's value. A map of a table names only some keys, unless it is an {@link All}. */
 export function expectAs(found: unknown, wanted: unknown, what: string): void {
   if (wanted instanceof Has) {
     for (const part of wanted.parts)
@@ -71,7 +71,7 @@ export function expectAs(found: unknown, wanted: unknown, what: string): void {
   else expect(found ?? null, what).to.deep.equal(wanted);
 }
 
-/** A map, and no object of a class. */
+/** Whether a value is a map, and no object of a class. */
 export function isPlain(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }

@@ -17,15 +17,15 @@ export interface Place {
   /** The port of the table's server, `$PORT` in tables. */
   readonly port: number;
   readonly shell: (shell: string) => string;
-  /** Runs a text of sh as root; throws what it said when it fails. */
+  /** Runs a text of sh as root; throws its output if it fails. */
   readonly sh: (text: string) => void;
   readonly write: (path: string, text: string) => void;
-  /** undefined: nothing is there. */
+  /** The text of a file; undefined if it does not exist. */
   readonly read: (path: string) => string | undefined;
   readonly remove: () => Promise<void>;
 }
 
-/** This machine with all but /tmp, /proc, /sys and /dev covered, its network and name its own: what is written goes with the namespaces. */
+/** Covers this machine except /tmp, /proc, /sys and /dev, with a network and host name of its own: writes go with the namespaces. */
 const cover = [
   "mount -t tmpfs none /mnt",
   "mkdir /mnt/upper /mnt/work /mnt/root",
@@ -60,7 +60,7 @@ export async function makePlace({ machine, server }: Pick<Table, "machine" | "se
     },
     read: (path) => (existsSync(at(path)) ? readFileSync(at(path), "utf8") : undefined),
     remove: async () => {
-      // It writes into the folder to the last.
+      // The server writes into the folder until it ends.
       if (serving?.kill()) await once(serving, "exit");
       if (child !== undefined) {
         const ended = once(child, "exit");
@@ -81,7 +81,7 @@ async function makeMachine(): Promise<ChildProcess> {
   return child;
 }
 
-/** A server in a process of its own: a case waits for its shells without turning the event loop. */
+/** A server in a process of its own, since a case blocks the event loop while its shells run. */
 async function serve(command: string, port: number, dir: string): Promise<ChildProcess> {
   const env = { ...process.env, PORT: String(port), DIR: dir, FIXTURES: fixtures };
   const child = spawn("sh", ["-c", `exec ${command}`], { stdio: ["ignore", "ignore", "inherit"], env });

@@ -5,7 +5,7 @@ import type { Answer, Table } from "./table.ts";
 
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** Programs in the place of real ones; `folder` gets a line for each call, and for each call that was not taught. */
+/** Programs in place of real ones; `folder` gets a line for each call, and one for each unknown call. */
 export function standIns(commands: Table["commands"], dir: string, folder: string): Record<string, string> {
   const calls = join(folder, "calls");
   const untaught = join(folder, "untaught");

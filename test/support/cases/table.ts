@@ -20,7 +20,10 @@ const listTag = (name: string, make: (items: unknown[]) => object) => ({
   resolve: (node: unknown) => make((node as { toJSON(): unknown[] }).toJSON()),
 });
 
-/** `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!order [TEXT, …]` are contained in this order, each by its first place, `!all MAP` is all there is, `!secret` is a secret, `!sh` a text of sh, `!fixture NAME` a file's text (of a list: all of them), `!base64` bytes. */
+/**
+ * `!has TEXT` and `!has [TEXT, …]` are contained, `!like ERE` matches, `!order [TEXT, …]` are contained in this order by first place.
+ * `!all MAP` is the whole map, `!secret` a secret, `!sh` a text of sh, `!base64` bytes, `!fixture NAME` a file's text (of a list: of all).
+ */
 const tags = [
   tag("has", (text) => new Has([text])),
   listTag("has", (items) => new Has(items)),
@@ -30,13 +33,13 @@ const tags = [
   tag("secret", (text) => new Secret(text)),
   tag("base64", (text) => Buffer.from(text, "base64")),
   tag("sh", (text) => new Sh(text)),
-  // No object, but what a tag may resolve to as well.
+  // The type of a tag's result is object, though a string is accepted, too.
   tag("fixture", (name) => textOf([name]) as unknown as object),
   listTag("fixture", (names) => textOf(names as string[]) as unknown as object),
   {
     tag: "!all",
     collection: "map" as const,
-    // A mark, taken for what it is once aliases stand for their values.
+    // The map keeps a mark, which is read after aliases are replaced by their values.
     resolve: (node: unknown) => {
       (node as YAMLMap).set(mark, true);
       return node;
@@ -188,7 +191,7 @@ export type Move = z.infer<typeof Move>;
 export type Look = z.infer<typeof Look>;
 export type Answer = z.infer<typeof Answer>;
 
-/** The table of a file; what is wrong in it is told with file and line. */
+/** The table of a file; errors in it have file and line. */
 export function readTable(path: string, name = path): Table {
   return parseTable(readFileSync(path, "utf8"), name);
 }
@@ -209,7 +212,7 @@ export function parseTable(text: string, name: string): Table {
   throw new Error(found.join("\n"));
 }
 
-/** The same with an {@link All} for each map that has the mark. */
+/** Replaces each map that has the mark by an {@link All}. */
 function marked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(marked);
   if (!isPlain(value)) return value;
@@ -219,7 +222,7 @@ function marked(value: unknown): unknown {
   return new All(entries);
 }
 
-/** The issues of the way of a union that came farthest, and a place for each unknown key. */
+/** The issues of the union's option that parsed farthest, with a place for each unknown key. */
 function flat(
   issues: readonly z.core.$ZodIssue[],
   above: readonly PropertyKey[] = [],
@@ -237,7 +240,7 @@ function flat(
   });
 }
 
-/** Where the key or the item at the end of a path stands, or what is nearest above it. */
+/** The offset of the key or item at the end of a path, or of the nearest one above it. */
 function offsetOf(document: Document, path: readonly PropertyKey[]): number {
   let node: unknown = document.contents;
   let offset = 0;

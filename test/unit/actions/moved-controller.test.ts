@@ -71,7 +71,7 @@ describe("a controller whose address in the roster changed", () => {
     expect(context.notes.join("\n")).to.contain(
       "context lab follows n1: its controllers are 127.0.0.22:1, 127.0.0.12:1",
     );
-    // It begins as before: it joins no controller, not even itself at the former address, and founds nothing anew.
+    // The controller starts as before: it joins no controller, not even itself at the former address, and founds no second cluster.
     const { outputs } = await clusterRegisterController.run({ issued, port: 1 }, context);
     expect(outputs)
       .to.deep.include({ founds: true, join: [], advertise: "127.0.0.22:1" })

@@ -4,8 +4,16 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { backoffOf } from "#agent/agent.ts";
 import { writeAgentStatus } from "#agent/status-file.ts";
-import { mostWithin } from "#support/moments.ts";
 import { seededRandom } from "#support/random.ts";
+
+/** The highest number of these ordered moments within so many milliseconds. */
+function mostWithin(moments: readonly number[], milliseconds: number): number {
+  let first = 0;
+  return moments.reduce((most, at, index) => {
+    while (at - (moments[first] ?? at) >= milliseconds) first++;
+    return Math.max(most, index - first + 1);
+  }, 0);
+}
 
 describe("the agent's back-off", () => {
   it("F-27: brings a thousand back with at most 200 a second, however long the controllers were away", () => {

@@ -92,7 +92,7 @@ describe("what the agent finds on its machine", () => {
       .slice(-1)
       .join()
       .split(/\s+/) as [string, string, string];
-    // A run writes meanwhile.
+    // Other processes write meanwhile.
     expect(diskUsed).to.be.closeTo(Number(used), 2 ** 30);
     expect(diskSize).to.be.closeTo(Number(used) + Number(free), 2 ** 30);
     expect(load).to.be.a("number");

@@ -38,15 +38,15 @@ describe("the agent's part in cluster updates", () => {
   let folder: string;
   let delivery: OrderDelivery;
   let order: Order;
-  /** The reports that the controller heard, and how often it gave the order. */
+  /** The reports that the controller received, and the number of times it gave the order. */
   let told: Report[];
   let given: number;
-  /** How often the agent waited for another order than the one that it knows. */
+  /** How often the agent waited for an order beyond its known one. */
   let waits: number;
   let brought: string[];
   let isOver: boolean;
 
-  /** Answers as a controller does: an order that is known is not given again, and its agent waits. */
+  /** Answers as a controller does: it does not repeat a known order, and its agent waits. */
   const call = async (
     _method: string,
     said: { readonly report?: Report; readonly known?: FencingToken },
@@ -82,7 +82,7 @@ describe("the agent's part in cluster updates", () => {
   const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
     while (!isOver && !(await holds())) await new Promise((resolve) => setTimeout(resolve, 2));
   };
-  /** The updater's journal says that; `past`: the orders of other updates. */
+  /** Puts this report into the updater's journal; `past` has orders of other updates. */
   const put = async (report: Report, accepted: Partial<Accepted> = {}): Promise<void> => {
     const aside = join(folder, "journal.json.new");
     await writeFile(aside, JSON.stringify({ ...emptyJournal(), fence: report.fence, report, ...accepted }));
@@ -139,7 +139,7 @@ describe("the agent's part in cluster updates", () => {
     await say(reportOf(11, byBastion(2), "preparing"));
     await until(() => waits === 2);
     expect([given, brought]).to.deep.equal([2, []]);
-    // The next epoch of that owner is brought.
+    // The same owner sends the next epoch.
     order = orderOf({ ...fenceOf(1, 4), epoch: 3 });
     await say(reportOf(12, byBastion(2), "prepared"));
     expect(await take()).to.deep.equal(order.fence);

@@ -25,7 +25,7 @@ describe("the renewal of a node's certificate", () => {
   const names = async (): Promise<readonly string[]> => (await readdir(folder)).toSorted();
   const settled = ["ca.crt", "node.crt", "node.key"];
 
-  /** A controller that renews as told. */
+  /** A controller with this answer to renewals. */
   const controller = (
     change: {
       readonly challenge?: string;
@@ -119,7 +119,7 @@ describe("the renewal of a node's certificate", () => {
 
   it("finishes at the next start what a crash interrupted, or discards it", async () => {
     const next = issueTo(cluster.authority, "node", nodeId);
-    // Before anything was in place.
+    // Before any file was in place.
     await keepNextKey(files, next.key);
     expect(await settleNext(files)).to.equal("discarded");
     await keepNextKey(files, next.key);

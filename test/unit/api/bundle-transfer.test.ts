@@ -34,7 +34,7 @@ describe("uploadBundle", () => {
   });
   afterEach(() => dir.remove());
 
-  /** A controller that answers as `put` does; else it takes every piece. */
+  /** A controller that answers with `put`, or else accepts every piece. */
   const clientOf = (put?: (piece: Piece, usual: Held) => Held | Promise<Held>): ApiClient =>
     ({
       async call(name: string, body: Piece) {
@@ -100,7 +100,7 @@ describe("uploadBundle", () => {
 
   it("waits longer for more", () => {
     expect([longestTransferMs(0), longestTransferMs(32 * kibibyte * 100)]).to.deep.equal([60_000, 160_000]);
-    // AbortSignal.timeout takes whole ones alone.
+    // AbortSignal.timeout accepts whole milliseconds alone.
     expect(longestTransferMs(44_093_279) % 1).to.equal(0);
   });
 });

@@ -3,7 +3,7 @@ import { findMethod, isAudited, methods, type MethodName } from "#api/methods.ts
 import { authorize } from "#controller/server/access.ts";
 import { roles, type Role } from "#pki/identity.ts";
 
-/** Who may ask what; a method that is not listed here fails the test below. */
+/** The roles that may call each method; a method that is not listed here fails the test below. */
 const verdicts: Readonly<Record<MethodName, readonly Role[]>> = {
   health: ["controller", "node", "operator"],
   ready: ["controller", "node", "operator"],

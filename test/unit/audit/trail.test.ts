@@ -84,7 +84,7 @@ describe("an audit trail (S-27)", () => {
       place.map((at) => lines.toSpliced(at, 1)),
       fc.tuple(place, place).map(([at, from]) => lines.toSpliced(at, 0, lines[from] ?? "")),
       fc.tuple(place, place).map(([a, b]) => lines.with(a, lines[b] ?? "").with(b, lines[a] ?? "")),
-      // Somebody who knows the format, and writes all that follows anew.
+      // An attacker who knows the format writes all following entries anew.
       place.map((at) => {
         const before = lines.slice(0, at);
         let last = judge(before).head;
@@ -129,7 +129,7 @@ describe("an audit trail (S-27)", () => {
     const trail = await open({ segmentBytes: 500, segments: 3 });
     for (let index = 1; index <= 40; index += 1) {
       trail.record({ what: `w${index}` });
-      // One write each, so that files are begun.
+      // One write each, so that new files begin.
       await until(() => trail.head().n >= index);
     }
     await trail.close();
@@ -145,7 +145,7 @@ describe("an audit trail (S-27)", () => {
     expect((await read(found.head.n - 1)).map(({ text }) => (JSON.parse(text) as { n: number }).n)).to.deep.equal(
       numbers.slice(-2),
     );
-    // The oldest of those that are kept was taken away by somebody else.
+    // Another program removed the oldest of the kept files.
     const [oldest = ""] = readdirSync(folder).toSorted();
     const aside = readFileSync(join(folder, oldest));
     rmSync(join(folder, oldest));
@@ -169,7 +169,7 @@ describe("an audit trail (S-27)", () => {
     expect(await verdict([before, heads[0] as Head], 1_000)).to.deep.include({ damage: [], unmet: [1] });
     const forged = { n: before.n, hash: "f".repeat(64) };
     expect((await verdict([forged], 1_000)).damage[0]?.what).to.contain("is not the one that was noted");
-    // A trail that keeps more, or drops none, does not begin there.
+    // A trail with a longer retention, or without one, does not begin there.
     for (const mustKeep of [100_000, undefined])
       expect((await verdict([], mustKeep)).damage[0]?.what).to.contain(`begins at entry ${first}`);
   });
@@ -241,7 +241,7 @@ describe("an audit trail (S-27)", () => {
   });
 
   it("tells once that it cannot be written, keeps what waits, and counts what was too much", async () => {
-    // Its folder goes, so that the next file cannot be begun.
+    // The folder is removed, so that the next file cannot be begun.
     const small = await openTrail({
       folder: join(folder, "gone"),
       clock: () => 7,

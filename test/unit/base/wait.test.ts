@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createBackoff, poll, retry } from "#base/wait.ts";
 
-/** A clock that only sleeping moves, and the pauses. */
+/** A clock that only sleeps move, with the list of pauses. */
 function simulated() {
   let time = 0;
   const pauses: number[] = [];

@@ -5,7 +5,7 @@ import { judge, type Rule } from "../../checker/judge.ts";
 const key = "object/Own/x";
 const node = "decision/n";
 
-/** A write; times in whole numbers, each takes one. */
+/** A write of one unit of time, from a whole number on. */
 function write(at: number, value: string | null, began: number, more: Partial<Write> = {}): Write {
   return { episode: 1, at, key, value, began, ended: began + 1, outcome: "ok" as Outcome, ...more };
 }
@@ -14,7 +14,7 @@ function decide(at: number, value: "approved" | "rejected", began: number, more:
   return write(at, value, began, { key: node, ...more });
 }
 
-/** What four controllers show alike. */
+/** Four controllers that show the same. */
 function views(values: Readonly<Record<string, string>>, conflicts: readonly ListedConflict[] = []): readonly View[] {
   return [0, 1, 2, 3].map((at) => ({ at, values: new Map(Object.entries(values)), conflicts }));
 }

@@ -2,14 +2,14 @@ import { expect } from "chai";
 import type { Command } from "commander";
 import { commandTable } from "#cli/command-table.ts";
 
-/** The commands that do something, with the words that lead to each. */
+/** The commands that do work, each with its words. */
 function leavesOf(command: Command, before: readonly string[] = []): readonly { words: string; command: Command }[] {
   const words = [...before, command.name()];
   const own = command.commands.filter((one) => one.name() !== "help");
   return own.length > 0 ? own.flatMap((one) => leavesOf(one, words)) : [{ words: words.join(" "), command }];
 }
 
-/** Its help as it is printed. */
+/** A command's help as printed. */
 function helpOf(command: Command): string {
   let text = "";
   command.configureOutput({ writeOut: (more) => (text += more) }).outputHelp();
@@ -24,7 +24,7 @@ describe("the help of every command", () => {
     expect(leaves.length).to.be.greaterThan(50);
     const without = leaves.filter(({ words, command }) => {
       const [, examples = ""] = helpOf(command).split("\nExamples:\n");
-      // Options of all commands may stand before the words, too.
+      // Global options may stand before the words.
       return !examples.split("\n").some((line) => new RegExp(`^  kcore (?:-\\S+ \\S+ )*${words}(?: |$)`).test(line));
     });
     expect(without.map(({ words }) => words)).to.deep.equal([]);

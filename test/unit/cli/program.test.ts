@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { buildProgram } from "#cli/program.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** What is said of words that are no command line. */
+/** The refusal of words that are no command line. */
 async function refusalOf(...words: readonly string[]) {
   const program = await buildProgram(words);
   const error: unknown = await program.parseAsync(words, { from: "user" }).catch((reason: unknown) => reason);

@@ -4,7 +4,7 @@ import { commandTable } from "#cli/command-table.ts";
 import { buildProgram } from "#cli/program.ts";
 import { wrapHelp } from "#cli/terminal/wrap-help.ts";
 
-/** The help of a command and of all below it, as it is written. */
+/** The help texts of a command and of all commands below it. */
 function* helpsOf(command: Command): Generator<string> {
   let text = "";
   command.configureOutput({ writeOut: (some) => (text += some), getOutHasColors: () => false });

@@ -13,7 +13,7 @@ import { Scheduler } from "../../sim/scheduler.ts";
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
 const nodes = ["n1", "n2", "n3", "n4"];
-/** Nothing goes wrong here, so it is enough to look once a day. */
+/** Without faults, it is enough to look once a day. */
 const tuning = {
   pingEvery: dayMs,
   pullEvery: dayMs,
@@ -61,7 +61,7 @@ class Cluster {
     return this.#scheduler.runUntil(this.#scheduler.now + ms);
   }
 
-  /** As a node that gets a certificate for a new key, and registers with it. */
+  /** A node gets a certificate for a new key, and registers with it. */
   async renew(id: string): Promise<void> {
     const { records } = this.#known.parts;
     const serial = createHash("sha256").update(`${id} ${this.#wall()}`).digest("hex");
@@ -85,7 +85,7 @@ class Cluster {
     await removeOld({ ...this.#known.parts, clock: this.#wall });
   }
 
-  /** The registers of each controller without the marks of removed updates, of which there is one a name. */
+  /** The registers of each controller, without the tombstones of removed updates, which are one a name. */
   sizes(): readonly (readonly [registers: number, bytes: number, tombstones: number])[] {
     return this.replicas.map(({ replica }) => {
       const standing = [...replica.entries("")].filter(([key]) => !key.endsWith("/removed"));
@@ -114,7 +114,7 @@ describe("ten years of a cluster", () => {
         if (week % 52 === 0) years.push(cluster.sizes());
       }
       const [, second = []] = years;
-      // 20 updates with a row and a report of each node, and what they brought; certificates of 90 days.
+      // 20 updates with a row and a report of each node, and their certificates of 90 days.
       expect(Math.max(...second.map(([registers]) => registers))).to.be.lessThan(20 * (3 + 2 * nodes.length) + 100);
       const last = cluster.sizes();
       expect(last[0], "both hold the same").to.deep.equal(last[1]);
@@ -128,7 +128,7 @@ describe("ten years of a cluster", () => {
       );
       expect(marks.length).to.equal(500);
       expect(Math.max(...marks.map(([key, { text }]) => key.length + (text?.length ?? 0)))).to.be.lessThan(200);
-      // Of the nodes' first key there was no record, so it may be anything; those that were recorded are told to no agent.
+      // The nodes' first key was never recorded, so that agents are told of its revocation; those of recorded keys they do not need.
       expect(cluster.revocations.newsFor("").revoked?.keys).to.deep.equal(["k"]);
     } finally {
       cluster.stop();

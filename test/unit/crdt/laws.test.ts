@@ -11,7 +11,7 @@ import { toWire } from "#crdt/version-vector.ts";
 import { anyActs, play, Writer, type Transaction } from "#support/registers.ts";
 import { mergeKindOf } from "../../sim/kinds.ts";
 
-/** Others with each commit; `KCORE_LAW_CASES=10000` tries more. */
+/** Random cases of each law, which differ with each commit; `KCORE_LAW_CASES=10000` runs more. */
 const numRuns = Number(process.env["KCORE_LAW_CASES"] ?? 200);
 const holds = <T>(arbitrary: fc.Arbitrary<T>, law: (value: T) => void): void =>
   fc.assert(fc.property(arbitrary, law), { numRuns });
@@ -30,7 +30,7 @@ function byDot(a: Register, b: Register): number {
   return a.key < b.key || (a.key === b.key && `${a.o} ${a.s}` < `${b.o} ${b.s}`) ? -1 : 1;
 }
 
-/** Some order of the transactions in which each writer's own stay in order. */
+/** An order of the transactions that keeps each writer's own order. */
 function shuffle(all: readonly Transaction[], stream: fc.Stream<number>): readonly Transaction[] {
   const left = Map.groupBy(all, ({ origin }) => origin);
   const result: Transaction[] = [];

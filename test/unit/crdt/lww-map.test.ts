@@ -39,7 +39,7 @@ describe("the map", () => {
     for (let s = 1; s <= 6; s++) map.merge([write(`k/${s}`, s)], [["a#1", s]]);
     const limits = { registers: 2, bytes: 1 << 20 };
     const first = cutPage(map, startDelta(map, new Map()), limits);
-    // k/5 is superseded before it was sent, by an origin that the pass has left behind.
+    // k/5 is superseded before it was sent, by an origin that the pass has already handled.
     const later = { ...write("k/5", 1000, "2", "A#1"), x: { origins: ["a#1"], seqs: [6] } };
     map.merge([later], [["A#1", 1000]]);
     const sent = first.registers.map(({ key }) => key);

@@ -17,7 +17,7 @@ const write = (key: string, value: unknown, ms: number, o = "a#1"): Register => 
   x: { origins: [], seqs: [] },
 });
 
-/** The write that wins of two, whichever arrives first. */
+/** The winner of two writes, in both orders of arrival. */
 function standing(one: Register, other: Register): unknown {
   const texts = [
     [one, other],
@@ -73,7 +73,7 @@ describe("how two writes of a key merge", () => {
       expect(standing(write(key, { at: 1 }, 1), write(key, null, 11))).to.deep.equal({ at: 1 });
       const local = { notAfter: "1970-01-01T00:00:00" };
       expect(standing(write(key, local, 1), write(key, null, 9e8))).to.deep.equal(local);
-      // The longer one stands, else the first; so three writes of one key have one order.
+      // The longer one wins, else the first; so three writes of one key have one order.
       expect(standing(value(10), value(20, 2))).to.deep.equal({ notAfter: notAfter(20) });
       expect(standing(value(20, 2), write(key, null, 15))).to.deep.equal({ notAfter: notAfter(20) });
       expect(standing(write(key, null, 15), write(key, null, 5))).to.equal(null);

@@ -28,7 +28,7 @@ describe("siblings", () => {
     const siblings = new Siblings(() => false, { count: 1, bytes: 1_000, ofOne: 1 });
     const lost = write("k", "b");
     siblings.weigh(write("k", "a"), lost);
-    // Its writer goes on, without having seen what stands.
+    // The losing writer continues without having seen the winner.
     const later = { ...lost, s: 2, text: "2" };
     siblings.weigh(write("k", "a"), later);
     expect(siblings.of("k")).to.deep.equal([later]);

@@ -12,7 +12,7 @@ interface Rule {
 }
 const rules = createRequire(import.meta.url)(join(root, ".dependency-cruiser.cjs")) as { readonly forbidden: Rule[] };
 
-/** For each folder that has a rule what it may import, itself left out. */
+/** The allowed imports of each folder that has a rule, without the folder itself. */
 const allowed = new Map(
   rules.forbidden.flatMap(({ from, to }) => {
     const [, folder] = /^\^src\/([\w/-]+)\/$/.exec(from.path ?? "") ?? [];
@@ -24,7 +24,7 @@ const allowed = new Map(
   }),
 );
 
-/** The drawing's folders, by their paths below src, with what they know. */
+/** The drawing's folders, by their paths below src, with the folders that they import. */
 const drawn = new Map<string, string>();
 const path: string[] = [];
 for (const line of (page.split("```")[1] ?? "").split("\n").slice(2)) {

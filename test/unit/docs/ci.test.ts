@@ -8,7 +8,7 @@ import { readPages, root } from "#support/pages.ts";
 const page = readPages().find(({ name }) => name === "docs/ci.md");
 const example = (name: string): string => readFileSync(join(root, "examples/ci", name), "utf8");
 
-/** docs.github.com, “Workflow syntax for GitHub Actions”: what a job and a step may have, as far as the example uses it. */
+/** The keys of a job and of a step (docs.github.com, “Workflow syntax for GitHub Actions”), as far as the example uses them. */
 const jobKeys = ["needs", "if", "runs-on", "timeout-minutes", "environment", "concurrency", "steps"];
 const stepKeys = ["name", "if", "uses", "with", "run", "env"];
 /** docs.gitlab.com, “CI/CD YAML syntax reference”. */

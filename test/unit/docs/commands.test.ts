@@ -12,7 +12,7 @@ const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 };
 const pages = readPages({ adr: false });
 
-/** Every command of a block that is a shell's: without its remark, one by one where several stand in a line. */
+/** Every command of a shell block, without its remark; several in one line count separately. */
 const inBlocks = pages.flatMap(({ blocks }) =>
   blocks
     .filter(({ info }) => /^(sh|console)/.test(info))
@@ -28,14 +28,14 @@ const inBlocks = pages.flatMap(({ blocks }) =>
 const inText: readonly Piece[] = pages.flatMap(({ spans }) => spans);
 const commands = [...inBlocks, ...inText];
 
-/** `[--flag VALUE]` may be there, `a|b` is one of the two, `…` stands for more: each way that a command may be written. */
+/** All ways of writing a command: `[--flag VALUE]` is optional, `a|b` an alternative, `…` more words. */
 function waysOf(text: string): readonly string[] {
   const plain = text.replaceAll(/ ?…/g, "").replaceAll(/\[([^\]]+)\]/g, "$1");
   const choice = /(?<=^| )([\w.-]+(?:\|[\w.-]+)+)(?= |$)/.exec(plain)?.[1];
   return choice === undefined ? [plain] : choice.split("|").flatMap((one) => waysOf(plain.replace(choice, one)));
 }
 
-/** Reads the words as the command line does, and carries nothing out. @throws what the command line would */
+/** Parses the words as the command line does, without carrying them out. @throws the errors of the command line */
 async function parse(words: readonly string[]): Promise<void> {
   const program = addMachineOptions(addClusterOptions(new Command("kcore")))
     .version("0")
@@ -52,7 +52,7 @@ async function parse(words: readonly string[]): Promise<void> {
   await program.parseAsync(words, { from: "user" });
 }
 
-/** Whether the words stop at a command that only groups others, named in a text as such. */
+/** Whether the words end at a command that only groups others. */
 function isGroup(words: readonly string[]): boolean {
   return words.length <= 2 && words.every((word) => /^[a-z-]+$/.test(word));
 }

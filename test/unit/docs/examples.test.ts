@@ -31,7 +31,7 @@ import { contextOf } from "#support/steps.ts";
 const blocks = readPages().flatMap((page) => page.blocks);
 const roster = blocks.find(({ page, text }) => page === "docs/rosters.md" && text.startsWith("# roster/"))?.text ?? "";
 const hostKey = "AAAAC3NzaC1lZDI1NTE5AAAAIKZm3n2JHpAGgqzTBrYJKx8mVGdrcLiBZ0mGgLLdcW5b";
-/** Sealed by age(1) for no place: what stands as `age:…` on the pages. */
+/** A value that age(1) sealed without a place; it replaces `age:…` of the pages. */
 const sealed =
   "age:YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IFgyNTUxOSBYRlBjZXZzbERiT011ZEZRRmVqVnJFU3lPNzk1UGpmMHZ4ZDhuaUxtTERjCmF0ZFZpeUJWL1gvcHFQV1VuMERZV0ZBbndTNWI4V2NGdTdTOHh2WHhHMGsKLS0tIDVtUWp2bHh6S2NIMzI3QVBqTDF4VEdWTGphTThnOFZDMHdubms4SHVhMUEKQEZw7bgWJsOduF6HKgCQRviamVgcvcNVB0BnFpS0pBjhYBYT9/9yvDCKBQ==";
 
@@ -42,7 +42,7 @@ const ownModules = Object.fromEntries(
   ),
 );
 
-/** What a block of YAML is, by the keys that it begins with. */
+/** The kind of a YAML block, by its first keys. */
 function kindOf(example: unknown): string {
   if (Array.isArray(example)) return "on" in (example[0] as object) ? "notices" : "steps";
   const keys = Object.keys(example as object);
@@ -58,15 +58,15 @@ function kindOf(example: unknown): string {
 
 const under = (key: string, text: string): string => `${key}\n${text.replaceAll(/^(?=.)/gm, "  ")}`;
 
-/** Names that a snippet takes from `params`, and does not declare. */
+/** Names that a snippet takes from `params` without declaring them. */
 function paramsOf(text: string): readonly string[] {
   return [...new Set(Array.from(text.matchAll(/\bparams\.(\w+)/g), ([, name = ""]) => name))];
 }
 
-/** Checks an example as kcore would before it connects to anything: every step of it is made for every node. */
+/** Checks an example as kcore does before it connects: every step is made for every node. */
 const checks: Readonly<Record<string, (text: string) => Promise<void>>> = {
   manifest: async (text) => void (await Promise.resolve(readManifests("manifest.yaml", text))),
-  // Its commands are run by test/integration/cli/ci.test.ts, from the file that it shows.
+  // test/integration/cli/ci.test.ts runs its commands from the file that the page shows.
   pipeline: async (text) => {
     const shown = [workflowFile, pipelineFile].map((name) => readFileSync(join(root, name), "utf8"));
     await Promise.resolve(expect(shown).to.include(text));
@@ -101,7 +101,7 @@ function paramLines(text: string, type: string): string {
   return names.length === 0 ? "" : under("params:", names.map((name) => `${name}: { type: ${type} }\n`).join(""));
 }
 
-/** A template is a file's content; what it takes from `params` is given. */
+/** A template is a file's content; the state gives the `params` that it uses. */
 const templateState = `params:
   x: { type: string, default: x }
   tls: { type: boolean, default: true }
@@ -127,7 +127,7 @@ async function planState(text: string): Promise<void> {
   );
 }
 
-/** The states of the reader's own that an orchestration applies; they take the parameters that it hands over. */
+/** The reader's own states that an orchestration applies, with the parameters that it passes. */
 function statesFor(text: string): Readonly<Record<string, string>> {
   const { stages } = parsePlainYaml(text) as { stages: { apply?: string[]; with?: Record<string, unknown> }[] };
   const own = stages.flatMap(({ apply = [], with: given = {} }) =>

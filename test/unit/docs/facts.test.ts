@@ -8,7 +8,7 @@ import { root } from "#support/pages.ts";
 const page = readFileSync(join(root, "docs/facts.md"), "utf8");
 const [, names = "", targets = ""] = page.split(/^## .*$/m);
 
-/** The cells of a page's table, its heading left out. */
+/** The cells of a page's table, without its heading. */
 function rowsOf(text: string): readonly (readonly string[])[] {
   const lines = text.split("\n").filter((line) => line.startsWith("|"));
   return lines.slice(2).map((line) =>

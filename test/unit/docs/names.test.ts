@@ -17,13 +17,13 @@ const source = globSync(
   ["src/**/*", "templates/*", "bin/*", "scripts/*", "bench/**/*", "test/**/*.ts", "examples/**/*.sh"],
   { cwd: root },
 )
-  // What is installed for a bench is no source of ours.
+  // Installed packages of a bench are no sources of ours.
   .filter((name) => /\.(ts|cjs|js|sh|hbs)$|^bin\//.test(name) && !/^test\/unit\/docs\/|\/node_modules\//.test(name))
   .map((name) => readFileSync(join(root, name), "utf8"))
   .join("\n");
 const codes = new Set(errorCodes());
 
-/** `## How it is tested` is found as `#how-it-is-tested`. */
+/** The heading `## How it is tested` has the anchor `#how-it-is-tested`. */
 function anchorsOf({ prose }: Page): readonly string[] {
   return prose
     .filter(({ text }) => /^#+ /.test(text))
@@ -36,7 +36,7 @@ function anchorsOf({ prose }: Page): readonly string[] {
     );
 }
 
-/** The rows of a table as cells; a bar within code is none. */
+/** The cells of a table's rows; a bar within code does not divide cells. */
 function cellsOf(row: string): readonly string[] {
   return row
     .replaceAll("\\|", "")
@@ -45,7 +45,7 @@ function cellsOf(row: string): readonly string[] {
     .map((cell) => cell.trim());
 }
 
-/** The rows of the table that stands below a heading: its cells, and what stands between backticks in the first. */
+/** The rows of the table below a heading: their cells, and the text between backticks in the first cell. */
 function rowsBelow(name: string, heading: string): readonly { names: readonly string[]; cells: readonly string[] }[] {
   const { prose = [] } = pages.find((page) => page.name === name) ?? {};
   const from = prose.findIndex(({ text }) => text.startsWith(heading));
@@ -172,7 +172,7 @@ describe("what README and docs name", () => {
 
   it("modules by names that there are", () => {
     const families = new Set(Array.from(registry.keys(), (name) => name.split(".")[0]));
-    // One page tells what others call them.
+    // docs/moving.md alone uses the words of other tools.
     const own = pages.filter(({ name }) => name !== "docs/moving.md");
     const named = own.flatMap(({ spans }) =>
       spans.filter(

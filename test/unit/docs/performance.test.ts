@@ -8,7 +8,7 @@ import { rowsOf } from "../../../bench/push/rows.ts";
 describe("docs/performance.md", () => {
   it("shows the results that are kept, and nothing else", () => {
     const page = readFileSync(files.page, "utf8");
-    // Not a diff of all tables: the command that mends it.
+    // The failure shows the command that mends the page, not a diff of all tables.
     expect(renewPage(page, readResults()) === page, "node bench/push/page.ts").to.equal(true);
     expect(readFileSync(files.plot, "utf8") === growthPlot(readResults()), "node bench/push/page.ts").to.equal(true);
   });

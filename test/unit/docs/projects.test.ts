@@ -54,7 +54,7 @@ describe("the projects of examples/", () => {
       const files = readdirSync(project, { recursive: true, withFileTypes: true })
         .filter((entry) => entry.isFile() && entry.name !== "README.md")
         .map((entry) => join(entry.parentPath, entry.name).slice(project.length + 1))
-        // What kcore itself keeps of runs.
+        // kcore's own records of runs.
         .filter((path) => !path.startsWith(".kcore/"));
       const tells = (path: string, file: string): boolean =>
         path.endsWith("*.hbs") ? file.startsWith(path.slice(0, -"*.hbs".length)) : path === file;

@@ -10,7 +10,7 @@ const under = (folder: string): string[] =>
 const code = ["src", "test", "scripts", "bench", "states", "orchestrate", "templates"].flatMap(under);
 const pages = [...under("docs"), "README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 const read = (file: string): string => readFileSync(join(root, file), "utf8");
-/** What a CI's jobs write, as docs/ci.md tells. */
+/** Files that a CI's jobs write, as in docs/ci.md. */
 const written = /^(?:(?:report\/)?(?:plan|deploy|drift)|FILE)\.md$/;
 const placesOf = (files: readonly string[], pattern: RegExp): { file: string; line: number; name: string }[] =>
   files.flatMap((file) =>
@@ -33,7 +33,7 @@ describe("what code and pages refer to", () => {
   });
 
   it("is a page of the repository: from a page by its place beside it", () => {
-    // The text of a link may be shorter than where it leads.
+    // A link's text may be shorter than its target.
     const named = placesOf(pages, /(?<![\w/.*-])[\w./-]+\.md\b(?!\])/g);
     const isThere = ({ file, name }: { file: string; name: string }): boolean =>
       existsSync(join(root, dirname(file), name)) || existsSync(join(root, name));
@@ -56,7 +56,7 @@ describe("what code and pages refer to", () => {
     expect(named.length).to.be.greaterThan(100);
     expect(named.filter(({ name }) => !listed.includes(name))).to.deep.equal([]);
     const untested = items.filter(([item]) => !item.includes("\n  Tests: ")).map(([, number]) => number);
-    // Not offered: there is nothing that a test could look at.
+    // A promise that something is not offered has no test.
     expect(untested).to.deep.equal(["S-13"]);
   });
 });

@@ -14,7 +14,7 @@ const [follower, runner, extras, apply, step, batch] = [
   "batch",
 ].map((name) => read(`src/engine/program/${name}.sh`));
 
-/** Words in the first column of the table that follows a text of the page. */
+/** Words in the first column of the table that follows this text of the page. */
 function column(before: string): string[] {
   const [, rest = ""] = page.split(before);
   const [table = ""] = /\n\|(?:.*\n\|)*.*/.exec(rest) ?? [];
@@ -22,7 +22,7 @@ function column(before: string): string[] {
   return rows.flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`([a-z-]+)/g)].map(([, word = ""]) => word));
 }
 
-/** What the pattern's group holds wherever it matches. */
+/** The different matches of the pattern's group. */
 function words(text: string | undefined, pattern: RegExp): string[] {
   return [...new Set([...(text ?? "").matchAll(pattern)].map(([, word = ""]) => word))];
 }
@@ -37,7 +37,7 @@ describe("docs/runner.md", () => {
 
   it("lists every line that the follower says itself", () => {
     const said = [...words(follower, /\bk_say "?([a-z]+)/g), ...words(follower, /printf '%s ([a-z]+)[ \\]/g)];
-    // `k_fatal` says the line of that name.
+    // `k_fatal` prints the line of that name.
     expect(column("The follower says itself").toSorted()).to.deep.equal([...new Set(said)].toSorted());
   });
 
@@ -46,7 +46,7 @@ describe("docs/runner.md", () => {
       ...[runner, extras, apply].flatMap((text) => words(text, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g)),
       ...[extras, step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
       ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
-      // Facts are read by k_read, which is told the type.
+      // k_read reads facts, and gets the type as an argument.
       ...words(step, /\bk_look ([a-z]+)/g),
       "fact",
     ];

@@ -15,7 +15,7 @@ import { fits } from "#support/transcripts.ts";
 import { writtenText } from "#support/written-text.ts";
 
 const blocks = readPages().flatMap((page) => page.blocks);
-/** The block of a page with these words in it, as lines. */
+/** The lines of the page's block that contains these words. */
 function shown(page: string, words: string): readonly string[] {
   const found = blocks.filter((block) => block.page === page && block.text.includes(words));
   expect(found, `${page}: ${words}`).to.have.length(1);
@@ -24,7 +24,7 @@ function shown(page: string, words: string): readonly string[] {
 
 const runId = "20261121-065724-2580";
 const stage = "tools";
-/** The steps of a node in turn: how each ended. */
+/** The steps of a node in order, with their ends. */
 function steps(node: string, ends: readonly object[]): readonly RunEventBody[] {
   return ends.map(
     (end, index) =>

@@ -31,7 +31,7 @@ describe("drawProblem", () => {
 
   it("never passes control characters on (S-4)", () => {
     const drawn = drawProblem({ code: "INTERNAL", message: "\u001b[2J", detail: "\u001b]0;x\u0007", hint: "\u0007" });
-    // oxlint-disable-next-line no-control-regex -- that there are none is what is tested
+    // oxlint-disable-next-line no-control-regex -- the test proves that there are none
     expect(drawn).to.not.match(/[\u0000-\u0009\u000b-\u001f]/);
   });
 

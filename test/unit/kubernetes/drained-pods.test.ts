@@ -39,7 +39,7 @@ describe("the pods that a drain evicts", () => {
     expect(names(choosePods(pods, no))).to.deep.equal(both);
     const leave = { deleteEmptyDirData: true, force: true };
     expect(names(choosePods(pods, leave))).to.deep.equal({ evicted: ["web/alone", "web/dir"], left: [], refused: [] });
-    // An owner that is no controller starts nothing.
+    // An owner that is no controller starts no pods.
     const loose = pod("loose", { metadata: { ownerReferences: [{ kind: "Node", name: "n1" }] } });
     expect(names(choosePods([loose], no)).refused).to.deep.equal(["web/loose force"]);
   });

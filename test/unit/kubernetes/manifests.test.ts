@@ -1,10 +1,12 @@
 import { expect } from "chai";
 import { knownSecrets, secret } from "#engine/step/secret.ts";
-import { formatProblem } from "#errors/problem.ts";
+import { formatProblem, type KcoreError } from "#errors/problem.ts";
 import { readManifests, wantedOf } from "#kubernetes/manifests.ts";
 import { rejectionOf } from "#support/rejection.ts";
 
 const map = (name: string): string => `apiVersion: v1\nkind: ConfigMap\nmetadata: { name: ${name} }\n`;
+const refusalOf = (text: string): Promise<KcoreError> =>
+  rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
 const namesOf = (text: string): string[] => readManifests("m.yaml", text).map(({ object }) => object.metadata.name);
 
 describe("manifests", () => {
@@ -16,7 +18,7 @@ describe("manifests", () => {
 
   it("are refused with every mistake at its place", async () => {
     const text = `${map("a").replace("kind: ConfigMap\n", "")}---\n${map("b").replace("name: b", "generateName: b-")}`;
-    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
       "m.yaml:1:1  “kind” is missing  [YAML_KEY_MISSING]",
       "m.yaml:6:11  “name” is missing in “metadata”  [YAML_KEY_MISSING]",
@@ -25,7 +27,7 @@ describe("manifests", () => {
 
   it("with a sealed value in a file are refused: it would go into the cluster as it is", async () => {
     const text = `${map("a")}data:\n  key: age:YWdlLWVuY3J5cHRpb24ub3JnL3YxCg==\n`;
-    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
       "m.yaml:5:8  a sealed value is not opened in a file of manifests  [SECRET_MISPLACED]",
     ]);
@@ -48,7 +50,7 @@ describe("manifests", () => {
 
   it("of a Secret with a value that is no text are refused at its place", async () => {
     const text = `${map("a").replace("ConfigMap", "Secret")}stringData: { port: 5432 }\ndata: { a: 1, b: eA== }\n`;
-    const { problems } = await rejectionOf(Promise.resolve().then(() => readManifests("m.yaml", text)));
+    const { problems } = await refusalOf(text);
     expect(problems.map(formatProblem)).to.deep.equal([
       "m.yaml:4:21  “stringData.port” must be a text, in quotes: it is a Secret's  [YAML_TYPE]",
       "m.yaml:5:12  “data.a” must be a text, in quotes: it is a Secret's  [YAML_TYPE]",

@@ -15,7 +15,7 @@ import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
 const day = 86_400_000;
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
 
-/** A CA made in memory: the same calls as createCluster, without files. */
+/** A CA in memory, made like createCluster's, without files. */
 function createAuthority(now = Date.now()): Authority & { readonly rootKey: ReturnType<typeof generateKey> } {
   const [rootKey, key] = [generateKey(), generateKey()];
   const times = { notBefore: new Date(now - 600_000), notAfter: new Date(now + 1825 * day) };

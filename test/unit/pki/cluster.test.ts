@@ -3,7 +3,6 @@ import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import {
@@ -26,15 +25,8 @@ import { rejectionOf } from "#support/rejection.ts";
 
 const day = 86_400_000;
 
-async function codesOf(work: Promise<unknown>): Promise<string[]> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.problems.map(({ code }) => code);
-    throw error;
-  }
-  return [];
-}
+const codesOf = async (work: Promise<unknown>): Promise<string[]> =>
+  (await rejectionOf(work)).problems.map(({ code }) => code);
 
 describe("creating a cluster", () => {
   let dir: string;
@@ -137,7 +129,7 @@ describe("creating a cluster", () => {
     const file = join(folder, "ca.key");
     const [whole = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
     const der = Buffer.from(whole.replaceAll(/-----.*-----|\s/g, ""), "base64");
-    // The scalar of the key and its neighbourhood, in CBC: a bit of a byte changes one of the block behind, and spoils its own.
+    // The key's scalar and its surroundings, in CBC: a changed bit spoils its own block, and one bit of the next.
     for (let place = der.length - 112; place < der.length - 80; place++) {
       const changed = Buffer.from(der);
       changed[place] = (changed[place] ?? 0) ^ 1;

@@ -101,7 +101,7 @@ describe("the decision, beside the tables", () => {
       .report("n2", "prepared");
     const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq - 1 };
     rollout.after(700);
-    // n2 has to be taken back first, since it may yet come to activate.
+    // n2 must be taken back first, since it may still activate.
     expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back n3=cancelled");
     rollout.after(700);
     expect(rollout.row("n2").failure?.kind).to.equal("rollback");

@@ -14,7 +14,7 @@ describe("a flake at a commit", () => {
     "gitlab:group%2Fsub/r/main": `gitlab:group%2Fsub/r/${rev}`,
     "sourcehut:~o/r": `sourcehut:~o/r/${rev}`,
     "git+https://host/r": `git+https://host/r?rev=${rev}`,
-    // A repository may have to look for the commit on its branch.
+    // Some repositories need the branch to find the commit.
     "git+https://host/r?ref=main": `git+https://host/r?ref=main&rev=${rev}`,
     "git+ssh://git@host:2222/r.git?dir=nixos&ref=main": `git+ssh://git@host:2222/r.git?dir=nixos&ref=main&rev=${rev}`,
     "git+file:///srv/r": `git+file:///srv/r?rev=${rev}`,
@@ -35,7 +35,7 @@ describe("a flake at a commit", () => {
   it("names a target, with all that makes it another one", () => {
     const id = (target: object): string =>
       targetIdOf({ spec: UpdateSpec.parse({ target: { flakeRev: rev, ...target }, selector: { allNodes: true } }) });
-    // The commit decides, not its name.
+    // The commit decides, not its reference.
     expect(id({ flakeRef: "github:o/r/v1.0" })).to.equal(id({ flakeRef: "github:o/r/main" }));
     const targets = [
       { flakeRef: "github:o/r" },

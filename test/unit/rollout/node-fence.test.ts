@@ -29,7 +29,7 @@ const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
   ["busy", { generation: 4, seq: 8 }, "refused"],
   ["idle", other, "accept"],
   ["busy", other, "refused"],
-  // Another update had the node meanwhile.
+  // Another update had the node in between.
   ["later", { seq: 7 }, "known"],
   ["later", { epoch: 1, seq: 99 }, "refused"],
   ["later", { owner: "c2", seq: 99 }, "refused"],

@@ -32,7 +32,7 @@ describe("a closure of the bastion's store", () => {
   beforeEach(() => ([folder, notes] = [mkdtempSync(join(tmpdir(), "kcore-closure-")), []]));
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  /** A store that knows one path and what that needs. */
+  /** A store that knows one path and its dependency. */
   function store(atExport = 'printf "%s\\n" "$@"; head -c 8 /dev/zero'): string {
     const program = join(folder, "nix-store");
     const text = `#!/bin/sh
@@ -55,7 +55,7 @@ esac
     signal: AbortSignal = new AbortController().signal,
   ): Promise<ExportedClosure> =>
     exportClosure({ path: of, cache: join(folder, "cache"), nixStore, signal, note: (text) => notes.push(text) });
-  /** The paths that the store was asked to export so far, in any order. */
+  /** The paths that the store has exported so far, in any order. */
   const asked = (): string[] => readFileSync(join(folder, "exported"), "utf8").trim().split("\n").toSorted();
 
   it("is exported path by path, each without the end mark, and says what it is and how to check it", async () => {
@@ -94,7 +94,7 @@ esac
     for (const [file, content] of Object.entries(left)) writeFileSync(join(cache, file), content);
     const closure = await exported(store());
     expect(closure.source.map((one) => one.path)).to.deep.equal([library, path]);
-    // What is found by its name is not hidden by what is named alike.
+    // Files with similar names do not hide the file that is looked up by its name.
     rmSync(join(cache, `${name.slice(0, 32)}.json`));
     expect(await exported(store())).to.deep.equal(closure);
     expect(asked()).to.deep.equal([library, path].toSorted());

@@ -11,7 +11,7 @@ const file = (content: string, executable = false): Tree => ({
 const folder = (entries: Record<string, Tree>): Tree => ({ type: "folder", entries: new Map(Object.entries(entries)) });
 const sha256 = (chunks: readonly Uint8Array[]): Buffer => createHash("sha256").update(Buffer.concat(chunks)).digest();
 
-// What Nix 2.8.0 said of this very tree: nix-store --add, -q --hash, --dump, --export.
+// Nix 2.8.0 printed these for this very tree: nix-store --add, -q --hash, --dump, --export.
 const tree = folder({
   sub: folder({ l: { type: "link", target: "../b" }, a: file("#!/bin/sh\n", true) }),
   b: file("hello\n"),

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 
 const folder = join(import.meta.dirname, "../..");
-/** How a test ties itself to the clock of the machine, or to a limit of its own. */
+/** Forms of dependence on the machine's clock, or of a private time limit. */
 const ties = [
   /expect\((?:performance|Date)\.now\(\) - \w+\)\.to\.be\.(?:below|lessThan|within|at\.most)/,
   /(?:this|\}\))\.timeout\([\d_]{1,7}\)/,

@@ -8,7 +8,7 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const wanted = { suite: "bookworm", mirror: "http://192.0.2.1/debian", kernel: "linux-image-amd64", packages: ["vim"] };
 
-// debootstrap's own work is tried in test/lab/vm-os-disk.test.ts, on a machine that boots from it.
+// test/lab/vm-os-disk.test.ts tests debootstrap itself, on a machine that boots from its image.
 describe("an image of Debian", () => {
   let folder: TempDir;
   const path = process.env["PATH"];
@@ -19,7 +19,7 @@ describe("an image of Debian", () => {
     return debianImage(wanted, { cache: join(folder.path, "cache"), note, signal, keyring });
   };
   const calls = async (): Promise<string[]> => (await readFile(join(folder.path, "calls"), "utf8")).trim().split("\n");
-  /** What isolates debootstrap, and with it debootstrap: notes its words, and then does this with OUT in $out. */
+  /** Stands in for debootstrap and its sandbox: records its words, then runs this text with OUT in $out. */
   const teach = async (text: string): Promise<void> => {
     const fake = `#!/bin/sh\necho "$*" >>${folder.path}/calls\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\nout=$2\n${text}\n`;
     await writeFile(join(folder.path, "setpriv"), fake);

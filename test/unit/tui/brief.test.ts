@@ -39,7 +39,7 @@ const noisy = (outcome: "changed" | "failed", text: string) =>
   });
 const six = "1\n2\n3\n4\n5\n6\n";
 
-/** A deploy_node of three nodes where all is in order. */
+/** A deploy_node of three nodes with all in order. */
 const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });
 
 describe("the brief view", () => {

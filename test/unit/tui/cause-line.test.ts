@@ -18,7 +18,7 @@ const failed: Problem = {
   detail: "fetching tool.tar.gz\nchecksum mismatch\n-----\n\n",
 };
 
-/** A recorded failure, with this problem instead of its own. */
+/** A recorded failure with this problem in place of its own. */
 const runWith = (problem: Problem, exitStatus: number) =>
   recordedRun("failed").map((event): RunEvent =>
     event.type === "step.finished" && event.outcome === "failed" ? { ...event, problem, exitStatus } : event,

@@ -40,12 +40,12 @@ const screen = { columns: 240, rows: 60 };
 function digest(events: readonly RunEvent[]) {
   const model = reduceEvents(events);
   const { who, command, startedAt } = model;
-  // The process was there before the run began: its clock counts in no view.
+  // The process existed before the run: its clock counts in no view.
   const created = startedAt - 1500;
   return digestRun(model, { id: model.runId, state: model.outcome ?? "died", who, command, created, logOf });
 }
 
-/** Each event as lines tell it with `--verbose`. */
+/** Each event in the lines view with `--verbose`. */
 function linesOfAll(events: readonly RunEvent[]): string {
   const fold = new RunFold();
   return events
@@ -201,14 +201,14 @@ for (const [name, events] of Object.entries(endedRuns))
       for (const { problem } of digest(events).failures) {
         for (const view of ["plain", "show", "html", "web", "junit", "markdown"] as const)
           expect(views[view](events), view).to.contain(problem.message);
-        // A row of the live view has room for its beginning.
+        // A row of the live view has room for the message's beginning only.
         if (model.state === "finished") expect(views.ink(events)).to.contain(problem.message.slice(0, 24));
       }
       expect(digest(events).failures.length > 0).to.equal(tally.failed + tally.unreachable + tally.interrupted > 0);
     });
   });
 
-/** As `runs list` has it: from a record on the disk. */
+/** The run as `runs list` shows it, from a record on the disk. */
 async function listed(events: readonly RunEvent[], model: RunModel) {
   let folder: TempDir | undefined;
   try {
@@ -234,7 +234,7 @@ async function listed(events: readonly RunEvent[], model: RunModel) {
   }
 }
 
-/** How a node ended, as the record and every view call it. */
+/** A node's outcome, in the words of the record and every view. */
 function wordOf({ outcome }: NodeModel): string {
   return outcome ?? "not finished";
 }

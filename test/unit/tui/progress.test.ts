@@ -22,14 +22,14 @@ function started(stages: readonly StageOutline[], resumed = false): RunEventBody
   return { type: "run.started", ...what, nodes, stages, ...(resumed && { resumed }) };
 }
 
-/** A stage as it is planned, and how many steps it turns out to have on a node. */
+/** A planned stage, with the true number of its steps on a node. */
 interface Planned {
   readonly planned: number;
   readonly open: boolean;
   readonly real: number;
 }
 
-/** The fate of a step: it ends at once, ends without a begin, begins again, or fails. */
+/** The course of a step: it ends at once, ends without a beginning, begins again, or fails. */
 type Fate = "changed" | "quick" | "again" | "failed";
 
 function eventsOf(node: string, stages: readonly Planned[], fates: readonly Fate[]): readonly RunEventBody[] {
@@ -51,7 +51,7 @@ function eventsOf(node: string, stages: readonly Planned[], fates: readonly Fate
   return [...events, { type: "node.finished", node, outcome: "done" }];
 }
 
-/** The events of several nodes as they come: of each in its order, else as it happens. */
+/** The events of several nodes, interleaved; each node keeps its order. */
 function mixed(lists: readonly (readonly RunEventBody[])[], picks: readonly number[]): readonly RunEventBody[] {
   const left = lists.map((list) => [...list]);
   const events: RunEventBody[] = [];
@@ -75,7 +75,7 @@ const runs = fc.record({
 
 describe("how far a node is", () => {
   it("says that there was more where a node failed and its record does not tell how much", () => {
-    // Recorded by a build that did not plan.
+    // A build without plans recorded it.
     const rows = [...rowsOf(recordedRun("failed"))].at(-1);
     const row = rows?.get("n1");
     expect(row).to.include({ state: "failed", ended: 3, planned: 3, isOpen: true });
@@ -103,7 +103,7 @@ describe("how far a node is", () => {
             expect(row.progress).to.be.within(was?.progress ?? 0, 1);
             expect(row.ended).to.be.within(was?.ended ?? 0, row.planned);
             expect(row.planned).to.be.within(sure, all);
-            // A count that is not open stays.
+            // A final count stays.
             if (was && !was.isOpen) expect(row.planned).to.equal(was.planned);
             if (!stages.some(({ open }) => open)) expect(row.planned).to.equal(all);
             before.set(name, row);
@@ -119,7 +119,7 @@ describe("how far a node is", () => {
       const most = new Map<string, number>();
       const fold = new RunFold();
       for (const event of recordedRun(name)) {
-        // A run that goes on begins anew.
+        // A resumed run begins anew.
         if (event.type === "run.started") most.clear();
         fold.add(event);
         for (const { name: node, progress, isBastion } of nodeRows(fold.model)) {

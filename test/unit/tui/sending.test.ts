@@ -26,7 +26,7 @@ const sent = (duration: number): RunEventBody => ({
 });
 const text = "sending kcore-0.1.0  31.2/44.0 MB  8.4 MB/s";
 
-/** A recorded run up to where its first node is connected, and these events, one each second. */
+/** A recorded run until its first node is connected, then these events, one a second. */
 function runWith(...bodies: readonly RunEventBody[]): RunEvent[] {
   const all = recordedRun("done");
   const at = all.findIndex((event) => event.type === "node.connected" && event.node === "n1");
@@ -38,7 +38,7 @@ function runWith(...bodies: readonly RunEventBody[]): RunEvent[] {
   ];
 }
 
-/** The lines of the last events, each with the run before it. */
+/** The lines of the last events, each told with the run before it. */
 function told(events: readonly RunEvent[], tell: typeof describeEvent): string[] {
   return events.flatMap((event, index) => tell(reduceEvents(events.slice(0, index)), event).map((line) => line.text));
 }

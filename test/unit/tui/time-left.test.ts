@@ -6,7 +6,7 @@ import { runStarted } from "#support/run-started.ts";
 
 const second = 1000;
 
-/** So many steps on one node, each of so many seconds, and one more until the end. */
+/** Steps of one node with these seconds each, and one more second until the end. */
 function paceOf(...seconds: readonly number[]): Pace {
   let at = 0;
   const ends = seconds.map((each) => (at += each * second));
@@ -46,7 +46,7 @@ describe("the time that a run still takes", () => {
     expect(left(both, 0, 0)).to.equal(undefined);
     expect(left(both, 0, 15)).to.equal(116 * second);
     expect(left(both, 2, 0.2)).to.equal(1.1 * second);
-    // One odd one of many says nothing.
+    // One outlier among many does not count.
     expect(left([bare, bare, bare, bare, paceOf(20, 1000, 10)], 1, 20)).to.equal(111 * second);
   });
 
@@ -123,7 +123,7 @@ describe("the pace of a run", () => {
     expect(read(started, asked, step(), done)).to.equal(undefined);
     expect(read(started, step(), { ...started, resumed: true }, step(), done)).to.equal(undefined);
     expect(read(started, { type: "run.stopping", how: "stop", by: "me" }, done)).to.equal(undefined);
-    // A record whose beginning is not there.
+    // A record without its beginning.
     expect(read(step(), done)).to.equal(undefined);
   });
 

@@ -5,7 +5,7 @@ import { statementOf, UpdateWorld } from "#support/update-world.ts";
 const [old, young] = ["0.1.0", "0.2.0"];
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
-/** A node whose agent reaches no controller, and the bastion, which gives the order to hold once the node waits for it, or early. */
+/** A node whose agent reaches no controller, and the bastion, which orders `hold` once the node waits for it, or too early. */
 async function updated(hold: Partial<FencingToken> | undefined, isEarly = false): Promise<UpdateWorld> {
   const world = new UpdateWorld(old);
   world.fetch(young);

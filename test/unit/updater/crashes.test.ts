@@ -12,7 +12,7 @@ const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
 interface Scenario {
   readonly what: string;
   readonly steps: readonly OrderStep[];
-  /** Another update has brought version 0.1.5 on trial before. */
+  /** Another update has put version 0.1.5 on trial before. */
   readonly isTried?: boolean;
   readonly behaviour?: Behaviour;
   readonly gate?: "fails";
@@ -44,7 +44,7 @@ async function ready(scenario: Scenario): Promise<UpdateWorld> {
   return world;
 }
 
-/** How it is after all, also when the power fails right then. */
+/** The final state, also after an immediate power cut. */
 function look(world: UpdateWorld): readonly unknown[] {
   world.onEffect = () => undefined;
   world.powerCut();
@@ -53,7 +53,7 @@ function look(world: UpdateWorld): readonly unknown[] {
 }
 
 describe("the updater, cut off", () => {
-  // Hundreds of lives in one test: seconds, and more where others are at work.
+  // Hundreds of lives in one test take seconds, and more on a busy machine.
   for (const scenario of scenarios) {
     for (const how of endings)
       it(`${scenario.what}, ${how} before what it does, ends as it would have ended`, async () => {
@@ -116,7 +116,7 @@ describe("the updater, cut off", () => {
       const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
       await cut(world, at, () => random() < 0.5);
       const [state, version, updater] = look(world);
-      // Boots use the time up: then it is back, and says so.
+      // The boots used the time up: the node went back, and reports it.
       const isBack = scenario.ends[0] === "activated" && state === "failed";
       const ends = isBack ? ["failed", old, old] : scenario.ends;
       expect([state, version, updater], `seed ${seed}: ${scenario.what}`).to.deep.equal(ends);

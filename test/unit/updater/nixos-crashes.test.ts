@@ -49,7 +49,7 @@ async function ready(scenario: Scenario): Promise<NixosWorld> {
   return world;
 }
 
-/** How it is after all, also when the power fails right then. */
+/** The final state, also after an immediate power cut. */
 function look(world: NixosWorld): readonly unknown[] {
   world.onEffect = () => undefined;
   expect(world.once, "a boot that nobody waits for").to.equal(undefined);
@@ -61,7 +61,7 @@ function look(world: NixosWorld): readonly unknown[] {
 }
 
 describe("the updater of NixOS systems, cut off", () => {
-  // Hundreds of lives in one test: seconds, and more where others are at work.
+  // Hundreds of lives in one test take seconds, and more on a busy machine.
   for (const scenario of scenarios)
     for (const how of endings)
       it(`${scenario.what}, ${how} before what it does, ends as it would have ended`, async () => {
@@ -103,7 +103,7 @@ describe("the updater of NixOS systems, cut off", () => {
       await cut(world, at, () => random() < 0.5);
       const [state, system] = look(world);
       const message = `seed ${seed}: ${scenario.what}, cut off before ${at.join(", ")}`;
-      // Boots use the time up: then it is back, and says so.
+      // The boots used the time up: the node went back, and reports it.
       const before = scenario.first && scenario.ends[1] === "first" ? "first" : "old";
       expect([scenario.ends, scenario.orEnds, ["failed", before]], message).to.deep.include([state, system]);
     }

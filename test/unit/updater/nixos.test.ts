@@ -210,7 +210,7 @@ describe("the updater, of NixOS systems", () => {
         expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
         expect([world.boots - 1, world.once]).to.deep.equal([boots, undefined]);
-        // A later one is not hindered.
+        // A later order is not blocked.
         world.add("better", {});
         const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
         await world.give({ ...nixosStatement("better", quick), ...later }, "prepare", "activate");

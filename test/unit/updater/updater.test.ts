@@ -13,7 +13,7 @@ import {
 } from "#support/update-world.ts";
 
 const [old, young] = ["0.1.0", "0.2.0"];
-/** The same anew, in another update. */
+/** The same target in another update. */
 const signedLater = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
 const quick = { timeouts: { activateSeconds: 40, prepareSeconds: 60, rebootSeconds: 60 } };
 
@@ -25,7 +25,7 @@ async function activated(): Promise<UpdateWorld> {
   return world;
 }
 
-/** Gives an order and lets the updater live until it rests. */
+/** Gives an order, and runs the updater until it rests. */
 function carryOut(world: UpdateWorld, ...order: Parameters<UpdateWorld["order"]>): Promise<void> {
   world.order(...order);
   return world.live();
@@ -109,7 +109,7 @@ describe("the updater", () => {
     expect(world.report()?.state).to.equal("rolled_back");
     expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
     expect(world.report()?.present.generation).to.equal(1);
-    // Told again, it has nothing to do.
+    // A repeated order has no effect.
     const before = restarts(world).length;
     await world.give(statementOf(young, quick), "roll_back");
     expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
@@ -252,7 +252,7 @@ describe("the updater", () => {
         expect(failureOf(world)).to.deep.equal(["failed", kind]);
         expect(world.report()?.failure?.message).to.match(new RegExp(says));
         expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
-        // A later one is not hindered.
+        // A later order is not blocked.
         world.failures.clear();
         world.behaviours.clear();
         await world.give(statementOf(young, { ...quick, healthGates: [] }, signedLater), "prepare", "activate");
@@ -316,7 +316,7 @@ describe("the updater", () => {
         if (what.startsWith("systemctl restart")) asked = 0;
         if (!what.startsWith("systemctl show -p Id")) return;
         world.failures.clear();
-        // The first one behind a restart.
+        // The first request after a restart.
         if (++asked === 1 && restarts(world).length > 0)
           world.failures.set("systemctl show -p Id", {
             code: 1,
@@ -430,7 +430,7 @@ describe("the updater", () => {
       };
       await world.give(statementOf(young, quick), "prepare");
       expect([world.report()?.state, tries]).to.deep.equal(["prepared", 3]);
-      // The store has it.
+      // The store has the runtime.
       await world.give(statementOf(young, quick), "prepare");
       expect([world.report()?.state, tries]).to.deep.equal(["prepared", 3]);
     });
@@ -522,7 +522,7 @@ describe("the updater", () => {
       const world = prepared();
       const statement = statementOf(young, quick);
       await world.give(statement, "prepare", "activate");
-      // As after a journal that was lost.
+      // As after the loss of the journal.
       world.files.delete("/var/lib/kcore/updates/journal.json");
       await carryOut(world, "roll_back", statement, { seq: 20 });
       expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
@@ -660,7 +660,7 @@ function restarts({ commands }: UpdateWorld): readonly string[] {
   return commands.filter((words) => words.startsWith("systemctl restart"));
 }
 
-/** Does something once, right before the updater does something. */
+/** Acts once, right before an effect of the updater. */
 function onceAt(world: UpdateWorld, start: string, act: () => void): void {
   world.onEffect = (what) => {
     if (!what.startsWith(start)) return;

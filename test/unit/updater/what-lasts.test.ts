@@ -9,7 +9,7 @@ const staged = { activation: { mode: "boot", rebootPolicy: "never" } };
 const trial = { activation: { mode: "test" } };
 const fails = { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 1 }] };
 
-/** Of the update so called; `a` was signed before `b`, and that before `c`. */
+/** A statement of this update; `a` was signed before `b`, and `b` before `c`. */
 const systemOf = (name: string, update: "a" | "b" | "c", spec: object = {}): Statement => ({
   ...nixosStatement(name, { ...quick, ...spec }),
   name: update,
@@ -98,7 +98,7 @@ describe("the updater, where what runs is not what lasts:", () => {
         await world.give(systemOf("other", "b", { ...spec, ...fails }), "prepare", "activate");
         expect([said(world), world.report()?.failure?.kind]).to.deep.equal(["failed", "gate"]);
         expect(world.state).to.include({ boots: "new", profile: "new" });
-        // A boot brings the system that waits for one.
+        // A boot activates the waiting system.
         expect(world.state.current).to.equal(how === "is booted" ? "new" : "old");
         world.powerCut();
         expect(world.state).to.deep.equal(all("new"));
@@ -184,7 +184,7 @@ describe("the updater, where what runs is not what lasts:", () => {
     await world.give(systemOf("other", "a"), "prepare", "activate");
     const b = systemOf("new", "b");
     await world.give(b, "prepare", "activate");
-    // Another commit, by which nothing changes.
+    // Another commit with the same system.
     const { links } = world;
     world.add("again", {});
     const [path, again] = [systemPath("other"), systemPath("again")];

@@ -4,7 +4,7 @@ import { axisLength, RunParts } from "#web/run-parts.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-/** The parts without the rows' counts of changes. */
+/** The parts without the numbers of the rows' changes. */
 const uncounted = (parts: ReturnType<RunParts["draw"]>) =>
   parts.map(([id, html]) => [id, html.replace(/ data-count="\d+"/, "")]);
 
@@ -36,7 +36,7 @@ describe("A run's page in parts", () => {
       axes.add(to - from);
       known = now;
     }
-    // Neither a longer axis nor the run's end, with an axis of its own, is a reason.
+    // A longer axis, or the run's end with its own axis, is no reason.
     expect(axes.size).to.be.above(2);
     expect(most).to.equal(1);
     expect(changed).to.be.above(50 * 8);

@@ -51,7 +51,7 @@ describe("downloads of the bastion", () => {
     return { signal, told, tell: ({ got }) => told.push(got) };
   };
   const kept = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
-  /** Code and message, of what must fail and leave nothing. */
+  /** Code and message of a fetch that must fail and leave nothing. */
   async function refused(fetch: Fetch, what: RemoteContent): Promise<string> {
     const problems = await problemsOf(() => fetch(what, asker()));
     expect(problems).to.have.length(1);
@@ -141,7 +141,7 @@ describe("downloads of the bastion", () => {
     await new Promise((resolve) => setImmediate(resolve));
     expect(kept()).to.have.length(1);
     two.abort(new Error("left too"));
-    // Who asks now does not join what is being ended.
+    // A new request does not join a download that is being ended.
     const last = new AbortController();
     const anew = fetch(content("/half"), asker(last.signal));
     last.abort(new Error("left last"));

@@ -44,7 +44,7 @@ describe("nodes that feed one another over SSH", () => {
     return Promise.resolve(bytes);
   };
   const isWaiting = (event: RunEventBody): boolean => event.type === "node.waiting";
-  /** The content, which the bastion cannot read before `open`. */
+  /** The content, which blocks the bastion until `open`. */
   function gated(): { readonly slow: Blob; readonly open: () => void } {
     const { promise, resolve } = Promise.withResolvers<void>();
     const slow = new Blob({ sha256, size, sensitive: false, label: "image", read: () => promise.then(read) });
@@ -63,7 +63,7 @@ describe("nodes that feed one another over SSH", () => {
 
   interface Setting {
     readonly content?: Blob;
-    /** What the roster says of the nodes' port, where something else listens than what we reach. */
+    /** The nodes' port in the roster, on which another server listens than the one that kcore reaches. */
     readonly told?: number;
     readonly reached?: readonly SshServer[];
     /** Called when the sessions have begun. */

@@ -36,9 +36,9 @@ const nonce = "0123456789abcdef";
 
 interface TalkOptions {
   readonly words?: readonly string[];
-  /** Seconds. */
+  /** Seconds of silence that the text allows. */
   readonly silence?: number;
-  /** What stands in a file's place, for it alone. */
+  /** Other contents of files, for this node alone. */
   readonly over?: Readonly<Record<string, string>>;
 }
 
@@ -70,7 +70,7 @@ class Talk {
     this.child.stdin?.write(text);
   }
 
-  /** What comes behind this beginning of a line. */
+  /** The rest of the line that begins so. */
   hear(start: string): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     this.#waiting.push({ start, resolve });
@@ -78,7 +78,7 @@ class Talk {
     return promise;
   }
 
-  /** The answer, without what was told on the way. */
+  /** The answer, without the frames before it. */
   async ask(command: string, more = ""): Promise<string> {
     const number = (this.#number += 1);
     this.say(`${command.replace("N", String(number))}\n${more}`);
@@ -126,7 +126,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   const name = `${sha256}.b`;
   const named = `${name} ${content.length} ${sha256}`;
 
-  /** A state folder as a run has it that goes on. */
+  /** The state folder of a running run. */
   function node(label: string): string {
     const state = join(folder, label);
     mkdirSync(join(state, "runs", runId, "followers", "1", "in"), { recursive: true, mode: 0o700 });
@@ -138,7 +138,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     talks.push(made);
     return made;
   }
-  /** The files of keys of the server's root, and what they hold. */
+  /** The files of keys of the server's root, with their contents. */
   const rootKeys = (): Record<string, string> => {
     const ssh = join(server.home("root"), ".ssh");
     return Object.fromEntries(readdirSync(ssh).map((file) => [file, readFileSync(join(ssh, file), "utf8")]));
@@ -156,7 +156,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     expect(outcome).to.equal("done");
   }
 
-  /** A node that has it, which others reach by the server. */
+  /** A node with the content, which others reach by the server. */
   async function source(words?: readonly string[]): Promise<{ readonly from: Talk; readonly state: string }> {
     const state = node("source");
     const from = talk(state, server.home("root"), words ? { words } : {});
@@ -185,7 +185,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       expect(await fetched(to, key)).to.equal("yes");
       const place = join(other, "runs", runId, "blobs", name);
       expect([readFileSync(place).equals(content), statSync(place).mode & 0o777]).to.deep.equal([true, 0o600]);
-      // The key is gone.
+      // The key has been removed.
       expect(readdirSync(join(other, "runs", `feed-${to.id}`)).filter((one) => one !== "beat")).to.deep.equal([
         `has.${name}`,
         "mark",
@@ -204,7 +204,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     it(`leaves the file of keys as it was with ${shell}`, async () => {
       const state = node("source");
       const { line } = makeOneTimeKey();
-      // No sshd that could tell of a second file.
+      // Without an sshd, the second file of keys stays unknown.
       const over = { "/usr/sbin/sshd": "/dev/null" };
       const cases: Readonly<Record<string, string | undefined>> = {
         nothing: undefined,
@@ -218,7 +218,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
         const file = join(home, ".ssh", "authorized_keys");
         mkdirSync(label === "nothing" ? home : join(home, ".ssh"), { recursive: true });
         if (text !== undefined) writeFileSync(file, text, { mode: 0o640 });
-        // Two runs at once; the first of them ends first, or last.
+        // Two runs at once, ended in both orders.
         for (const order of [0, 1]) {
           const both = [talk(state, home, { words, over }), talk(state, home, { words, over })];
           for (const one of both) {
@@ -383,7 +383,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     const file = join(home, ".ssh", "authorized_keys");
     mkdirSync(join(home, ".ssh"), { recursive: true });
     writeFileSync(file, "ssh-ed25519 AAAA somebody");
-    // Others write just before the file gets its new content, once each time.
+    // Another program writes each time just before the file gets its new content.
     const sync = join(folder, "sync");
     const note = join(folder, "note");
     writeFileSync(
@@ -417,7 +417,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       try {
         writeFileSync(join(home, "filler"), Buffer.alloc(100_000));
       } catch {
-        // It is full.
+        // The disk is full.
       }
     };
     const over = { "/usr/sbin/sshd": "/dev/null" };
@@ -478,7 +478,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   it("ends a transfer that is cut, and its own when nobody listens any more", async () => {
     const { from, state } = await source();
     const has = join(state, "runs", `feed-${from.id}`, `has.${name}`);
-    // A disk that hangs in the middle.
+    // A disk that hangs in the middle of a read.
     rmSync(has);
     execFileSync("mkfifo", [has]);
     const slow = spawn("sh", ["-c", 'head -c 1000 /dev/zero && exec sleep 60 >"$0"', has], {
@@ -528,7 +528,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     one.child.kill("SIGKILL");
     await one.ended();
     expect(rootKeys()).to.not.deep.equal(before);
-    // As it is killed while the file of keys is about to change.
+    // The state of a run that is killed while the file of keys is about to change.
     writeFileSync(join(server.home("root"), ".ssh", `kcore-feed-${one.id}`), "ssh-ed25519 AAAA somebody\n");
     const other = talk(state, server.home("root"));
     await other.ask(`keep N other.b 5 ${sha256}`);

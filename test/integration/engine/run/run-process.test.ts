@@ -14,19 +14,11 @@ import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
-const request = {
-  what: { kind: "ping" },
-  params: {},
-  dryRun: false,
-  grants: [],
-  skipHealth: false,
-  waitForLock: false,
-  yes: false,
-  command: "fake",
-} as const;
+const request = runRequest({ what: { kind: "ping" }, command: "fake" });
 
 describe("a run's own process", () => {
   let project: string;
@@ -69,7 +61,7 @@ describe("a run's own process", () => {
   it("is waited for by who follows it from elsewhere when it has hardly been asked for", async () => {
     const { folder } = await createRun({ project, request, who: "me@here", created: Date.now(), attended: false });
     const events = all(follow(folder));
-    events.catch(() => {}); // it may have failed before its process is there
+    events.catch(() => {}); // the run may fail before its process is there
     await new Promise((resolve) => setTimeout(resolve, 50));
     relaunch(folder, "short");
     expect((await events).at(-1)?.type).to.equal("run.finished");
@@ -196,7 +188,7 @@ describe("a run's own process", () => {
       events.find((event) => event.type === "step.finished" && event.title === `after ${before} events`),
     ).to.not.equal(undefined);
     await gone(folder);
-    // The time between its parts is no time of the run, also for a list, which does not read all of it.
+    // The time between a run's parts does not count, not even for a list, which does not read all events.
     const { at: partAt } = events.findLast(({ type }) => type === "run.started") ?? { at: 0 };
     const [first, last] = [events[0]?.at ?? 0, events.at(-1)?.at ?? 0];
     const milliseconds = (events[before - 1]?.at ?? 0) - first + (last - partAt);
@@ -213,7 +205,7 @@ describe("a run's own process", () => {
       created: 1_790_000_000_000,
       attended: false,
     });
-    // A disk of its own for the record, seen by nobody else and gone with the shell.
+    // The record has a disk of its own, which only this shell sees and which goes with the shell.
     const script = [
       `cp -a ${project}/.kcore ${project}/kept`,
       `mount -t tmpfs -o size=600k none ${project}/.kcore`,
@@ -222,7 +214,7 @@ describe("a run's own process", () => {
       `cat ${folder.events}`,
     ].join(" && ");
     const ended = spawnSync("unshare", ["-m", "sh", "-c", script], { encoding: "utf8", maxBuffer: 1 << 24 });
-    // Output of the node that comes late may take the room that was given back for the end.
+    // Late output of the node may take the room that was reserved for the end.
     expect(ended.stderr).to.match(/^(the end of run .* into the audit trail: ENOSPC.*\n)?status 1\n$/);
     const { events, length } = parseRecording(Buffer.from(ended.stdout));
     expect(length).to.equal(Buffer.byteLength(ended.stdout));

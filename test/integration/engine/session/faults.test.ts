@@ -1,42 +1,74 @@
 import { expect } from "chai";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
+import type { StepDraft } from "#engine/states/planned-step.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { BreakableNode } from "#support/breakable-node.ts";
+import type { Endpoint } from "#engine/transport/host.ts";
+import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 import { partOf } from "#support/slice.ts";
+import type { SshServer } from "#support/ssh-server.ts";
+import { startSshd } from "#support/sshd.ts";
 
 describe("a node's session over SSH, under faults", () => {
-  const node = new BreakableNode();
+  let sshd: SshServer;
+  let line: DelayLine;
+  let endpoint: Endpoint;
+  let folder: string;
   let state: string;
-  beforeEach(() => (state = join(node.folder, "state")));
+  before(async () => {
+    sshd = await startSshd();
+    line = await startDelayLine({ target: { port: sshd.port } });
+    endpoint = { ...sshd.endpoint(), name: "n1", port: line.port };
+  });
+  after(async () => {
+    await line?.close();
+    await sshd?.stop();
+  });
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "kcore-breakable-"));
+    chmodSync(folder, 0o755);
+    state = join(folder, "state");
+  });
+  afterEach(() => {
+    line.setRate(undefined);
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   const slow = (seconds: number, name = "log"): Step => ({
     want: {},
     probe: sh``,
-    apply: sh`sleep ${seconds}; echo x >>${join(node.folder, name)}`,
+    apply: sh`sleep ${seconds}; echo x >>${join(folder, name)}`,
     always: true,
   });
+  /** The step “slow”, which takes 3 s unless it is in order, and the step “next”. */
+  const twoSteps = (more: Partial<Step> = {}): StepDraft[] => {
+    const path = join(folder, "log");
+    const probe = sh`[ -s ${path} ] && fact n 1 || fact n 0`;
+    const step = { want: { n: "1" }, probe, apply: sh`sleep 3; echo x >>${path}`, ...more };
+    return [draftOf("slow", step), draftOf("next", slow(0, "next"))];
+  };
   const lines = (name = "log"): number =>
-    existsSync(join(node.folder, name)) ? readFileSync(join(node.folder, name), "utf8").split("\n").length - 1 : 0;
+    existsSync(join(folder, name)) ? readFileSync(join(folder, name), "utf8").split("\n").length - 1 : 0;
   const startedStep = (title: string) => (event: RunEventBody) =>
     event.type === "step.started" && event.title === title;
 
   it("F-17 aborts the running step also when that is asked for while the connection is down", async () => {
-    const run = sessionOn(state, { endpoint: node.endpoint(), retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
+    const run = sessionOn(state, { endpoint, retryDelays: [0, 200, 200, 200, 200, 200, 200, 200] });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(30))] }]);
     await run.seen(startedStep("slow"));
-    node.line.cut();
+    line.cut();
     await run.seen(({ type }) => type === "node.disconnected");
     run.session.abort();
-    node.line.heal();
+    line.heal();
     const result = await work;
     await run.session.finish("interrupted");
     expect(result.outcome).to.equal("interrupted");
@@ -47,7 +79,7 @@ describe("a node's session over SSH, under faults", () => {
     const { connect } = createTransport({ home: state });
     let connections = 0;
     const run = sessionOn(state, {
-      endpoint: node.endpoint(),
+      endpoint,
       retryDelays: [0, 0, 0],
       connect: async (to, options) => {
         const host = await connect(to, options);
@@ -56,8 +88,8 @@ describe("a node's session over SSH, under faults", () => {
     });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("slow", slow(2))] }]);
     await run.seen(startedStep("slow"));
-    node.line.cut();
-    node.line.heal();
+    line.cut();
+    line.heal();
     const { outcome, problem } = await work;
     await run.session.finish(outcome, problem);
     expect([outcome, problem?.code]).to.deep.equal(["unreachable", "HOST_LOST"]);
@@ -65,20 +97,11 @@ describe("a node's session over SSH, under faults", () => {
   });
 
   it("F-4 gives a new runner what is left when the old one is gone, and looks at the interrupted step again", async () => {
-    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "gone" });
-    const path = join(node.folder, "log");
-    const step: Step = {
-      want: { n: "1" },
-      probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
-      apply: sh`sleep 3; echo x >>${path}`,
-      // One shell from beginning to end, without a first look.
-      quiet: true,
-    };
-    const work = run.session.perform([
-      { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
-    ]);
+    const run = sessionOn(state, { endpoint, runId: "gone" });
+    // One shell for the whole step, without a separate probe.
+    const work = run.session.perform([{ stage: "s", drafts: twoSteps({ quiet: true }) }]);
     await run.seen(startedStep("slow"));
-    // What a reboot does: the runner and its step die, the connection ends, the state folder stays.
+    // A reboot ends the runner, its step and the connection; the state folder stays.
     const current = join(state, "runs", "gone", "current");
     while (!existsSync(current) || readFileSync(current, "utf8") === "")
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -86,8 +109,8 @@ describe("a node's session over SSH, under faults", () => {
     const runner = execFileSync("ps", ["-o", "ppid=", "-p", pid], { encoding: "utf8" }).trim();
     process.kill(Number(runner), "SIGKILL");
     process.kill(-Number(pid), "SIGKILL");
-    node.line.cut();
-    node.line.heal();
+    line.cut();
+    line.heal();
     const result = await work;
     await run.session.finish("done");
     expect(result.outcome).to.equal("done");
@@ -98,16 +121,8 @@ describe("a node's session over SSH, under faults", () => {
   });
 
   it("notices a runner that died under an open connection, and gives a new one the rest when its step has ended", async () => {
-    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "died" });
-    const path = join(node.folder, "log");
-    const step: Step = {
-      want: { n: "1" },
-      probe: sh`[ -s ${path} ] && fact n 1 || fact n 0`,
-      apply: sh`sleep 3; echo x >>${path}`,
-    };
-    const work = run.session.perform([
-      { stage: "s", drafts: [draftOf("slow", step), draftOf("next", slow(0, "next"))] },
-    ]);
+    const run = sessionOn(state, { endpoint, runId: "died" });
+    const work = run.session.perform([{ stage: "s", drafts: twoSteps() }]);
     const pid = join(state, "runs", "died", "pid");
     await run.seen(startedStep("slow"));
     while (!existsSync(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -119,7 +134,7 @@ describe("a node's session over SSH, under faults", () => {
 
   it("F-17 kills after 5 s what does not heed TERM, also below a shell that does", async () => {
     const deaf = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`sh -c "trap '' TERM; echo \$\$; sleep 60; true"` };
-    const run = sessionOn(state, { endpoint: node.endpoint() });
+    const run = sessionOn(state, { endpoint });
     const work = run.session.perform([{ stage: "s", drafts: [draftOf("deaf", deaf)] }]);
     const said = await run.seen(({ type }) => type === "step.output");
     const pid = Number(said.type === "step.output" && said.text);
@@ -136,7 +151,7 @@ describe("a node's session over SSH, under faults", () => {
     const bytes = randomBytes(size);
     const { sha256 } = blobOf(bytes);
     const blob = new Blob({ sha256, size, sensitive: false, read: () => Promise.resolve(bytes), label: "image" });
-    const path = join(node.folder, "image");
+    const path = join(folder, "image");
     return {
       want: { size: String(size) },
       probe: sh`fact size "$(stat -c %s ${path} 2>/dev/null || echo 0)"`,
@@ -145,8 +160,8 @@ describe("a node's session over SSH, under faults", () => {
   };
 
   it("tells of a large content while a thin line takes it, longer than it may stand still, and arrives", async () => {
-    node.line.setRate(1_200_000);
-    const run = sessionOn(state, { endpoint: node.endpoint(), transferStall: 1500 });
+    line.setRate(1_200_000);
+    const run = sessionOn(state, { endpoint, transferStall: 1500 });
     const size = 6_000_000;
     const { outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("image", image(size))] }]);
     await run.session.finish("done");
@@ -154,7 +169,7 @@ describe("a node's session over SSH, under faults", () => {
     const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
     expect(told.length).to.be.at.least(3);
     expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
-    // What is merely on its way does not count: a window is 2 MiB, and the line takes its time for it.
+    // Bytes on their way do not count: a window is 2 MiB, and the line takes its time for it.
     expect(told[0]?.sent).to.be.at.most(2_400_000);
     expect(told.at(-1)?.rate).to.be.within(1, 2_400_000);
     const sent = run.events.filter(({ type }) => type === "node.sent");
@@ -165,7 +180,7 @@ describe("a node's session over SSH, under faults", () => {
 
   const big = blobOf(Buffer.alloc(2_500_000, "all work and no play\n"));
   const put = (): Step => {
-    const path = join(node.folder, "big");
+    const path = join(folder, "big");
     return {
       want: { content: big.sha256 },
       probe: sh`[ -f ${path} ] && fact content "$(sha256sum <${path} | cut -d" " -f1)" || fact content absent`,
@@ -175,13 +190,13 @@ describe("a node's session over SSH, under faults", () => {
   const count = (name: string): Step => ({
     want: {},
     probe: sh``,
-    apply: sh`echo x >>${join(node.folder, name)}; echo "output of ${name}"`,
+    apply: sh`echo x >>${join(folder, name)}; echo "output of ${name}"`,
     always: true,
   });
   /** One run of two segments and a large blob, over a line that breaks once. */
   async function runOver(cut: () => void): Promise<void> {
     cut();
-    const run = sessionOn(state, { endpoint: node.endpoint(), runId: "cut" });
+    const run = sessionOn(state, { endpoint, runId: "cut" });
     const result = await run.session.perform([
       {
         stage: "s",
@@ -196,18 +211,18 @@ describe("a node's session over SSH, under faults", () => {
     expect(result.problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["one changed", "put changed", "two changed"]);
     expect([lines("one"), lines("two")]).to.deep.equal([1, 1]);
-    expect(readFileSync(join(node.folder, "big")).length).to.equal(big.size);
+    expect(readFileSync(join(folder, "big")).length).to.equal(big.size);
     const said = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
     expect(said).to.equal("output of one\noutput of two\n");
     expect(readdirSync(join(state, "runs", "cut"))).to.deep.equal(["journal"]);
     expect(readFileSync(join(state, "runs", "cut", "journal"), "utf8")).to.match(/ bye done\n$/);
-    rmSync(node.folder, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   }
 
   for (const bytes of partOf([6_000, 9_000, 14_000, 36_000, 60_000, 1_300_000, 2_500_000, 2_560_000], 2))
     it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes sent`, () =>
-      runOver(() => node.line.cutNext("up", bytes)));
+      runOver(() => line.cutNext("up", bytes)));
   for (const bytes of partOf([3_100, 3_600, 4_000, 4_500, 5_200, 6_000], 2))
     it(`F-1 loses nothing and repeats nothing when it breaks after ${bytes} bytes received`, () =>
-      runOver(() => node.line.cutNext("down", bytes)));
+      runOver(() => line.cutNext("down", bytes)));
 });

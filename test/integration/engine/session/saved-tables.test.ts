@@ -42,7 +42,7 @@ describe("a node that was granted something, on this machine (F-18, ADR 0012)", 
 
   const name = (): string => basename(folder);
   const grant = (): string => `${name()}:${fingerprint}`;
-  /** Says whether it was granted, when it is applied. */
+  /** Prints, at apply, whether it has a grant. */
   const wipe = (): Step => ({
     want: { wiped: "yes" },
     probe: sh`[ ! -e ${join(folder, "wiped")} ] && fact wiped no || fact wiped yes`,
@@ -84,7 +84,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
       at += length;
     }
     expect(at).to.equal(bytes.length);
-    // The beginning, both partitions', and the end, where the other copy of the table is.
+    // The beginning, both partitions' beginnings, and the end, which has the table's other copy.
     const [first] = kept?.device.pieces ?? [];
     const last = kept?.device.pieces.at(-1);
     expect([first?.offset, (last?.offset ?? 0) + (last?.length ?? 0)]).to.deep.equal([0, 64 * MiB]);
@@ -127,7 +127,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     const other = `${name()}-other:${fingerprint}`;
     const test = session({ grants: [other] });
     expect(await perform(test)).to.match(/^DISK_HAS_DATA /);
-    // Other nodes of the run may have it.
+    // Other nodes of the run may have the disk.
     expect(test.events.some(({ type }) => type === "warning")).to.equal(false);
     expect(tables.kept).to.deep.equal([]);
   });
@@ -231,7 +231,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
     });
 
   it("tells of a header of LUKS all that stands before the data", async () => {
-    // LUKS2 On-Disk Format, 3: as much of it as is looked at.
+    // LUKS2 On-Disk Format, 3: the part that is read.
     const header = Buffer.alloc(16 * MiB);
     header.write("LUKS\xba\xbe\0\x02", 0, "latin1");
     header.writeBigUInt64BE(16384n, 8);

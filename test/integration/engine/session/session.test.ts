@@ -62,7 +62,7 @@ describe("a node's session, on this machine", () => {
       ...(react !== undefined && { react: sh`: >${join(folder, react)}` }),
     });
     const { session, outcomes } = sessionOn(state);
-    // Two of the same module: what they have in common is sent once.
+    // Two steps of one module: their common text is sent once.
     const drafts = [
       draftOf("config", marker("config")),
       draftOf("first service", marker("one", "reaction")),
@@ -84,12 +84,12 @@ describe("a node's session, on this machine", () => {
     const { session } = sessionOn(state, { runId: "r1" });
     const drafts = [draftOf("a", fileStep("a", "x"))];
     const result = await session.perform([{ stage: "s", drafts }], { isLast: true });
-    // Nobody said goodbye, and nobody has to come back.
+    // The runner ends without a farewell, and without waiting for the bastion.
     while (readdirSync(join(state, "runs", "r1")).length > 1) await new Promise((resolve) => setTimeout(resolve, 10));
     expect(readFileSync(join(state, "runs", "r1", "journal"), "utf8")).to.match(/ segment-end 1 \n.* bye done\n$/);
     expect(JSON.parse(readFileSync(join(state, "status.json"), "utf8"))).to.deep.include({ run: "r1", state: "done" });
 
-    // What comes all the same is done.
+    // A later segment is performed all the same.
     const more = await session.perform([{ stage: "t", drafts: [draftOf("b", fileStep("b", "y"))] }]);
     await session.finish("done");
     expect([result.outcome, more.outcome]).to.deep.equal(["done", "done"]);
@@ -210,12 +210,12 @@ describe("a node's session, on this machine", () => {
     writeFileSync(given, "x", { mode: 0o644 });
     const steps: readonly (readonly [string, Step, Partial<PlannedStep>?])[] = [
       ["packages", packages],
-      // Where no package puts anything.
+      // A place that no package uses.
       ["file in order", stepOf(fileManaged, { path: given, content: "x" })],
       ["file", stepOf(fileManaged, { path: join(folder, "new"), content: "x" })],
       ["link", stepOf(symlinkManaged, { path: join(folder, "link"), target: "given" })],
       ["kcore's own folder", stepOf(directoryManaged, { path: "/usr/local/kcore-o4" })],
-      // Where it might, as the package's maintainer likes.
+      // A place that a package may use.
       ["setting", stepOf(fileManaged, { path: "/etc/kcore-o4.conf", content: "x" })],
       ["folder in order", stepOf(directoryManaged, { path: "/etc/ssl" })],
       ["account in order", stepOf(userManaged, { name: "daemon" })],
@@ -227,9 +227,9 @@ describe("a node's session, on this machine", () => {
       ["text", stepOf(commandRun, { cmd: "true" }), { unless: "false" }],
       ["data's watcher", stepOf(fileManaged, { path: given, content: "x" }), { restartOn: ["test/data in order"] }],
       ["account's watcher", stepOf(commandRun, { cmd: "true" }), { onChanges: ["test/account"] }],
-      // Packages bring its program, but it does not run.
+      // A package brings the program, but the program does not run.
       ["settled watcher", stepOf(commandRun, { argv: ["kcore-o4-webctl"] }), { onChanges: ["test/file in order"] }],
-      // Things that the package alone brings.
+      // Files that only the package brings.
       ["its file", stepOf(fileManaged, { path: "/etc/kcore-o4-webd/webd.conf", content: "x" })],
       ["its user's file", stepOf(fileManaged, { path: join(folder, "own"), content: "x", owner: "kcore-webd" })],
       ["its program", stepOf(commandRun, { argv: ["kcore-o4-webctl", "-t"] })],
@@ -238,7 +238,7 @@ describe("a node's session, on this machine", () => {
       ["its text", stepOf(commandRun, { cmd: "true" }), { onlyIf: "command -v kcore-o4-webctl" }],
     ];
     const drafts = steps.map(([name, step, keys]) => draftOf(name, step, keys));
-    // Another segment knows how the steps of the first one ended.
+    // A later segment knows the outcomes of the first one's steps.
     await session.perform([{ stage: "s", drafts: drafts.slice(0, 14) }]);
     await session.perform([{ stage: "t", drafts: drafts.slice(14) }]);
     await session.finish("done");
@@ -319,7 +319,7 @@ describe("a node's session, on this machine", () => {
 granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       }),
     ];
-    // Where something may be wiped, no disk of this name could be saved.
+    // If a wipe is possible, the run says that no disk of this name could be saved.
     for (const [dryRun, wanted] of [
       [true, "done"],
       [false, "DISK_NOT_SAVED"],
@@ -509,7 +509,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       "",
     ]);
     expect(await told("true")).to.deep.equal(["look ok", "sync ok", "after skipped", "told changed", "seen 0 false 0"]);
-    // What an earlier run owes stays owed.
+    // A reaction that an earlier run owes stays owed.
     writeFileSync(join(state, "owed", stepKey("test/after")), "");
     expect((await told("exit 0"))[2]).to.equal("after changed");
     expect(await told("exit 2")).to.deep.equal([
@@ -643,7 +643,7 @@ done; printf 'no end'`,
       .to.match(/^a/)
       .and.to.match(/the end\n$/);
     expect(text).to.not.include("\u001b");
-    // A slow bastion begins anew after a gap: each stretch is bounded.
+    // A slow bastion starts a new stretch after a gap: each stretch is bounded.
     let [stretch, longest] = [0, 0];
     for (const { skipped = 0, text: piece } of pieces) {
       stretch = (skipped > 0 ? 0 : stretch) + piece.length;
@@ -663,7 +663,7 @@ done; printf 'no end'`,
     const moving: Step = {
       want: {},
       probe: sh``,
-      // What one process moves and what its children moved counts alike.
+      // Bytes of the process and of its children count alike.
       apply: sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`,
       always: true,
       stall: 6,

@@ -31,7 +31,7 @@ function withShell(shell: string): Connect {
   };
 }
 
-/** Lines of the journal in one piece: many short ones, and one that does not fit into the block that is read at a time. */
+/** Lines of the journal in one write: many short ones, and one that exceeds the block size of reads. */
 const many = Array.from({ length: 200 }, (_, index) => `line ${index}`);
 const long = "x".repeat(60_000);
 
@@ -119,7 +119,7 @@ describe("a whole session, whatever /bin/sh is", () => {
       });
       const list = blobOf(offers.map((blob) => `${blobName(blob)} ${blob.size}\n`).join(""));
       const got = join(folder, "got");
-      // All but every fifth: two portions, the first of a thousand.
+      // All but every fifth are missing: two portions, the first of a thousand.
       const step: Step = {
         want: { got: "1" },
         probe: sh`if [ -e ${got}.last ]; then fact got 1; else fact got 0; fi`,
@@ -132,7 +132,7 @@ describe("a whole session, whatever /bin/sh is", () => {
         await run.session.perform([{ stage: "s", drafts: [draftOf("many", step)] }], { isLast: true });
         await run.session.finish("done");
         expect(run.outcomes(), JSON.stringify(run.events)).to.deep.equal([`many ${outcome}`]);
-        // The program; the list; what is asked for.
+        // The program; the list; the contents that the step asked for.
         expect(run.session.exchanges).to.equal(outcome === "changed" ? 4 : 1);
         expect(readdirSync(join(folder, "state", "runs", outcome))).to.deep.equal(["journal"]);
       }

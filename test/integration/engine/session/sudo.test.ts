@@ -10,7 +10,7 @@ import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { draftOf, sessionOn } from "#support/sessions.ts";
 
-/** Wants the password “secret”, and writes down what it was started with; as real sudo (test/lab/sudo) with a terse one's eyes. */
+/** A sudo with the password “secret” that logs its arguments; real sudo is in test/lab/sudo. */
 const sudo = (log: string): string => `#!/bin/sh
 printf '%s\\n' "$*" >>${log}
 [ "$1" != -n ] || { echo "sudo: Account or password is expired, reset your password and try again" >&2; exit 1; }

@@ -36,7 +36,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
     disk().write(header);
   };
 
-  /** By the kind of contents: makes a disk with it, and changes the disk without its signature. */
+  /** Contents by kind: makes a disk with them, and changes the disk outside of the signature. */
   const kinds: Readonly<Record<string, readonly [make: () => void, change: () => void]>> = {
     "a file in an ext4": [ext4, () => void execFileSync("debugfs", ["-wR", "write /etc/hostname f", disk().device])],
     "an entry of a GPT": [gpt, () => void execFileSync("sgdisk", ["-c1:other", disk().device])],
@@ -59,7 +59,7 @@ describe("a grant, and what the disk holds (F-18)", () => {
       granted: given,
       bin,
     });
-  /** A `wipefs` before whose lock another process writes to the disk. */
+  /** A `wipefs` during whose start another process writes to the disk, before the lock. */
   const writtenTo = (): Readonly<Record<string, string>> => {
     const late = `case $* in *--lock=*) echo late | dd of=${disk().device} bs=1024 seek=9 conv=notrunc,fsync 2>/dev/null ;; esac`;
     return { wipefs: `${late}; exec /usr/sbin/wipefs "$@"` };
@@ -158,7 +158,7 @@ fact sum "$(contents_sum ${name})"`;
     writeAt(MiB, "without a signature");
     await expectRefused([grantOf(await run([]))], writtenTo());
     await expectRefused([]);
-    // A wipe that left its mark goes on by the same grant, and only by that.
+    // The same grant continues a wipe that left its mark; no other one does.
     const last = grantOf(await run([]));
     expect((await run([last], { "mkfs.ext4": "exit 1" })).notes).to.include("prepared");
     writeAt(MiB, "half a filesystem");

@@ -50,7 +50,7 @@ wipefs -a -n ${device} >/dev/null 2>&1; fact after "$?"`;
     it(`is not had while something else has it, on ${shell}`, async () => {
       spawnSync("mkfs.ext4", ["-qF", disk().device]);
       const place = mkdtempSync(join(disk().folder, "mount-"));
-      // In a namespace of its own: one that another test makes meanwhile would keep a copy of the mount, and so the disk.
+      // In a mount namespace of its own: a namespace that another test makes would keep a copy of the mount, and thus the disk.
       const text = 'mount -r "$0" "$1" && echo there; read -r _; umount "$1"';
       const args = ["-m", "--propagation", "private", "sh", "-c", text, disk().device, place];
       const holder = spawn("unshare", args, { stdio: ["pipe", "pipe", "inherit"] });

@@ -56,7 +56,7 @@ describe("faults of connections to a real sshd", () => {
     const host = await patient.connect(through());
     let ended = false;
     void host.closed.then(() => (ended = true));
-    // Each question whether it lives is one turn, and four take longer than it may be silent.
+    // Each keepalive is one round trip, and four of them exceed the permitted silence.
     const before = line.turns;
     await eventually(() => ended || line.turns >= before + 4);
     expect(ended).to.equal(false);
@@ -106,7 +106,7 @@ describe("faults of connections to a real sshd", () => {
   it("calls it busy when sshd drops connections above MaxStartups, and gets in later (F-22)", async () => {
     const crowded = await startSshd({ config: ["MaxStartups 1:100:1"] });
     try {
-      // Somebody who does not log in takes the only place.
+      // A client that does not log in takes the only place.
       const idler = connect(crowded.port, "127.0.0.1");
       await new Promise((resolve) => idler.once("data", resolve));
       const error = await unreachable(transport.connect(crowded.endpoint()));
@@ -132,7 +132,7 @@ describe("faults of connections to a real sshd", () => {
       first.end();
       expect(await readAll(first.stdout)).to.equal("still here");
       await first.exit;
-      // sshd counts a session for a moment longer than it lasts.
+      // sshd counts a session for a moment after its end.
       const again = await untilNotBusy(() => host.exec("echo again"));
       expect(await readAll(again.stdout)).to.equal("again\n");
       await host.close();

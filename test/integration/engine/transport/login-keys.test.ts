@@ -127,7 +127,7 @@ describe("identities on a real sshd", () => {
     const channel = await host.exec('test -z "$SSH_AUTH_SOCK"');
     expect(await channel.exit).to.deep.equal({ code: 0 });
     await host.close();
-    // With several keys the host is asked first; the other tests rely on this line to see that it is not.
+    // With several keys, the client first asks the host; other tests look for this line to see that it does not.
     expect(await server.log()).to.include("Postponed publickey");
   });
 

@@ -4,11 +4,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint, Host } from "#engine/transport/host.ts";
-import { hangLimit } from "#support/limit.ts";
+import { eventually } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
 import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { makeKey, type SshServer } from "#support/ssh-server.ts";
@@ -30,11 +29,6 @@ function processesIn(words: string): readonly string[] {
 const folders = () =>
   readdirSync(tmpdir()).filter((name) => /^kcore-\w{6}$/.test(name) && existsSync(join(tmpdir(), name, "known_hosts")));
 
-async function until(isSo: () => boolean): Promise<void> {
-  for (const end = performance.now() + hangLimit; performance.now() < end && !isSo();) await sleep(50);
-  expect(isSo()).to.equal(true);
-}
-
 async function output(host: Host, command: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of (await host.exec(command)).stdout) chunks.push(chunk);
@@ -52,7 +46,7 @@ describe("OpenSSH's own client on a real sshd", () => {
       startSshd({ config: ["MaxSessions 2"], users: [{ name: "loud" }] }),
       startSshd(),
     ]);
-    // Of its own: other tests that run beside this one connect, too.
+    // A folder of this test alone: other tests connect at the same time.
     temporary = await makeTempDir("ssh");
     process.env["TMPDIR"] = temporary.path;
     transport = createTransport({ home: server.folder, knownHostsFiles: [] });
@@ -151,15 +145,15 @@ describe("OpenSSH's own client on a real sshd", () => {
     expect(processesIn(folder).length).to.be.at.least(3);
     await host.close();
     await channel.exit;
-    await until(() => processesIn(folder).length === 0);
+    await eventually(() => processesIn(folder).length === 0);
     expect(folders()).to.deep.equal([]);
     const stop = new AbortController();
     const connecting = transport.connect(endpoint(), { signal: stop.signal });
-    await until(() => folders().length === 1);
+    await eventually(() => folders().length === 1);
     const [called = "none"] = folders();
     stop.abort();
     expect(await codeOf(connecting)).to.equal("INTERRUPTED");
-    await until(() => processesIn(called).length === 0 && folders().length === 0);
+    await eventually(() => processesIn(called).length === 0 && folders().length === 0);
   });
 
   it("ends with the process that opened it, also if that is killed", async () => {
@@ -176,6 +170,6 @@ describe("OpenSSH's own client on a real sshd", () => {
     const [folder = "none"] = folders();
     expect(processesIn(folder).length).to.be.at.least(3);
     child.kill("SIGKILL");
-    await until(() => processesIn(folder).length === 0 && folders().length === 0);
+    await eventually(() => processesIn(folder).length === 0 && folders().length === 0);
   });
 });

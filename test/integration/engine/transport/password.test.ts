@@ -12,7 +12,7 @@ import { startSshd } from "#support/sshd.ts";
 const problemOf = async (promise: Promise<unknown>) => (await rejectionOf(promise)).problems[0];
 const password = "only this: ünd “x”";
 
-/** A real sshd, with accounts of its own, that knows root's password and no key. */
+/** A real sshd with accounts of its own, which accepts root's password and no key. */
 describe("a machine that knows a password and no key", () => {
   const transport = createTransport({ home: "/nonexistent" });
   const connect = (endpoint: Endpoint) => transport.connect(endpoint);
@@ -77,7 +77,7 @@ describe("a machine that knows a password and no key", () => {
           message: "n1 does not let root log in with this password",
         });
         const failures = /Failed (password|keyboard-interactive)|authentication failure/g;
-        // The server answers first, and writes it down then.
+        // The server answers first, and logs later.
         expect(await eventually(async () => (await server.log()).match(failures) ?? undefined)).to.have.length(1);
         const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGZha2VmYWtlZmFrZWZha2VmYWtlZmFrZWZha2VmYWtlZmFr";
         const changed = await problemOf(admitKey(endpoint({ hostKeys: [other] }), password));

@@ -12,7 +12,9 @@ import { makeKey, type SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** Bursts of our bytes, each after an answer, beside the TCP handshake: until we are logged in, and until a command runs. */
+/**
+ * Round trips without the TCP handshake: bursts of the client's bytes, each after an answer, until the login is done and until a command runs.
+ */
 async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   const line = await startDelayLine({ target: { port }, latency: 20 });
   const transport = createTransport({ home: "/nonexistent", knownHostsFiles: [] });
@@ -25,7 +27,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
     let said = "";
     for await (const chunk of channel.stdout) said += Buffer.from(chunk).toString();
     expect(said).to.equal("hello");
-    // Nobody waits for the server's farewell.
+    // The client does not wait for the server's farewell.
     line.setLatency(5000);
     const before = line.arrivals;
     await host.close();
@@ -37,7 +39,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
   }
 }
 
-/** The least of some counts: on a busy machine one flight may go in two parts, and no two ever go in one. */
+/** The least of some counts. On a busy machine one flight may be split into two parts; two flights never merge. */
 async function turnsOf(wanted: { login: number; start: number }, port: number, endpoint: (port: number) => Endpoint) {
   const counts: Awaited<ReturnType<typeof countTurns>>[] = [];
   const least = (name: "login" | "start"): number => Math.min(...counts.map((count) => count[name]));
@@ -87,7 +89,7 @@ describe("the round trips of a session", () => {
       const hostKeys = [host.public.split(" ").slice(0, 2).join(" ")];
       const node = { name: "n1", transport: "ssh", address: "127.0.0.1", user: "root", jump: [] } as const;
       const endpoint = (through: number): Endpoint => ({ ...node, port: through, hostKeys, identityFile });
-      // Its login takes four or five.
+      // This server's login takes four or five.
       const turns = await turnsOf({ login: 5, start: 2 }, port, endpoint);
       expect(turns.login).to.be.at.least(4);
       expect(turns.start).to.equal(2);
@@ -98,7 +100,7 @@ describe("the round trips of a session", () => {
   });
 });
 
-/** A server that lets everybody in and says what it hears; it calls itself ssh2js. */
+/** A server named ssh2js that accepts every login and echoes its input. */
 function startEcho(hostKey: string): ssh2.Server {
   const server = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
     client.on("error", () => undefined);

@@ -6,7 +6,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { RunEvent } from "#engine/events/event.ts";
 import { z } from "zod";
 
-/** The text that `work` writes to this process's stdout, with these environment variables. */
+/** The output of `work` on this process's stdout, with these environment variables. */
 async function said(env: Readonly<Record<string, string>>, work: () => Promise<void>): Promise<string> {
   const [write, before] = [process.stdout.write.bind(process.stdout), { ...process.env }];
   let text = "";

@@ -56,7 +56,7 @@ function flagsOf(...words: readonly string[]): Flags {
   return found as Flags;
 }
 
-/** Everything that follows from a command line: the roster's file and the run that is asked for; or the problems. */
+/** The results of a command line: the roster's file and the requested run; or the problems. */
 function outcomeOf(...words: readonly string[]): unknown {
   const flags = flagsOf(...words);
   const request = requestFrom(flags);
@@ -277,7 +277,7 @@ describe("an install of a machine that is in the roster", () => {
       });
     };
     expect(found("A", "B", "C")[0]).to.contain("nothing");
-    // A data disk more is what it says.
+    // The roster does not pin the serial number C, so that /dev/sdb is a further data disk.
     expect(found("A", "C", "B")[0]).to.contain("nothing");
     expect(found("B", "A", "C")[0]).to.contain(
       "/dev/sda is the disk with the serial number B now, which the roster has as a disk of c with use: volumes",

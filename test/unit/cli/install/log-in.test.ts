@@ -17,7 +17,7 @@ const machine: Machine = {
 };
 const refused = (host: string): KcoreError => new LoginRefused(host, { message: `${host} does not let root log in` });
 
-/** How a login ends that begins with this, and whether a password was asked for: nobody is there to give it. */
+/** The end of a login whose first attempt fails with this error, and whether kcore asked for a password, which no operator gives. */
 async function ends(error: Error, askPassword: boolean): Promise<string> {
   const transport = { connect: () => Promise.reject(error) } as unknown as Transport;
   const key = { type: "ssh-ed25519", key: "AAAA", fingerprint: "" } as never;

@@ -8,7 +8,7 @@ const gpt = (partitions: object, more: object = {}) => ({
 const one = (partition: object) => ({ disk: gpt({ a: { size: "100%", ...partition } }) });
 const ext4 = { type: "filesystem", format: "ext4", mountpoint: "/srv" };
 
-/** What kcore does not make: each with its place in the layout. */
+/** Parts of disko that kcore does not support, each with its place in the layout. */
 const unsupported: Readonly<Record<string, readonly [devices: unknown, ...told: readonly string[]]>> = {
   "devices that are no set": [[], "disko.devices: it must be a set"],
   "file systems of no disk": [

@@ -48,7 +48,7 @@ describe("the drawing of a disk layout", () => {
         .split("│")
         .slice(1, -1)
         .map((cell) => cell.length);
-    // 512M, 390.6G and 540.4G: the small one as wide as its words, the others as 390.6 to 540.4.
+    // 512M, 390.6G and 540.4G: the small one gets the width of its text, the others share the rest in proportion.
     expect(widths("before")).to.deep.equal([10, 41, 55]);
     expect(widths("after")).to.deep.equal([11, 63, 32]);
   });

@@ -23,7 +23,7 @@ const part = (more: Partial<Shown> = {}): Shown => ({ name: "sdb1", type: "part"
 const table = { pttype: "gpt", ptuuid: "11111111-2222-4333-8444-555555555555" };
 const lv: Shown = { name: "dm-0", type: "lvm" };
 
-/** What the disk is, and the codes and reasons by which it is refused: with `code`, by a dry run. */
+/** The disk's verdict, and the codes and reasons of refusals; with `code`, a dry run refuses the disk. */
 const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["code"]; mode?: string } = {}) => {
   const inventory = inventoryOf(devices, mode);
   const found = planLayout(node, layout, inventory);
@@ -32,7 +32,7 @@ const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["cod
   return [plan.disks[0]?.verdict, ...plan.refusals.map((one) => `${one.code} ${one.reason ?? ""}`)];
 };
 
-/** Uses for which a dry run refuses a disk, and kcore's forerunner's words for them. */
+/** Uses for which a dry run refuses a disk, with the words of kcore's predecessor. */
 const uses: Readonly<Record<string, readonly [devices: readonly Shown[], code: string]>> = {
   "a partition mounted at /srv": [
     [disk(table), part({ fstype: "xfs", mounts: ["/srv"] })],

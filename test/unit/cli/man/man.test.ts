@@ -5,7 +5,7 @@ import { allOf } from "#cli/man/man-command.ts";
 import { manPage, pageName } from "#cli/man/man-page.ts";
 import { buildProgram } from "#cli/program.ts";
 
-/** What groff says of a page; it formats the page for a terminal. */
+/** The page as groff formats it for a terminal, with groff's warnings. */
 function format(page: string): { readonly text: string; readonly warnings: string } {
   const { stdout, stderr, error } = spawnSync("groff", ["-man", "-Tascii", "-P-cbou", "-ww"], {
     input: page,

@@ -6,7 +6,7 @@ import { problemsIn } from "#support/problems.ts";
 
 const commit = "0123456789abcdef0123456789abcdef01234567";
 
-/** As the forerunner's tool reads it. */
+/** A manifest of the predecessor's tool. */
 const tool = `kind: ClusterUpdate
 metadata: { name: release-0-4-0 }
 spec:
@@ -31,10 +31,10 @@ spec:
 `;
 
 const snakeCase = (key: string): string => key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-/** As its page on upgrades shows it. */
+/** The same in the spelling of its page on upgrades. */
 const page = tool.replaceAll(/\b[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
 
-/** As its design shows it. */
+/** The same in the form of its design. */
 const design = `apiVersion: kcore.io/v1alpha1
 kind: ClusterUpdate
 metadata:
@@ -164,7 +164,7 @@ spec:
       ],
       window: { days: ["sat", "sun"], from: "22:00", to: "04:00" },
     });
-    // A state's own parameters are named as they are.
+    // The parameters of a state keep their names.
     const snake = camel.replaceAll(/\b(?!maxWait)[a-z]+(?:[A-Z]\w*)+(?=:)/g, snakeCase);
     expect(snake).to.include("health_gates").and.to.include("maxWait");
     expect(specOf(snake)).to.deep.equal(spec);
@@ -223,13 +223,13 @@ const wanted: fc.Arbitrary<Wanted> = fc.record({
 type Plain = Readonly<Record<string, unknown>>;
 type Flip = () => boolean;
 
-/** Without what is not said. */
+/** Fields without those that are 0 or empty. */
 const said = (fields: Plain): Plain =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== 0 && value !== ""));
 const pairs = (labels: Wanted["labels"]): readonly string[] =>
   Object.entries(labels).map(([key, value]) => `${key}=${value}`);
 
-/** A spec in the words of `UpdateSpec` itself. */
+/** A spec in the fields of `UpdateSpec` itself. */
 function canonical(one: Wanted): Plain {
   const { type, batchSize, maxUnavailable, enabled, timeoutSeconds, mode, rebootPolicy, approvalPolicy } = one;
   return {
@@ -243,7 +243,7 @@ function canonical(one: Wanted): Plain {
   };
 }
 
-/** What the forerunner's tool writes out always, said or not. */
+/** The fields that the predecessor's tool always writes, set or not. */
 function ofTool(one: Wanted): Plain {
   const { type, batchSize, maxUnavailable, mode, rebootPolicy, approvalPolicy } = one;
   return {
@@ -277,7 +277,7 @@ const dialects: Readonly<Record<string, (one: Wanted, flip: Flip) => unknown>> =
   "mixed, of the design": (one, flip) => respelt(ofDesign(one), flip),
 };
 
-/** With keys in snake_case, and words as enums are written elsewhere, where `flip` says so; labels keep their keys. */
+/** The same with keys in snake_case, and enum values in another spelling where `flip` is true; labels keep their keys. */
 function respelt(value: unknown, flip: Flip, key?: string): unknown {
   if (typeof value === "object" && value !== null && !Array.isArray(value) && key !== "labels")
     return Object.fromEntries(

@@ -4,7 +4,7 @@ import { casesOf } from "#support/cases/read.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const head = "kind: DiskLayout\nmetadata: { name: data }\nspec:\n  nodeId: n1\n";
-/** One disk whose partitions stand from line 10 on. */
+/** One disk whose partitions begin in line 10. */
 const disk = `  diskLayout:
     disks:
       - name: data1
@@ -18,7 +18,7 @@ const vg = "    lvmVolumeGroups: [{ name: vg_kcore }]\n";
 const pv = part("{ name: pv, size: 100%, content: { type: lvm_pv, vg: vg_kcore } }");
 const second = (text: string): string => `      - { name: data2, device: /dev/vdc, gpt: { partitions: [${text}] } }\n`;
 
-/** What is wrong, and every problem that is told of it: `LINE:COLUMN message [CODE] | hint`. */
+/** Faulty manifests with every problem that kcore reports: `LINE:COLUMN message [CODE] | hint`. */
 const wrong: Readonly<Record<string, readonly [text: string, ...problems: readonly string[]]>> = {
   "no layout": [
     head,

@@ -9,7 +9,7 @@ interface Place {
   readonly schema: JsonSchema;
 }
 
-/** Every schema that stands in another, in each branch of unions, with the way to it. */
+/** Every nested schema, in each branch of unions, with its path. */
 function placesOf(schema: JsonSchema, path: string): readonly Place[] {
   const inner: Place[] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {}))
@@ -21,14 +21,14 @@ function placesOf(schema: JsonSchema, path: string): readonly Place[] {
   return [{ path, schema }, ...inner];
 }
 
-/** The fields without a description, and the maps whose examples do not show all that they may hold. */
+/** Fields without a description, and maps whose examples do not show all kinds of values. */
 function silentIn(args: z.ZodType, name: string): readonly string[] {
   const places = placesOf(schemaOf(args), name);
   const fields = places.flatMap(({ path, schema: { properties = {} } }) =>
     Object.entries(properties).flatMap(([key, { description }]) => (description ? [] : [`${path}.${key}`])),
   );
   const maps = places.flatMap(({ path, schema: { properties, examples = [] } }) => {
-    // The arguments as a whole have the example of the module's comment.
+    // The module's comment has the example of all arguments.
     if (!properties || path === name) return [];
     const shown = new Set(examples.flatMap((example) => Object.keys(example as object)));
     return Object.keys(properties).flatMap((key) => (shown.has(key) ? [] : [`${path} has no example with ${key}`]));
@@ -36,7 +36,7 @@ function silentIn(args: z.ZodType, name: string): readonly string[] {
   return [...new Set([...fields, ...maps])];
 }
 
-/** Maps of the schema whose examples it does not take; asked of zod, which knows rules that JSON Schema cannot say. */
+/** Maps with examples that the schema refuses; zod decides, since JSON Schema lacks some rules. */
 function wrongExamples(schema: z.ZodType): readonly string[] {
   const wrong: string[] = [];
   z.toJSONSchema(schema, {
@@ -46,7 +46,7 @@ function wrongExamples(schema: z.ZodType): readonly string[] {
       const one = zodSchema as unknown as z.ZodType;
       const examples = z.globalRegistry.get(one)?.["examples"] as unknown[] | undefined;
       for (const example of examples ?? []) {
-        // Said of a list's map, an example is one of the list.
+        // In a list's map, an example is one item of the list.
         const fits = [example, [example]].some((value) => one.safeParse(value).success);
         if (!fits) wrong.push(JSON.stringify(example));
       }

@@ -30,7 +30,7 @@ function paramsOf(spec: object = {}, isBack = false) {
   return { ...paramsFor({ name: "u1", spec: whole }, nodes, { bundle, isBack }), ...file };
 }
 
-/** The shipped orchestration with the parameters of this manifest, as a run would carry it out. */
+/** The plan of a run: the shipped orchestration with this manifest's parameters. */
 async function plan(spec: object = {}, isBack = false): Promise<RunPlan> {
   const project = await makeProject({ "states/drained.yaml": state });
   try {

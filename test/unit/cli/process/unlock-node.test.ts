@@ -26,7 +26,7 @@ describe("a run that waits for a node", () => {
     expect(await ask(asked())).to.equal(true);
     time += 59_999;
     expect([await ask(asked()), tries]).to.deep.equal([false, 2]);
-    // Another node is another matter.
+    // Another node does not count.
     expect([await ask(asked("i2")), await ask(asked("i2")), tries]).to.deep.equal([false, false, 3]);
     time += 1;
     expect([await ask(asked()), tries]).to.deep.equal([true, 4]);

@@ -20,7 +20,7 @@ const compiled = new Map<SchemaKind, ValidateFunction>();
 async function validatorOf(kind: SchemaKind): Promise<ValidateFunction> {
   const known = compiled.get(kind);
   if (known) return known;
-  // Formats (date-time, ipv4) are remarks to whoever reads them: kcore checks them itself.
+  // Formats (date-time, ipv4) are remarks for readers: kcore checks such values itself.
   const ajv = new Ajv({
     allErrors: true,
     strict: true,
@@ -33,7 +33,7 @@ async function validatorOf(kind: SchemaKind): Promise<ValidateFunction> {
   return validate;
 }
 
-/** Where a text is refused: `/steps/0/file.managed mode`. What only says that another rule failed is left out. */
+/** The places at which the schema refuses a text: `/steps/0/file.managed mode`. An error that only says that another rule failed is left out. */
 async function refusedAt(kind: SchemaKind, text: string): Promise<readonly string[]> {
   const validate = await validatorOf(kind);
   const values = parseAllDocuments(text, { version: "1.2" }).map((document) => document.toJS() as unknown);
@@ -70,7 +70,7 @@ describe("JSON Schema", () => {
     const found = new Set<SchemaKind>();
     for (const { blocks } of readPages({ adr: false }))
       for (const { info, text, at, page } of blocks) {
-        // A project's own modules are in the schema that is made there; a pipeline's schema is that of its CI.
+        // A project's own modules are only in the schema made there; a pipeline's schema is its CI's.
         if (!/^yaml\b/.test(info) || /^ +site\.\w+:/m.test(text) || page === "docs/ci.md") continue;
         const isRoster = /^nodes:/m.test(text);
         const key = Object.keys(kinds).find((word) => new RegExp(`^${word}:`, "m").test(text)) ?? "";
@@ -132,7 +132,7 @@ spec:
       if (Array.isArray(value)) for (const [index, one] of value.entries()) walk(one, `${path}[${index}]`);
       else if (typeof value === "object" && value !== null)
         for (const [key, inner] of Object.entries(value as JsonSchema)) {
-          // What only asks which kind it is, and the other spelling of a key, need no words.
+          // A keyword that only selects the kind, or repeats a key's other spelling, needs no description.
           if (["if", "patternProperties", "examples", "default"].includes(key)) continue;
           if (key !== "properties") {
             walk(inner, `${path}.${key}`);

@@ -6,7 +6,7 @@ describe("a question in lines", () => {
   const stdin = Object.getOwnPropertyDescriptor(process, "stdin");
   afterEach(() => {
     Object.defineProperty(process, "stdin", stdin as PropertyDescriptor);
-    // Without the property, the method of the prototype is in force again.
+    // Without the property, the prototype's method counts again.
     Reflect.deleteProperty(process.stderr, "write");
   });
 

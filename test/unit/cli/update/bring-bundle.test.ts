@@ -14,7 +14,7 @@ type Piece = { readonly offset: number; readonly data: string };
 const size = 300_000;
 const where = "192.0.2.11:9090";
 
-/** What is told, and who interrupts. */
+/** The terminal's output, and the source of signals. */
 class Host extends EventEmitter {
   written = "";
   readonly stderr: NodeJS.Process["stderr"];
@@ -43,7 +43,7 @@ describe("bringing a bundle", () => {
   });
   afterEach(() => dir.remove());
 
-  /** A controller, and what happens by each call of it. */
+  /** A controller that calls `before` with the name of each call. */
   const clientOf = (before: (name: string) => void): ApiClient =>
     ({
       async call(name: string, { offset, data }: Piece, { id: sha256, signal }: CallOptions) {
@@ -59,7 +59,7 @@ describe("bringing a bundle", () => {
     }) as unknown as ApiClient;
   const bring = (host: Host, before: (name: string) => void = () => undefined): Promise<unknown> =>
     bringBundle(clientOf(before), source, where, host as unknown as NodeJS.Process).catch((error: unknown) => error);
-  /** Interrupts it by its second piece. */
+  /** Sends the signal at the second piece. */
   const interrupting = (host: Host, signal: string) => (name: string) => {
     if (name === "putBundle" && offsets.length === 1) host.emit(signal);
   };

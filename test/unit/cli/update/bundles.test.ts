@@ -22,7 +22,7 @@ describe("bundles of the runtime on the bastion", () => {
       runtime = await writeRuntime(dir.path);
       await writeBundleFile(path, { ...runtime, start: 0 });
     });
-    /** Puts other bytes for those of the header, or behind it. */
+    /** Replaces bytes of the header, or behind it. */
     const change = async (work: (header: Record<string, unknown>, body: Buffer) => Buffer | void): Promise<void> => {
       const whole = await readFile(path);
       const end = whole.indexOf("\n");

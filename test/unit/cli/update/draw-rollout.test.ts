@@ -8,7 +8,7 @@ import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
 
 const file = join(import.meta.dirname, "../../../fixtures/frames/rollout.txt");
 
-/** 200 nodes in the middle of a rollout: of 120 that were begun one has failed, nine are under way. */
+/** 200 nodes in the middle of a rollout: of 120 begun ones, one has failed and nine are under way. */
 function many(): readonly NodeUpdateView[] {
   const phases = ["preparing", "draining", "activating", "rebooting", "verifying"] as const;
   return Array.from({ length: 200 }, (_, at) => {

@@ -3,7 +3,7 @@ import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { drawUpdate } from "#cli/update/draw-update.ts";
 import { rolloutNode, rolloutNow, rolloutView } from "#support/update-views.ts";
 
-/** What stands below GENERATION of a node that has 1, and was to get 2. */
+/** The text below GENERATION of a node with generation 1 that an update brings to 2. */
 function generationOf(phase: NodeUpdateView["phase"], currentGeneration = 1): string | undefined {
   const view = rolloutView([rolloutNode(1, { phase, currentGeneration })]);
   const lines = drawUpdate(view, { wide: false, now: rolloutNow }).split("\n");

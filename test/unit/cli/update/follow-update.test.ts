@@ -81,7 +81,7 @@ function clusterOf(client: object): Cluster {
   } as unknown as Cluster;
 }
 
-/** What a terminal shows of it: lines, and the two sequences by which they are drawn anew. */
+/** The lines on a terminal, which knows only the two sequences of a redraw. */
 function screenOf(written: string): readonly string[] {
   const [first = "", ...drawn] = written.split("\u001B[");
   const lines = first.split("\n").slice(0, -1);

@@ -62,7 +62,7 @@ describe("whose hook the bastion runs", () => {
       [{ nodeIds: ["n1"] }, { id: n2, hostname: "n2", dc: "DC2" }],
       [{ nodeIds: ["n1"] }, { id: n2, hostname: "n1" }],
       [{ datacenters: ["DC1"] }, { id: n2, hostname: "n2", dc: "DC1" }],
-      // Its name is, or may be, another node's.
+      // The node's name is, or may be, another node's.
       [{ allNodes: true }, { id: "9", hostname: "n2" }],
       [{ nodeIds: ["n1.example.org"] }, { id: n2, hostname: "n1.example.org", dc: "DC2" }],
       [{ nodeIds: ["n1.example.org"] }, { id: "9", hostname: "n1.example.org" }],
@@ -71,7 +71,7 @@ describe("whose hook the bastion runs", () => {
       [{ nodeIds: ["n3"] }, { id: n2, hostname: "n3", dc: "DC2" }],
       [{ allNodes: true }, { id: "9", hostname: "N2" }],
       [{ allNodes: true }, { id: "9", hostname: "192.0.2.2" }],
-      // What a shell would take for several words, or for an option.
+      // A shell would read these names as several words, or as an option.
       [{ allNodes: true }, { id: "9", hostname: "n1 n2" }],
       [{ allNodes: true }, { id: "9", hostname: "--all" }],
       [{ allNodes: true }, { id: "9", hostname: "n*" }],

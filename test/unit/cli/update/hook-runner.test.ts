@@ -101,7 +101,7 @@ describe("the hook runner", () => {
     const untilGo = (): string => `while [ ! -e ${file("go")} ]; do sleep 0.02; done`;
     const noting = (text: string): string => `echo ${text} >> ${file("done")}`;
     const says = (text: string): Promise<true> => eventually(() => said.includes(text));
-    // More than one may be down, so that it is the node alone that keeps the next one waiting.
+    // More than one node may be down, so that only the node itself delays the next one.
     const strategy = { type: "batch", maxUnavailable: 2 };
 
     it("are run one at a time: what is not asked for any more is ended before the next one begins", async () => {
@@ -160,7 +160,7 @@ describe("the hook runner", () => {
   });
 });
 
-/** A process that takes the place, says so, and keeps it. */
+/** A process that takes the lock, reports it, and keeps it. */
 const taker = `
 const { takePlace } = await import(process.argv[1]);
 process.stdout.write(JSON.stringify(await takePlace(process.argv[2])));

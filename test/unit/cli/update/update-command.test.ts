@@ -5,7 +5,7 @@ import { runUpdateHooks } from "#cli/update/follow-update.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsOfRejection } from "#support/problems.ts";
 
-/** Those that are not about one update that stands. */
+/** Commands that do not concern one existing update. */
 const others = new Set(["apply", "list"]);
 
 describe("the commands of cluster updates", () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { grantsWanted, ungranted } from "#cli/watch/typed-grants.ts";
 
-/** Nodes, each with one step that failed with this message. */
+/** Nodes, each with one failed step with this message. */
 function refused(messages: Readonly<Record<string, string>>): Pick<RunModel, "nodes"> {
   const nodes = Object.entries(messages).map(([name, message]) => {
     const steps = [{ outcome: "failed", problem: { code: "DISK_HAS_DATA", message } }];

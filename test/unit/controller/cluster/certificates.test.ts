@@ -149,7 +149,7 @@ describe("the registered keys", () => {
     expect(forgettable(31)).to.deep.equal([]);
     const due = [keys.certificate("01"), keys.certificate("04"), keys.revoked(key1)];
     expect(forgettable(33)).to.have.members(due);
-    // A controller in wrong hands could write a revocation that ends soon, and delete it then.
+    // A controller in wrong hands could write a revocation that ends soon, and then delete it.
     const soon = { at: "", by: "", reason: "", notAfter: new Date(now).toISOString() };
     await records.write([{ key: keys.revoked(key4), value: soon }]);
     expect(live.wishesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
@@ -180,7 +180,7 @@ describe("the registered keys", () => {
     expect(await forget(33)).to.deep.equal([true, true]);
     expect(Array.from(live.list(), ({ serial }) => serial)).to.deep.equal(["02"]);
     expect(await forget(122)).to.deep.equal([false, false]);
-    // No deletion wins over it, so none may be tried: renewals, which try, would fail.
+    // No deletion wins over this register, so that none may be tried: renewals, which try, would fail.
     await add("03", 0, "2020-01-01T00:00Z");
     expect(live.wishesToForget()).to.deep.equal([]);
     live.stop();

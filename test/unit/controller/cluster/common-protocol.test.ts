@@ -11,7 +11,7 @@ describe("the protocol that all controllers have in common", () => {
     replica.write([{ key: keys.controller(id).auth, value: { spki: "00", dc: "DC1" } }]);
   const tell = (id: string, value: Readonly<Record<string, string | number>>): Promise<unknown> =>
     replica.write([{ key: keys.controller(id).version, value: { version: "1", ...value } }]);
-  /** Of writing a register of a kind that came with this protocol, beside one that was always there. */
+  /** The result of writing a register of a kind that came with this protocol, beside an old kind. */
   const verdict = async (since: number): Promise<string> => {
     Object.assign(kinds.config, { since });
     const wishes = [keys.object("Old", "one"), keys.config("quota")].map((key) => ({ key, value: {} }));

@@ -9,7 +9,7 @@ import { registrationOf } from "#support/controllers.ts";
 const by = "operator ann";
 const label = keys.node("n").label("tier");
 
-/** The conflicts that each controller lists, in short: key, winner, losers. */
+/** Each controller's list of conflicts, in short: key, winner, losers. */
 function listed({ parts }: Controllers): string[][] {
   return parts.map(({ records, rejects }) =>
     listConflicts({ records, rejects }, watchNodeNames(records)).conflicts.map(
@@ -27,7 +27,7 @@ async function idOf(all: Controllers, at = 0): Promise<string> {
   return conflict?.id ?? "none";
 }
 
-/** Each controller, cut off from all others, sets the label to its own value, some of them before in vain. */
+/** Each controller, cut off from all others, sets the label to three values of its own, one after the other. */
 async function disagree(all: Controllers): Promise<void> {
   all.cut();
   for (const value of ["first", "second", "last"])
@@ -135,7 +135,7 @@ describe("conflicts of the cluster", () => {
     await all.settle();
     await all.nodes[1]?.setLabels("n", { set: { tier: "nvme" }, remove: [] });
     await three?.nodes.setLabels("n", { set: { tier: "tape" }, remove: [] });
-    // The third meets the others only after these have agreed.
+    // The third meets the others only after these two have agreed.
     all.link(0, 1);
     await all.settle();
     expect(listed(all)).to.deep.equal([[`${label} nvme ssd`], [`${label} nvme ssd`], []]);
@@ -210,7 +210,7 @@ describe("conflicts of the cluster", () => {
     await all.settle();
     const due = [`${label} last 1 last 0`];
     expect(listed(all)).to.deep.equal([due, due]);
-    // As the earlier version acknowledges it.
+    // The same as an earlier version's acknowledgement.
     await replica.write([{ key: `conflict/${conflict.id}`, value: null }]);
     await all.settle();
     expect(listed(all)).to.deep.equal([[], []]);
@@ -232,7 +232,7 @@ describe("conflicts of the cluster", () => {
     const now = decodeDot(one.nodes.get("n").registers.find(({ key }) => key === label)?.dot ?? "") ?? { o: "", s: 0 };
     await replica.write([
       record("aaaa000000000001", label, foreign),
-      // The writer of the standing value had seen it: one of hundreds of records of a single key.
+      // The standing value's writer had seen this one of hundreds of records of a single key.
       record("aaaa000000000002", label, { ...foreign, ...now, s: now.s - 1 }),
       record("aaaa000000000003", keys.node("n").reg, foreign),
     ]);

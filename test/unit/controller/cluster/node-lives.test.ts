@@ -98,7 +98,7 @@ describe("the liveness of nodes", () => {
     for (const at of [1e300, -1e300, 8.64e15 + 1]) told({ at, alive: true }, "live/b", "c3");
     expect(liveness.of("a")).to.deep.equal({ lastSeenAt: now, isReady: true });
     expect(liveness.of("b").lastSeenAt).to.equal(0);
-    // One who goes on saying it is believed as long as it does, as any controller that hears a node.
+    // A peer that repeats it is believed as long as it does, like any controller that hears a node.
     now += 100_000;
     expect(liveness.of("a").isReady).to.equal(false);
   });

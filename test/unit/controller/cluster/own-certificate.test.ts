@@ -40,7 +40,7 @@ describe("a controller's own certificate", () => {
     };
   });
 
-  /** A certificate for the key that it was asked to make. */
+  /** A certificate for the requested key. */
   const certify = (own: OwnCertificate): string => {
     const { spki, challenge, signature } = own.request("n".repeat(30));
     const request = { role: "controller", id, host: "127.0.0.1", spki, proof: { challenge, signature } } as const;
@@ -237,11 +237,11 @@ describe("a controller's own certificate", () => {
     await copyFile(join(folder, "controller.crt"), join(folder, "old.crt"));
     const formerKey = await readFile(join(folder, "controller.key"), "utf8");
     const second = await rotate(own);
-    // The new key is in place, its certificate not yet.
+    // The new key is in place, but not its certificate.
     await rename(join(folder, "controller.crt"), join(folder, "controller-next.crt"));
     await rename(join(folder, "old.crt"), join(folder, "controller.crt"));
     expect((await open()).credentials().cert).to.equal(second);
-    // The new certificate is there, its key not yet.
+    // The new certificate is in place, but not its key.
     await writeFile(join(folder, "controller-next.crt"), second);
     await writeFile(join(folder, "controller.crt"), first);
     await writeFile(join(folder, "controller.key"), formerKey);

@@ -10,6 +10,21 @@ import { protocols } from "#controller/replica/messages.ts";
 import { Controllers } from "#support/cut-controllers.ts";
 
 const by = "operator ann";
+
+/** Two controllers after a cut in which one rejected the node again, and the other approved it. */
+async function rejectedAgain(): Promise<Controllers> {
+  const all = await Controllers.start(2);
+  const [here, there] = all.nodes as [Nodes, Nodes];
+  await here.setApproval("n", { state: "rejected", by, reason: "first" });
+  await all.settle();
+  all.cut();
+  await there.setApproval("n", { state: "approved", by });
+  await here.setApproval("n", { state: "rejected", by, reason: "again" });
+  await all.heal();
+  expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+  return all;
+}
+
 describe("rejects of nodes", () => {
   it("V1: stand against an approve that has read another reject, wherever that was made", async () => {
     const all = await Controllers.start(2);
@@ -22,22 +37,14 @@ describe("rejects of nodes", () => {
     await all.heal();
     expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
-    // Whoever has read them all lets it in, everywhere.
+    // An approval by a writer that has seen all rejections counts on every controller.
     await there.setApproval("n", { state: "approved", by });
     await all.settle();
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
   });
 
   it("V1: stand when they are said again, with the conflict listed", async () => {
-    const all = await Controllers.start(2);
-    const [here, there] = all.nodes as [Nodes, Nodes];
-    await here.setApproval("n", { state: "rejected", by, reason: "first" });
-    await all.settle();
-    all.cut();
-    await there.setApproval("n", { state: "approved", by });
-    await here.setApproval("n", { state: "rejected", by, reason: "again" });
-    await all.heal();
-    expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+    const all = await rejectedAgain();
     expect(all.nodes.map((nodes) => nodes.get("n").approvalReason)).to.deep.equal(["again", "again"]);
     expect(Math.min(...all.conflicts())).to.be.greaterThan(0);
   });
@@ -47,15 +54,7 @@ describe("rejects of nodes", () => {
       [ackConflict, "rejected"],
       [(records: Records, id: string) => takeLoser({ records, rejects: watchRejects(records) }, id, by), "approved"],
     ] as const) {
-      const all = await Controllers.start(2);
-      const [here, there] = all.nodes as [Nodes, Nodes];
-      await here.setApproval("n", { state: "rejected", by, reason: "first" });
-      await all.settle();
-      all.cut();
-      await there.setApproval("n", { state: "approved", by });
-      await here.setApproval("n", { state: "rejected", by, reason: "again" });
-      await all.heal();
-      expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
+      const all = await rejectedAgain();
       for (const [place, { records, rejects, nodes }] of all.parts.entries()) {
         const { conflicts } = listConflicts({ records, rejects }, watchNodeNames(records));
         const shown = [...conflicts, ...nodes.get("n").openConflicts].map(({ winner, loser }) =>
@@ -126,7 +125,7 @@ describe("rejects of nodes", () => {
     ]);
     expect(all.parts.map(({ rejects }) => rejects.of("n").length)).to.deep.equal([1, 1]);
     expect(all.parts.map(({ certificates }) => certificates.isRevoked("0".repeat(64)))).to.deep.equal([true, true]);
-    // Who looks again finds it too: a controller that is started with it on its disk.
+    // A controller that starts with the conflict on its disk finds it, too.
     expect(watchRejects(all.parts[1]?.records as Records).of("n").length).to.equal(1);
     await all.nodes[1]?.setApproval("n", { state: "approved", by });
     await all.settle();
@@ -145,7 +144,7 @@ describe("rejects of nodes", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
         const all = await Controllers.start(3);
-        // The model: of every controller which rejects it has read, and which of them it knows to be overruled.
+        // The model: the rejects that each controller has read, and those that it knows to be overruled.
         const model = all.nodes.map(() => ({ read: new Set<number>(), overruled: new Set<number>() }));
         let isCut = false;
         let made = 0;

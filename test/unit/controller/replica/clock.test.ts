@@ -51,7 +51,7 @@ describe("a controller whose own clock jumps", () => {
     expect(await put(b, "k")).to.equal("CLOCK_JUMP");
     connect(a, b);
     await scheduler.runUntil(scheduler.now + 1_000);
-    // Earlier stamps lie ahead; the clock itself is believed.
+    // Earlier stamps are ahead of the clock, which is right.
     expect(b.replica.status().readOnly).to.equal("CLOCK_SKEW");
     const alone = new TestReplica(new Scheduler(), "a");
     await alone.register("a", "b, which never ran");
@@ -151,7 +151,7 @@ describe("a controller whose own clock jumps", () => {
       expect(is).to.match(/^b#0badcafe:\d$/);
       expect(from - to).to.be.within(hour - 20_000, hour);
     }
-    // Twice is once.
+    // A second restamp changes nothing.
     expect(restamp(stateOf(records), options).writes).to.deep.equal([]);
     b.replica.stop();
     const again = new TestReplica(scheduler, "b", { recovered: records });
@@ -218,7 +218,7 @@ describe("a controller whose own clock jumps", () => {
     expect(first.replica.conflicts()).to.deep.equal([]);
   });
 
-  /** `b` was started while its clock was an hour ahead, and wrote; now it is right, and `b` is connected again. */
+  /** `b` was started while its clock was an hour ahead, and wrote. Now the clock is right, and `b` is connected again. */
   async function ahead(): Promise<{ readonly scheduler: Scheduler; readonly a: TestReplica; readonly b: TestReplica }> {
     const { scheduler, a, b: before, wire } = await pair();
     await before.replica.write([{ key: "kept", value: 0 }]);

@@ -4,7 +4,7 @@ import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { encodeStamp, zero as zeroStamp } from "#crdt/hlc.ts";
 import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
-import { Random } from "../../../sim/random.ts";
+import { Random } from "#support/random.ts";
 
 const junk: readonly unknown[] = [
   null,
@@ -22,7 +22,7 @@ const junk: readonly unknown[] = [
   [1, 2],
 ];
 
-/** The value with one of its leaves or branches replaced. */
+/** The value with one random leaf or branch replaced. */
 function spoil(value: unknown, random: Random): unknown {
   if (random.chance(0.15) || typeof value !== "object" || value === null) return random.pick(junk);
   if (Array.isArray(value)) {
@@ -33,7 +33,7 @@ function spoil(value: unknown, random: Random): unknown {
   return { ...value, [name]: spoil(inner, random) };
 }
 
-/** Registers `own`, three of `grow/` and both memberships at `a`; then a test with the certificate of `b` speaks by hand. */
+/** Registers `own`, three of `grow/` and both memberships at `a`; then a test speaks by hand with the certificate of `b`. */
 async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestReplica) => unknown) {
   const { scheduler, a, wire } = await pair();
   await a.replica.write([
@@ -64,7 +64,7 @@ async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestR
 const nothing = { origins: [], contexts: [], registers: [] };
 const zero = encodeStamp(zeroStamp);
 
-/** The end of a full exchange without a register: all that this vector and `floor` cover would be deleted. */
+/** The end of a full exchange without a register, which would delete all registers that this vector and `floor` cover. */
 const emptying =
   (floor: readonly (readonly [string, number])[], { full = true, upto = [] as typeof floor } = {}) =>
   ({ sync }: { readonly sync: number }, { replica }: TestReplica): unknown => ({
@@ -190,7 +190,7 @@ describe("a hostile peer", () => {
       events.received({ t: "have", ready: true, vv }, 1);
     }
     const peer = a.replica.status().peers.find(({ id }) => id === "b");
-    // Transactions that it says to have and that are not here.
+    // The peer claims transactions that are not here.
     expect(peer?.ahead).to.equal(10_000);
   });
 

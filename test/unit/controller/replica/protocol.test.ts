@@ -31,8 +31,8 @@ const [a, b]: readonly [Register, Register] = [
 const other: Register = { ...a, text: '{"value":"nvme"}', o: "c2#00000002", s: 6 };
 
 /**
- * Controllers of two versions hold the same state only if all of this is the same in both. Whatever changes here makes the
- * next protocol (src/controller/replica/messages.ts), and the old way stays for peers that speak the old one.
+ * Controllers of two versions hold the same state only if all of this is the same in both. A change here makes the next protocol
+ * (src/controller/replica/messages.ts); peers that speak the old one keep the old way.
  */
 describe("replication protocol 1 (F-29)", () => {
   it("is among those that are spoken", () => expect(protocols[0]).to.be.at.most(1));
@@ -66,7 +66,7 @@ describe("replication protocol 1 (F-29)", () => {
         "object/Cluster/main",
         "cluster/config/dns",
         ...["approved", "wish/cancel", "attendance", `hook/${id}/drain`].map((name) => `update/u/${name}`),
-        // A message that no version knows yet.
+        // A message of an unknown kind.
         "quota/team-a",
       ],
       approval: [`node/${id}/approval`],

@@ -14,7 +14,7 @@ function endOf(upto: unknown): unknown {
   return { upto, hlc: "0".repeat(16) };
 }
 
-/** Records as they were, but that those which wrote the key hold nothing. */
+/** The records without the contents of those that wrote the key. */
 function without(lost: string, records: readonly JournalRecord[]): readonly JournalRecord[] {
   return records.map((record) =>
     record.t === "apply" && record.page.registers.some(([key]) => key === lost)
@@ -101,7 +101,7 @@ describe("a replica", () => {
 });
 
 describe("C2: a replica that is started again", () => {
-  /** A pair of which `b` was started again without a connection, while `a` ran on. */
+  /** A pair whose `b` was restarted without a connection while `a` continued. */
   async function again(): Promise<{ scheduler: Scheduler; a: TestReplica; b: TestReplica }> {
     const { scheduler, a, b: former, wire } = await pair();
     wire.cut();
@@ -354,7 +354,7 @@ describe("two replicas", () => {
     expect(a.replica.status().tombstones).to.equal(0);
     wire.cut();
     b.replica.stop();
-    // Put back, b wrote k under a new origin; by now a third one has told it of the deletion, and of all else.
+    // A restored b wrote k under a new origin; by now a third controller has sent it the deletion, and all else.
     const sent: PeerMessage[] = [];
     const send = (message: PeerMessage): void => void sent.push(message);
     const hello = wire.sent[1].find((message) => message.t === "hello");
@@ -376,7 +376,7 @@ describe("two replicas", () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 10);
-    // The deletion is in the journal of b when b writes, and not yet on its disk: b's clock is behind, and the deletion wins.
+    // The deletion is in b's journal when b writes, but not yet on its disk. b's clock is behind, and the deletion wins.
     b.offset = -400;
     b.hold();
     await a.replica.write([{ key: "k", value: null }]);
@@ -390,7 +390,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 10);
     expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
     await scheduler.runUntil(scheduler.now + 80_000);
-    // The write that the deletion undid unknowingly is a conflict until an operator acknowledges it.
+    // The deletion undid the write without knowing of it: a conflict, until an operator acknowledges it.
     expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([1, 1]);
     await acknowledge(a);
     await scheduler.runUntil(scheduler.now + 80_000);
@@ -401,7 +401,7 @@ describe("two replicas", () => {
 
   it("compare a write with what will stand, be it there already or still being journaled", async () => {
     const { scheduler, a, b } = await pair();
-    // The write of a is in the journal of b when b writes, and not yet on its disk; it is stamped above.
+    // The write of a is in b's journal when b writes, but not yet on its disk; b stamps its write above.
     a.offset = 400;
     b.hold();
     await a.replica.write([{ key: "k", value: "a" }]);
@@ -446,7 +446,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 10);
     wire.cut();
     b.replica.stop();
-    // Put back, it waits for what it lost, and its first write with it.
+    // A restored replica waits for the writes that it lost, and holds its first write back until then.
     const old = new TestReplica(scheduler, "b", { recovered: backup, tuning: { slice: 1 } });
     const own = old.replica.write([{ key: "own", value: 1 }]);
     old.hold();
@@ -555,7 +555,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 80_000);
     wire.cut();
     b.replica.stop();
-    // Its clock was put back with it: what it writes is stamped below the deletion.
+    // The replica's clock was set back, too: the stamps of its writes are below the deletion's.
     const old = new TestReplica(scheduler, "b", { recovered: backup }, -85_000);
     const write = old.replica.write([{ key: "late", value: 1 }]);
     await scheduler.runUntil(scheduler.now + 2_000);
@@ -613,7 +613,7 @@ describe("two replicas", () => {
     say("live/n/b", "no JSON", 1);
     expect(softOf(a)).to.deep.equal(['live/n a "from a"']);
     say("live/n/b", '"from b"', highest);
-    // Started again, maybe with its clock set back.
+    // Restarted, possibly with a clock that was set back.
     say("live/n/b", '"from b again"', 5);
     expect([softOf(a), softOf(b)]).to.deep.equal([['live/n a "from a"', 'live/n b "from b again"'], []]);
     await a.replica.write([{ key: authKeyOf("b"), value: null }]);
@@ -629,7 +629,7 @@ describe("two replicas", () => {
     }
     wire.cut();
     b.replica.stop();
-    // A broken disk, or a bug: the transaction is covered and its register is not there.
+    // A broken disk, or a bug: the transaction is covered, but its register is missing.
     const bad = new TestReplica(scheduler, "b", { recovered: without("k", b.records) });
     const slow = connect(a, bad, 10);
     const isAsked = (): boolean => slow.sent[1].some((message) => message.t === "pull" && message.buckets);
@@ -637,7 +637,7 @@ describe("two replicas", () => {
       await scheduler.runUntil(scheduler.now + 0.5);
     const asked = scheduler.now;
     await scheduler.runUntil(asked + 5);
-    // It is carried out before the question arrives, and the push of it is lost.
+    // The write is done before the question arrives, and its push is lost.
     await a.replica.write([{ key: "other", value: null }]);
     await scheduler.runUntil(asked + 14);
     slow.isHeld = true;
@@ -671,7 +671,7 @@ describe("two replicas", () => {
     await scheduler.runUntil(scheduler.now + 500);
     expect(a.replica.get("k")?.text).to.equal("3");
     expect(clone.replica.status().origin).not.to.equal(origin);
-    // The original is refused by its origin, takes another one, and is let in.
+    // The origin's new owner refuses the original, which takes another origin and is admitted.
     third.cut();
     clone.replica.stop();
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -753,7 +753,7 @@ describe("two replicas", () => {
 
 describe("a controller that was put back, or mended", () => {
   const word = (): string => "0123abcd";
-  /** `b` had all of `a`; now its journal has lost what stood at these keys' writes, and keeps apart what stood behind. */
+  /** `b` had all of `a`. Now its journal has lost the writes of these keys, and has set the later ones aside. */
   const mended = (records: readonly JournalRecord[], lost: string): readonly JournalRecord[] => {
     const at = records.findIndex(
       (record) => record.t === "apply" && record.page.registers.some(([key]) => key === lost),

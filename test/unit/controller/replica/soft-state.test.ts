@@ -29,7 +29,7 @@ describe("soft state", () => {
     now = 61_000;
     say("c2", "live/new", 10);
     expect(held()).to.deep.equal(["live/0 c2", "live/0 c3", "live/new c2", "live/1 c3"]);
-    // Nobody speaks for another one.
+    // No peer speaks for another one.
     soft.received("c2", [{ key: "live/0/c3", boot: 1, seq: now + 2, text: "1" }]);
     expect([...soft.keys()]).to.have.length(4);
     soft.keepOnly(["c1", "c2"]);

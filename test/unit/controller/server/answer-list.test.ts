@@ -6,7 +6,7 @@ import { Busy } from "#controller/cluster/refused.ts";
 import { openLists } from "#controller/server/answer-list.ts";
 import { queueYields } from "#controller/server/yield-to-loop.ts";
 
-/** A response whose client reads nothing until `read` is called, unless it is `quick`. */
+/** A response whose client reads only after `read` is called, unless it is `quick`. */
 class Response extends EventEmitter {
   readonly isQuick: boolean;
   text = "";
@@ -77,7 +77,7 @@ describe("a long answer", () => {
     void sent.then(() => (isDone = true));
     for (; !isDone; turn++) await nextTurn();
     expect(turnsOfPieces.length).to.be.at.least(4 * 7);
-    // One piece a turn, whoever it is for.
+    // One piece a turn, for all clients together.
     expect(new Set(turnsOfPieces).size).to.equal(turnsOfPieces.length);
     for (const { text } of responses) expect((JSON.parse(text) as { all: object[] }).all).to.have.length(500);
   });
@@ -107,7 +107,7 @@ describe("a long answer", () => {
     await lists.answer("another", new Response().as(), () => ({ all: [] }));
     for (const each of open) each.leave();
     await Promise.all(sent);
-    // Those that are done take nothing from the 64 that all may have under way.
+    // Finished lists do not count towards the 64 that may be under way.
     for (let times = 0; times < 65; times++) await lists.answer("k", new Response().as(), () => ({ all: [] }));
   });
 });

@@ -14,7 +14,7 @@ describe("pauses of the process", () => {
     now += 5_100;
     expect(pauses.mayBeStale(now)).to.equal(true);
     now += 200;
-    // What a second turn of the event loop reads, and what had begun before.
+    // A read in the second turn of the event loop, and a read that had begun before.
     expect([pauses.mayBeStale(now), pauses.mayBeStale(before)]).to.deep.equal([true, true]);
     now += 100;
     expect(pauses.mayBeStale(now)).to.equal(false);

@@ -10,10 +10,10 @@ import { seededRandom } from "../../../support/random.ts";
 const folder = "/db";
 const limits = { segmentBytes: 4000, snapshotRecords: 12, snapshotBytes: 1_000_000 };
 
-/** Of some sectors, so that a torn write may have lost any of them. */
+/** Several sectors long, so that a torn write may have lost any of them. */
 const recordOf = (number: number) => oneRegister(number, undefined, JSON.stringify("x".repeat((number * 373) % 1400)));
 
-/** A program that keeps numbers: each record adds one. What it was told is on the disk stands in `acknowledged`. */
+/** A program that keeps numbers: each record adds one. `acknowledged` has the numbers that the store reported as durable. */
 class Program {
   readonly acknowledged: number[] = [];
   readonly db: ControllerDatabase;
@@ -40,7 +40,7 @@ class Program {
   }
 }
 
-/** Runs until everything is done, or until it hangs because the machine died. */
+/** Runs until all work is done, or hangs since the machine died. */
 async function untilDead(work: Promise<unknown>): Promise<void> {
   const settled = work.catch(() => undefined);
   for (let turn = 0; turn < 60; turn++) {
@@ -49,7 +49,7 @@ async function untilDead(work: Promise<unknown>): Promise<void> {
   }
 }
 
-/** A life of a controller: three groups of writers, twice, then a stop in good order. */
+/** A controller's life: three groups of writers, twice, then a stop in good order. */
 async function live(program: Program, from: number): Promise<void> {
   for (let group = 0; group < 8; group++) {
     await Promise.all([0, 1, 2].map((writer) => program.add(from + group * 3 + writer)));
@@ -135,7 +135,7 @@ describe("the store on a full disk (F-6)", () => {
   it("keeps nothing of what it refused", async () => {
     const disk = new MemoryDisk();
     const program = await Program.start(disk);
-    // All of it was taken; there was no room when it came to the disk itself.
+    // The write succeeded, but the disk was full at the sync.
     disk.tornShare = 1;
     let writes = 0;
     disk.onOperation = (name) => (/^write .*journal/.test(name) && writes++ === 0 ? "ENOSPC" : undefined);

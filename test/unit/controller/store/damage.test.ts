@@ -13,7 +13,7 @@ const folder = "/db";
 const path = `${folder}/journal-0000000000000001.ndjson`;
 const sector = 512;
 
-/** A journal of one frame for each of these groups of records; gives its bytes, and where the last frame begins. */
+/** A journal with one frame for each of these groups of records; gives its bytes, and the start of the last frame. */
 async function journalOf(...groups: readonly (readonly string[])[]): Promise<{ bytes: Buffer; last: number }> {
   const disk = new MemoryDisk();
   const options = { folder, disk, segments: [], end: 0, next: 1, segmentBytes: 1e9, onBroken: () => undefined };
@@ -80,7 +80,7 @@ describe("a frame of the journal", () => {
 
 describe("a journal's end", () => {
   it("V6: a changed byte anywhere in the last complete record is damage, not a write that never finished", async () => {
-    // The frame meets the edges of sectors in each way that there is.
+    // The frame meets the edges of sectors in every possible way.
     for (const size of [30, 387, 388, 389, 390, 391, 392, 393, 700]) {
       const { bytes, last } = await journalOf([padded(60)], [padded(size), padded(40)]);
       for (let at = last; at < bytes.length; at++)

@@ -33,7 +33,7 @@ describe("a controller's database", () => {
     await db?.append(records);
     for (const record of records) db?.data.apply(record);
   };
-  /** As a power cut would leave it: without the snapshot of a stop in good order. */
+  /** Leaves the folder as after a power cut: without the snapshot of a stop in good order. */
   const abandon = async (): Promise<void> => {
     const copy = join(dir.path, `left-${randomBytes(4).toString("hex")}`);
     await mkdir(copy, { mode: 0o700 });

@@ -15,8 +15,9 @@ const id = "c530f094-c6e1-479f-b25c-501e6509bcf6";
 const node = "1ecc18bb-0bcd-4f3b-be14-9f8f0651aef5";
 
 /**
- * The folder of a controller of the build that wrote each pair of a conflict as a register of its own, killed while it was one of two: 30
- * objects of which one was removed, one more of each controller, a rejected node, and its label “side” changed on both sides of a cut.
+ * The folder of a controller of an older build, which wrote each pair of a conflict as a register of its own. The controller was one of two
+ * when it was killed. The folder has 30 objects, one of them removed, one more object of each controller, and a rejected node.
+ * The node's label “side” changed on both sides of a cut.
  */
 describe("the store of a former build", () => {
   let dir: TempDir;

@@ -21,7 +21,7 @@ describe("a controller's backup, restore and repair", () => {
   let folder: string;
   const open = (at = folder): Promise<ControllerDatabase> =>
     openDatabase({ folder: at, rules: keyRules, onBroken: () => undefined });
-  /** Appends records to a journal, a segment each, as a controller that died without a snapshot leaves it. */
+  /** Appends records to a journal, a segment each, as after the death of a controller without a snapshot. */
   const write = async (...records: readonly JournalRecord[]): Promise<void> => {
     await ensurePrivateFolder(folder);
     const found = await recover(realDisk, folder);
@@ -155,7 +155,7 @@ describe("a controller's backup, restore and repair", () => {
     await writeFile(second, bytes);
     expect(await codeOf(open())).to.equal("STORE_CORRUPT");
     const { notes, records, aside } = await repairStore(where());
-    // What stands behind the damage, and is no write, counts for nothing.
+    // Bytes behind the damage that are no write do not count.
     expect(records).to.equal(1);
     expect(notes.join()).to.match(/at byte 16: a frame's checksum is wrong/);
     expect(await readFile(join(aside, second.slice(folder.length + 1)))).to.deep.equal(bytes);
@@ -165,7 +165,7 @@ describe("a controller's backup, restore and repair", () => {
   });
 
   describe("V5: a journal with one changed byte", () => {
-    /** Five writes, a frame each; in the third a byte of the value is another. */
+    /** Five writes, a frame each; a byte of the third value is changed. */
     const damage = async (third = oneRegister(3)): Promise<void> => {
       await write(oneRegister(1), oneRegister(2), third, oneRegister(4), oneRegister(5));
       const file = join(folder, "journal-0000000000000003.ndjson");

@@ -13,7 +13,7 @@ describe("an update that is applied", () => {
   after(() => cluster.remove());
   const verify: Verify = (signed, now) => verifyStatement(signed, { ...cluster.authority, now });
 
-  /** The answer to an update that was just signed, of a controller whose clock is so far behind. */
+  /** The answer of a controller whose clock is so far behind to an update that was just signed. */
   const apply = (behindMs: number): Promise<unknown> => {
     const signed = signUpdate(cluster, "spring", {
       spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },

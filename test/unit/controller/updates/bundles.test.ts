@@ -46,7 +46,7 @@ describe("the bundles on a controller's disk", () => {
       () => "taken",
       (error: unknown) => (error instanceof Refused ? `${error.status} ${error.code}` : String(error)),
     );
-  /** The real disk, whose files do something else for a moment. */
+  /** The real disk, with other behaviour of its files for a moment. */
   const diskWith = (changed: (file: DiskFile) => Partial<DiskFile>): Disk => {
     const wrapped =
       (open: Disk["edit"]): Disk["edit"] =>

@@ -20,7 +20,7 @@ describe("what a controller and a node say of an update", () => {
 
   const begun = (name = "u"): SteppedRollout => new SteppedRollout({ nodes: ["n1"] }).set({ name }).confirm();
   const fence = (rollout: SteppedRollout) => fenceOf(rollout.view.name, rollout.row("n1"));
-  /** The step that a node is given, and of which update. */
+  /** The step that the node gets, and its update. */
   const given = async (node: string, said: Partial<Parameters<Exchange["exchange"]>[1]> = {}): Promise<unknown> => {
     const { concerned, order } = await exchange.exchange(node, { nodeId: node, ...said });
     return order ? [order.step, order.fence.name] : concerned;
@@ -73,7 +73,7 @@ describe("what a controller and a node say of an update", () => {
     const ended = begun("u").report("n1", "preparing").wish("cancel").report("n1", "preparing");
     await known.update(ended);
     expect(exchange.concerns("n1")).to.equal(true);
-    // A next generation that has no rows yet changes nothing.
+    // A next generation without rows changes nothing.
     ended.view = { ...ended.view, generation: 2 };
     await known.update(ended);
     expect(exchange.concerns("n1")).to.equal(true);

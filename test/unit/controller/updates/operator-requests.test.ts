@@ -21,7 +21,7 @@ let known: KnownUpdates;
 const read = () => known.parts.index.read("u") ?? expect.fail("it is not known");
 const shown = () => viewUpdate(known.parts, read());
 
-/** The result of a request, or the error by which it is refused. */
+/** The result of a request, or its refusal. */
 async function outcome(request: Promise<{ readonly result: string }>): Promise<string> {
   return request.then(
     ({ result }) => result,
@@ -114,7 +114,7 @@ describe("an answer of the bastion", () => {
     seq = rollout.row("n1").seq;
   });
 
-  /** How the answer is taken, and the hook that is asked for then. */
+  /** The response to the hook's answer, and the hook that is due then. */
   const answer = async (hook: string, more: Partial<AcceptedBodyOf<"answerHook">> = {}): Promise<unknown> => [
     await outcome(answerHook(known.parts, read(), { node: "n1", generation: 1, seq, hook, ok: true, ...more })),
     shown().nodeStatus[0]?.hook,

@@ -42,7 +42,7 @@ describe("the loop of an update's owner", () => {
       const update = await known.update(new SteppedRollout({ nodes: ["n1"], spec }).settle());
       const other = new SteppedRollout({ nodes: ["n1"], spec });
       await known.update(other.set({ name: "v" }).confirm());
-      // The selector means no node now; the update began with n1.
+      // The selector matches no node now; the update began with n1.
       const { n1: _, ...left } = Object.fromEntries(knowNodes(known.parts));
       expect(inputOf(known.parts, update, new Map(Object.entries(left))).other).to.equal("v");
     } finally {

@@ -10,7 +10,7 @@ import { aNode, aSpec, SteppedRollout } from "#support/stepped-rollout.ts";
 
 const aFlake = { flakeRef: "github:example/fleet", flakeRev: "0123456789abcdef0123456789abcdef01234567" };
 
-/** The longest progress that a rollout of so many nodes writes. */
+/** The longest progress record of a rollout of so many nodes. */
 function largest(count: number): { readonly waves: readonly (readonly string[])[]; readonly bytes: number } {
   const nodes = Array.from({ length: count }, () => aNode(randomUUID()));
   const rollout = new SteppedRollout({ nodes, spec: {} }).settle();
@@ -36,7 +36,7 @@ describe("the plan of an update", () => {
         "strategy.canary.nodeIds names “n3”, which the selector leaves out: select it, too, or name another canary",
       ],
     });
-    // The empty selection is the fault then.
+    // Then the empty selection is the fault.
     expect(plan({ target: aFlake, selector: { labels: ["tier=web"] }, ...canary("n3") }).blockers).to.deep.equal([
       "no node of this cluster has the label “tier=web”, which selector.labels wants",
       "the selector means no node",

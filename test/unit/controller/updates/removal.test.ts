@@ -29,7 +29,7 @@ describe("updates that are over", () => {
   const names = (): string[] => Array.from(known.parts.index.all(), ({ name }) => name);
   const keysOf = (name: string): string[] =>
     Array.from(known.parts.records.replica.entries(keys.update(name).all), ([key]) => key);
-  /** How a removal is answered: `deleted`, or why it is refused. */
+  /** The answer to a removal: `deleted`, or the refusal. */
   const removed = async (name: string, parts: Partial<ViewParts> = {}): Promise<string> => {
     const update = known.parts.index.read(name);
     if (!update) return "unknown";
@@ -51,7 +51,7 @@ describe("updates that are over", () => {
     expect(await removed("u")).to.equal("deleted");
     expect(keysOf("u")).to.deep.equal([keys.update("u").removed]);
     expect(names()).to.deep.equal(["v"]);
-    // A lasting deletion refuses a late write; the next tidying deletes each other one.
+    // A lasting deletion refuses a late write; the next cleanup deletes the others.
     for (const { key, value } of late)
       await known.parts.records.write([{ key, value: JSON.parse(value ?? "") }]).catch(() => undefined);
     expect(names()).to.deep.equal(["v"]);

@@ -86,7 +86,7 @@ describe("reduceRun", () => {
       ]).nodes.get("n1")?.steps[0];
     expect(after(["out", "one\ntwo\n"])).to.not.have.property("streams");
     expect(after(["out", "one\ntwo\n"], ["err", "three\n"], ["out", "four"])?.streams).to.equal("ooeo");
-    // A line that both wrote counts as that of the one that began it.
+    // A line with text of both streams counts for the stream that began it.
     expect(after(["err", "half "], ["out", "a line\nnext\n"])?.streams).to.equal("eo");
     const long = after(["err", "first\n"], ["out", `${"x".repeat(99)}\n`.repeat(60)], ["err", "last\n"]);
     expect(long?.tail.match(/\n/g)).to.have.length(long?.streams?.length ?? 0);

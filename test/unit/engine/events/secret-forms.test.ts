@@ -11,7 +11,7 @@ const secretText = fc
   .array(fc.constantFrom(...signs), { minLength: 9, maxLength: 30 })
   .map((parts) => `k${parts.join("")}9`);
 
-/** Text of this length that looks like a key, the same for the same name. */
+/** Key-like text of this length, the same for the same name. */
 function digits(name: string, length: number): string {
   let text = "";
   while (text.length < length)
@@ -30,7 +30,7 @@ function shown(secrets: readonly string[], pieces: readonly string[]): string {
   return [...events, ...redactor.flush()].map((event) => ("text" in event ? event.text : "")).join("");
 }
 
-/** The program of one tool that prints every text in every form, each followed by NUL. */
+/** The program of each tool that prints every text in every form, each followed by NUL. */
 const tools: readonly (readonly [
   tool: string,
   forms: readonly string[],
@@ -114,7 +114,7 @@ describe("S10: the redactor knows a secret", () => {
       for (const [place, form] of printed.entries()) {
         const text = texts[place % texts.length] ?? "";
         const masked = redactors[place % texts.length]?.text(`see ${form} end`) ?? "";
-        // Quotes may stay, and characters of base64 that hold bytes beside the secret.
+        // Quotes may stay, and base64 characters that hold other bytes beside the secret.
         const left = masked
           .replace("***", "")
           .slice("see ".length, -" end".length)

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Quoting, QuotingScanner } from "#engine/expressions/quoting.ts";
 
-/** The quoting at the place of `@`. */
+/** The state of quotes at `@`. */
 const places: readonly (readonly [text: string, state: Quoting])[] = [
   ["echo @", "word"],
   ["echo 'a b'@", "word"],

@@ -7,10 +7,10 @@ import { shapeFacts, type NodeFacts } from "#engine/facts/shape.ts";
 import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { factShells, gatherFacts, runInNamespaces, type GatheredLines } from "#support/gather-facts.ts";
 
-/** The lines that there can be: a value each, or a list. */
+/** The possible lines: one value each, or a list. */
 const lines = [...new Set(factCatalogue.map(({ name }) => name.replace(/\.(N|NAME)\..*$/, "")))];
 
-/** Every value with its path, lists of texts being one. */
+/** Every value with its path; a list of texts is one value. */
 function leaves(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
   if (typeof value !== "object" || value === null) return [[path, value]];
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];
@@ -21,7 +21,7 @@ function leaves(value: unknown, path = ""): readonly (readonly [string, unknown]
 const filesIn = (folder: string, files: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(files).map(([name, text]) => [`${folder}/${name}`, `${text}\n`]));
 
-/** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and what is none of it. */
+/** Block devices of a machine with udev or without: sda with partitions, an NVMe disk, a mapping, and devices of other kinds. */
 const machine = {
   files: {
     ...filesIn("block/sda", { size: "3907029168", dev: "8:0", ro: "0", removable: "0", "queue/rotational": "1" }),

@@ -20,14 +20,14 @@ const name = "a.b";
 
 type Say = (text: string) => void;
 
-/** A node whose feed.sh answers what it is told to. */
+/** A node with prepared answers of feed.sh. */
 class FakeNode {
   readonly events: RunEventBody[] = [];
-  /** What it was told, without the keys. */
+  /** The commands to it, without the keys. */
   readonly told: string[] = [];
   readonly party: FedNode;
   isClosed = false;
-  /** Answers a word of the bastion; yes to all, unless told otherwise. */
+  /** Answers a command of the bastion; “yes” by default. */
   answer: (word: string, say: Say) => unknown = (_, say) => say("yes");
   #stdout = new PassThrough();
   #isDeaf = false;
@@ -53,12 +53,12 @@ class FakeNode {
     };
   }
 
-  /** Its part of the feeding ends, and not the connection. */
+  /** The node's part of the feeding ends, the connection does not. */
   die(): void {
     this.#stdout.end();
   }
 
-  /** Hears nothing any more, and does not end when it is told to. */
+  /** Hears no more commands, and does not end on request. */
   freeze(): void {
     this.#isDeaf = true;
   }
@@ -99,20 +99,20 @@ describe("nodes that feed one another, as the bastion leads them", () => {
 
   const impatient = (): Feed =>
     new Feed({ emit: (event) => event.type === "warning" && warnings.push(event.text), patience: 200 });
-  /** It gets the content from the bastion, and its session ends. */
+  /** A node that gets the content from the bastion, and keeps it as a source. */
   async function source(label: string): Promise<FakeNode> {
     const node = new FakeNode(label);
     expect(await feed.bring(node.party, name, content)).to.equal("send");
     expect(await feed.keep(node.party, name, content)).to.equal(true);
     return node;
   }
-  /** As a session does that needs its connection no more. */
+  /** Like a session that no longer needs its connection. */
   function hangUp({ party }: FakeNode): boolean {
     feed.leave(party.node);
     return feed.inherits(party.host);
   }
 
-  /** The same, and its session has ended. */
+  /** The same after its session has ended. */
   async function left(): Promise<FakeNode> {
     const node = await source("a");
     expect(hangUp(node)).to.equal(true);
@@ -156,7 +156,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await source("a");
     const b = new FakeNode("b");
     let fetched = 0;
-    // What comes from a source whose disk hangs, and from one that means ill.
+    // Bytes from a source whose disk hangs, and from a malicious one.
     for (const bytes of [0, 1_000]) {
       const timers: NodeJS.Timeout[] = [];
       b.answer = (_, say) => timers.push(setInterval(() => say(`at ${(fetched += bytes)}`), 20));

@@ -10,7 +10,7 @@ import { makeTempDir } from "#support/temp-dir.ts";
 
 const content = blobOf("the content");
 
-/** Beside its table: what the bastion is told, and what a node asks it for. */
+/** Beside the table of the module: the offers to the bastion, and a node's requests. */
 describe("file.downloaded by way of the bastion", () => {
   it("names what is to be fetched, and nothing of a sensitive step; where the node fetches, nothing is", () => {
     const remotes: RemoteContent[] = [];
@@ -36,7 +36,7 @@ describe("file.downloaded by way of the bastion", () => {
       writeFileSync(path, "the content", { mode: 0o600 });
       expect([(await run()).outcome, statSync(path).mode & 0o777]).to.deep.equal(["changed", 0o644]);
       writeFileSync(path, "old");
-      // 20: the runner asks for it.
+      // Status 20: the runner asks for the content.
       expect([(await run()).status, readFileSync(path, "utf8")]).to.deep.equal([20, "old"]);
     } finally {
       await folder.remove();

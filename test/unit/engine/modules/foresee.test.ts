@@ -19,7 +19,7 @@ describe("what a dry run asks without changing anything", () => {
 
   for (const shell of shellsOf(import.meta.filename))
     describe(`on ${shell}`, () => {
-      /** That a dry run of each of these ends so, with this code or this on stderr. */
+      /** Expects each dry run to end so, with this code or this text on stderr. */
       const foresee = async (...cases: readonly Case[]) => {
         for (const [module, args, ended, told] of cases) {
           const { outcome, problem, stderr } = await runStepOn(shell, stepOf(module, args), { dryRun: true });

@@ -37,7 +37,7 @@ describe("key.generated", () => {
       mkdirSync(at("home"));
       chownSync(at("home"), 65_534, 65_534);
       const path = at("home/own.key");
-      // Names that the step once took from the folder that everybody can write to.
+      // Names in the folder that every user can write to, which the step once used.
       const planted = ["key", "spki", "challenge", "proof", "dd"].map((name) => join("/tmp", name));
       for (const name of planted) {
         rmSync(name, { force: true });

@@ -39,7 +39,7 @@ for (const shell of shellsOf(import.meta.filename))
       expect(existsSync(at("broken"))).to.equal(true);
     });
 
-    // BusyBox takes its own ip and awk, whatever stands on PATH.
+    // BusyBox runs its own ip and awk, before those on PATH.
     const withPrograms = shell.startsWith("busybox") ? it.skip : it;
     /** An ip(8) whose card `lo` has these addresses and this route; the loopback card has a hardware address, too. */
     const ip = (addresses: readonly string[], route: string) => ({

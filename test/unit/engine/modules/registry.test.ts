@@ -56,7 +56,7 @@ describe("the module registry", () => {
         expect(step.always === true || Object.keys(step.want).length > 0).to.equal(true);
       });
 
-      // That it declares all that its texts can refuse with is looked at wherever a test makes a step (steps.ts).
+      // steps.ts checks, for each step of a test, that the module declares its texts' refusals.
       it("can refuse with every code that it declares", async () => {
         const possible = refusalsIn([...withFragments(join(modulesFolder, file)).values()].join("\n"));
         const module = await registry.get(name)?.();
@@ -67,7 +67,7 @@ describe("the module registry", () => {
     });
 });
 
-/** The texts of a module and of the fragments and other modules that it, and these, are made of. */
+/** The texts of a module, and of all fragments and modules that it imports. */
 function withFragments(path: string, texts = new Map<string, string>()): ReadonlyMap<string, string> {
   if (texts.has(path)) return texts;
   const text = readFileSync(path, "utf8");

@@ -17,7 +17,7 @@ import { moreArguments } from "../../../../scripts/module-samples.ts";
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const MARK = "kcoremark";
 
-/** Places where a shell reads text as code, at once or later. An argument whose mark gets there must declare that. */
+/** Places in which a shell reads text as code, now or later. An argument whose mark gets there must declare it. */
 const readers: Readonly<Record<string, RegExp>> = {
   "a shell's -c": /\b(?:ba|da)?sh -c (?:--command )?(?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,
   eval: /\beval (?:'(?:[^']|'\\'')*kcoremark|[^\s']*kcoremark)/,

@@ -98,7 +98,7 @@ describe("conducting a run", () => {
     const deps: Partial<RunDependencies> = {
       openSession: (options) => ({
         ...nodes.open(options),
-        // The batch lane begins files of both stages before the first of them has ended.
+        // The batch lane begins files of both stages before the first stage ends.
         perform: () => {
           const steps = ["a", "b"].map((stage) => ({
             node: "n1",
@@ -544,7 +544,7 @@ describe("the pace of a stage", () => {
     const gate = Promise.withResolvers<void>();
     const begins = (): void => {
       most = Math.max(most, ++under);
-      // A third one would begin before the next turn of the loop.
+      // A third step would begin before the next turn of the event loop.
       if (under === 2) setImmediate(gate.resolve);
     };
     const names = ["n1", "n2", "n3", "n4"];

@@ -36,7 +36,7 @@ const shared = {
 };
 
 interface Given {
-  /** Beside the roster and the states web, key and certs. */
+  /** Files besides the roster and the states web, key and certs. */
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
   readonly actions?: readonly Action[];

@@ -6,7 +6,7 @@ import { makeProject } from "#support/project.ts";
 
 type Files = Readonly<Record<string, string>>;
 
-/** Does `work` in a project that has these orchestrations; `load` reads the one named x. */
+/** Runs `work` in a project with these orchestrations; `load` reads the one named x. */
 async function withFiles<T>(files: Files, work: (load: () => Orchestration) => T): Promise<T> {
   const texts = Object.entries(files).map(([name, text]) => [`orchestrate/${name}.yaml`, text] as const);
   const project = await makeProject(Object.fromEntries(texts));

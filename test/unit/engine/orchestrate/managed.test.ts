@@ -22,11 +22,11 @@ interface Run {
   readonly files?: Readonly<Record<string, string>>;
   readonly request?: Partial<RunRequest>;
   readonly lessons?: Readonly<Record<string, Lesson>>;
-  /** Things that are no longer managed. */
+  /** Resources that are no longer managed, as the warnings name them. */
   readonly tells?: readonly string[];
 }
 
-/** Does the runs r1, r2 … in one project, `state apply web` unless told otherwise; each gives just the warnings that it says. */
+/** Runs r1, r2 … in one project, `state apply web` by default; each must give exactly its warnings. */
 async function play(...runs: readonly Run[]): Promise<void> {
   await inProject({ "roster/r.yaml": ROSTER }, async (path) => {
     for (const [index, { web, files = {}, request, lessons = {}, tells = [] }] of runs.entries()) {

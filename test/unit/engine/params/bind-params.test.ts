@@ -24,7 +24,7 @@ host: { type: string, default: "{{node.name}}" }
 free: { type: string }
 `);
 
-/** As it comes from the command line: `--set name=text`. */
+/** Parameters from the command line: `--set name=text`. */
 function typed(pairs: readonly string[]): ReadonlyMap<string, GivenParam> {
   return new Map(pairs.map((pair) => [pair.replace(/=.*/s, ""), { text: pair.replace(/^.*?=/s, "") }]));
 }

@@ -16,7 +16,7 @@ function compiled(keys: Partial<PlannedStep>, step: Partial<Step> = {}, randomNa
   return compileStep(plannedStep(own, keys), { owes: [], randomName });
 }
 
-/** A step key that asks for more than the batch lane knows, but not for more than the evidence proves. */
+/** A step key that the batch lane does not support, though the evidence proves such a step. */
 const alone: Partial<PlannedStep> = { restartOn: ["s/b"] };
 /** Step keys under which the evidence proves nothing. */
 const silent: Readonly<Record<string, Partial<PlannedStep>>> = {

@@ -55,7 +55,7 @@ const web: Written = [serviceRunning, { name: "web" }];
 const unit: Written = [unitManaged, { name: "web", content: "x" }];
 const answer: Written = [httpReady, { url: "http://127.0.0.1/" }];
 
-/** Whether “in order” and “would change” survive the earlier step's change (effects.ts); `-`: it does not stand on it. */
+/** Whether “in order” and “would change” survive the earlier step's change (effects.ts); `-`: the step does not depend on it. */
 const table: readonly (readonly [string, Written, Written, Survival | "-"])[] = [
   ["the same file", file("/srv/a"), file("/srv/a"), "00"],
   ["a setting of the kernel's, a limit below it", opened, limit("nofile"), "00"],

@@ -9,7 +9,7 @@ import { segmentText } from "#engine/program/segment.ts";
 import { plannedStep, stepOf } from "#support/steps.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 
-/** The timeout of a step with these step keys, whose module says `step`. */
+/** The timeout of a step with these keys and this step of its module. */
 const timeoutWith = (keys: Partial<PlannedStep>, step: Partial<Step> = {}): number =>
   timeoutOf(plannedStep({ want: { a: "1" }, probe: sh`fact a 1`, ...step }, keys));
 

@@ -38,7 +38,7 @@ describe("a step's shell", () => {
         const step: Step = {
           want: { last: "yes" },
           probe: sh`[ -e ${at("last")} ] && fact last yes || fact last no`,
-          // In 64 MiB fit the first two; the third is larger than that by itself.
+          // The first two fit into 64 MiB; the third is larger by itself.
           asks: sh`echo asked >>${at("asks")}
 echo ${a!} 30000000 for-a
 echo ${b!} 30000000 for-b

@@ -17,7 +17,7 @@ const other: Step = { want: { a: "1" }, probe: sh`fact a 0`, apply: sh`:` };
 const plan = (id: string, step: Step, more: Partial<PlannedStep> = {}): PlannedStep =>
   plannedStep(step, { id, title: id, ...more });
 
-/** The lines of a segment that look for programs before anything is applied. */
+/** The lines of a segment that look for programs in advance. */
 function looks(...plans: readonly PlannedStep[]): string[] {
   const steps = plans.map((one) => ({ plan: one, compiled: compileStep(one, { owes: [], randomName: () => "0" }) }));
   return segmentText({ steps, facts: false })

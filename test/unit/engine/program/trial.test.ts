@@ -35,7 +35,7 @@ function segmentOf(plans: readonly Partial<PlannedStep>[], foresight?: Foresight
   return segmentText({ steps, facts: false, ...(foresight && { foresight }) });
 }
 
-/** What the shells of steps on trial get beyond step.sh, as a segment sets it. */
+/** The additions to step.sh for the shells of steps on trial, as a segment sets them. */
 const library = /^K_FILES='[^]*?(?=\nrk_)/m.exec(segmentOf([{ risk: "connectivity" }]))?.[0] ?? "";
 
 describe("what a change on trial keeps", () => {
@@ -47,7 +47,7 @@ describe("what a change on trial keeps", () => {
       const [program = "", ...before] = shell.split(" ");
       const run = (...args: readonly string[]) =>
         spawnSync(program, [...before, ...args], { encoding: "utf8", timeout: 10_000 });
-      /** Keeps something as a step does, and then does something; what it refused with. */
+      /** The refusal of a step that backs something up and then runs a change. */
       const step = (keep: string, change = ":", id = "r1"): string => {
         const found = at("found");
         const lines = [
@@ -75,7 +75,7 @@ describe("what a change on trial keeps", () => {
         const keep = names.map((name) => `keep_path ${quote(name)}`).join(" && ");
         const changes = `cd ${quote(at("etc"))}; echo new >file; chmod 600 file; ln -sfn elsewhere link; chmod 700 folder; : >new; mkdir none; : >none/deep`;
         expect(step(keep, changes)).to.equal("");
-        // Kept a second time, as the step after it left it.
+        // A second backup, of the file as the step left it.
         change(of("file"), `echo newer >${quote(of("file"))}`);
         goBack();
         expect([readFileSync(of("file"), "utf8"), lstatSync(of("file")).mode & 0o777]).to.deep.equal(["old", 0o640]);
@@ -144,11 +144,11 @@ describe("what a change on trial keeps", () => {
             const file = at("etc", "file");
             writeFileSync(file, "old");
             change(file, `echo new >${quote(file)}`);
-            // Decided first: the step's own guard, which still waits, would decide at a deadline that is over.
+            // The decision comes first: the step's own guard, which still waits, would decide by the passed deadline.
             symlinkSync(decision, trial("decision"));
             writeFileSync(trial("deadline"), "0\n");
             if (decision === "reverted") for (const name of ["going-back", "over"]) mkdirSync(trial(name));
-            // One name after another, and the guard wakes behind each, and once more when nothing seems to be left.
+            // One name after another; the guard wakes after each, and once more when all are gone.
             const watched = `wake() { cd "$k_t" 2>/dev/null && ${shell} -c "$guard" "$k_t/guard" watch; cd /; }
 rm() {
   for name; do

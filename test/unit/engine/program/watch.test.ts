@@ -10,7 +10,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("segment-functions"))?.[0] ?? "";
 
 describe("the watch over a step's bytes", () => {
-  /** What it finds when it looks at this shell itself, which does this between two looks. */
+  /** The watch's findings about this shell itself, which runs `between` between two looks. */
   function overAfter(shell: string, between: string, more = ""): string {
     const [program = "", ...words] = shell.split(" ");
     const text = `${watch}
@@ -28,7 +28,7 @@ echo "$k_limit $k_over"`;
 
   for (const shell of [...shells, "mksh"])
     describe(shell, () => {
-      // The looks themselves are reads of this shell, so it looks at another one, which stands still.
+      // A look itself reads, so this shell looks at another process, which stands still.
       const still = "sleep 5 >/dev/null 2>&1 & k_cpid=$! k_moved= && sleep 0.02; look 5";
 
       it("ends what moves nothing, with the seconds and the kilobytes", () =>
@@ -38,7 +38,7 @@ echo "$k_limit $k_over"`;
         expect(overAfter(shell, "head -c 100000 /dev/zero >/dev/null")).to.equal("900"));
 
       it("looks at those that it started, too", () => {
-        // On a busy machine it may take its time.
+        // A busy machine may take a while.
         const io = "cat /proc/$(tr -d ' ' </proc/$k_cpid/task/$k_cpid/children)/io";
         const written = `a=$(${io}); while [ "$(${io})" = "$a" ]; do sleep 0.01; done`;
         const parent = `yes >/dev/null & trap "kill $!" TERM; wait`;
@@ -54,7 +54,7 @@ echo "$k_limit $k_over"`;
       describe("when it waits for a disk", () => {
         const at = folderOfEachTest("watch");
 
-        /** A step in this state, the kernel having written so many pages before each look. */
+        /** The verdict on a step in this state, with so many pages written by the kernel before each look. */
         function overOf(state: string, ...written: readonly number[]): string {
           const tasks = at("proc/7/task/7");
           mkdirSync(tasks, { recursive: true });

@@ -23,7 +23,7 @@ jumps:
     gw: {address: gw.example.org}
 `;
 
-/** Lines that are only in one of the texts: “-” from the first, “+” from the second; all others in the same order. */
+/** Lines of only one of the texts: “-” of the first, “+” of the second; the others must have the same order. */
 function diff(before: string, after: string): string[] {
   const [old, now] = [before.split("\n"), after.split("\n")];
   const changes: string[] = [];

@@ -36,7 +36,7 @@ const told = {
   },
 };
 
-/** A project whose n1 and n2 told these facts at 1000, and n3 none. */
+/** A project whose n1 and n2 have these facts since 1000; n3 has none. */
 function inKnown<T>(work: (project: string) => T): T {
   return inProject(files, (project) => {
     for (const [node, flat] of Object.entries(told))

@@ -7,7 +7,7 @@ import { sourceNames, sourceOf } from "#engine/roster/sources.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
-/** Counts how often it is run, and says so many nodes. */
+/** Counts its runs, and prints so many nodes. */
 const counting = `#!/bin/sh
 echo x >>calls
 test ! -e down || { echo 'the database is down' >&2; exit 3; }
@@ -115,7 +115,7 @@ describe("a roster's sources", () => {
       const ask = (): unknown => runSource({ shown: "x", project, path: join(project, "roster/cmdb.sh"), limit: 300 });
       expect(problemsIn(ask)).to.deep.equal(["x gave no roster: it took longer than 0.3 s [ROSTER_SOURCE]"]);
       const pid = readFileSync(join(project, "pid"), "utf8").trim();
-      // Killed is not gone yet: the kernel may have it on its way for a moment.
+      // A killed process may live for a moment longer.
       const isAlive = (): boolean => {
         const stat = `/proc/${pid}/stat`;
         return existsSync(stat) && readFileSync(stat, "utf8").split(" ")[2] !== "Z";

@@ -31,7 +31,7 @@ describe("the logs of a run", () => {
     ];
     const told = "== tag (local.command)\n | 1\n | 2\n ! no\n== tag: failed\n   it failed  [LOCAL_COMMAND_FAILED]\n";
     expect(logged(undefined, ...events)).to.equal(told);
-    // What is done for a node stands with the node, whatever it is called.
+    // Work for a node stands in the node's log, for a node of any name.
     expect(logged("bastion", ...events.map((event) => ({ ...event, item: "bastion" }) as RunEventBody))).to.equal(told);
   });
 

@@ -89,7 +89,7 @@ describe("a sealed value", () => {
 
   it("refuses what was changed, wherever, with the same words", async () => {
     const changes: readonly ((bytes: Buffer) => Buffer)[] = [
-      // A letter of the place, of the fingerprint, of the MAC; the payload's last byte; two bytes that are missing.
+      // A letter of the place, of the fingerprint, of the MAC; the payload's last byte; two missing bytes.
       (bytes) => Buffer.from(bytes.toString("latin1").replace("vars/token", "vars/motdx"), "latin1"),
       (bytes) => Buffer.from(bytes.toString("latin1").replace(/\n--- ./, "\n--- A"), "latin1"),
       (bytes) => Buffer.concat([bytes.subarray(0, -1), Buffer.from([(bytes.at(-1) ?? 0) ^ 1])]),

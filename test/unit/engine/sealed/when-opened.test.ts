@@ -14,11 +14,11 @@ import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { person } from "#support/sealed.ts";
 
-/** What is sealed here: the value that each place stands for is its name. */
+/** The sealed places; the value of each is its name. */
 const SEALED = ["token", "other", "deep"] as const;
 
 describe("a sealed value is opened", () => {
-  /** Plans a state on n1; gives which values were opened, each as often as that was, and how it ended. */
+  /** Plans a state on n1; gives the opened values, one entry for each time, and the plan's end. */
   async function plan(state: string, { refuse = false, extra = {} as Record<string, string> } = {}) {
     const { recipient } = await person("alice");
     const names = new Map<string, string>();
@@ -105,7 +105,7 @@ describe("a sealed value is opened", () => {
     const state = `params: { key: { type: secret, default: "age:{{node.vars.raw}}" } }\nsteps:\n${file("{{params.key}}")}`;
     const raw = (await sealFor("x", [(await person("a")).recipient], placeOf("roster/z.yaml", ["a"]))).slice(4);
     const group = `nodes:\n  n1:\n    address: 192.0.2.1\n    vars: { raw: ${raw} }\n`;
-    // The text is the secret itself, as it stands.
+    // The text is the secret itself.
     expect(await plan(state, { extra: { "roster/r.yaml": group } })).to.deep.equal([]);
   });
 });

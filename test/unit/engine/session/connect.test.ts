@@ -6,7 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 
 describe("a connection to a machine that is gone", () => {
-  /** What an attempt ends with, how often the machine was unlocked, and what is told of it. */
+  /** The end of an attempt, the number of unlocks, and the events. */
   async function attempt(
     number: number,
     unlock: () => Promise<boolean>,

@@ -72,7 +72,7 @@ describe("a connection that is made again", () => {
       );
       return effects.flatMap((e) => ("do" in e && e.do === "emit" && e.event.type === "warning" ? [e.event.text] : []));
     };
-    // The answer took twelve seconds, and the node may have read its clock at any time within these.
+    // The answer took twelve seconds, and the node may have read its clock at any time in between.
     expect([1_000, 1_006, 1_012].flatMap((epoch) => warned(1_000_400, 1_012_400, epoch))).to.deep.equal([]);
     const text = "the clock of n1 differs from this machine's by";
     expect(warned(1_000_400, 1_001_000, 1_009)).to.deep.equal([`${text} 8 s`]);

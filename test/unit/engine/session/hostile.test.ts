@@ -33,7 +33,7 @@ const shown = line(`show ${key} ${lines("found", 6_000).replaceAll("\n", "\\n")}
 const start = line(`start ${key} `);
 const bytes = (count: number): Generator<Uint8Array> => repeat(count, () => Buffer.from("x"));
 
-/** What a node may say, with what becomes of it: `fails` at its limit, or only `ends`. */
+/** Outputs of a hostile node, each with its consequence: the step `fails` at its limit, or only `ends`. */
 const floods: Readonly<Record<string, readonly ["fails" | "ends", () => Iterable<Uint8Array>]>> = {
   "the end of a step again and again": [
     "ends",

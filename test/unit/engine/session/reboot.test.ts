@@ -6,7 +6,7 @@ import { ModelNode } from "#support/model-node.ts";
 import { SessionWorld } from "#support/session-world.ts";
 import { draftOf } from "#support/sessions.ts";
 
-/** A session that is connected to do its one step. */
+/** A connected session with one step. */
 function connected(fields: Partial<Step> = {}): SessionWorld {
   const draft = draftOf("slow", { want: {}, probe: sh`:`, ...fields });
   const node = new ModelNode(new Map([[stepKey(draft.id), { outcome: "changed", needsBlob: false }]]));
@@ -46,7 +46,7 @@ describe("an abort", () => {
 });
 
 describe("a node that reboots", () => {
-  /** A session whose step boots the node within 30 s; the step was done, and the node is on its way down. */
+  /** A session whose step boots the node within 30 s. The step is done, and the node is going down. */
   function goneDown(): SessionWorld {
     const world = connected({ ends: "boot", timeout: 30 });
     while (world.deliverCommand() || world.node.act() || world.deliverFrame());

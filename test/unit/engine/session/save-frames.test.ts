@@ -9,7 +9,7 @@ const KiB = 1024;
 const occasion = () => ({ node: "n1", nodeId: "id1", run: "r1", before: "wipe", grants: [] }) as const;
 const sum = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** What a node says of a disk with two pieces; what a test changes of it. */
+/** A node's frames about a disk with two pieces, with the test's changes. */
 function told({
   first = Buffer.alloc(4 * KiB, 1),
   last = Buffer.alloc(KiB, 2),
@@ -37,7 +37,7 @@ function told({
   ];
 }
 
-/** As the link hands them over: in portions. */
+/** Frames in portions, as the link gives them. */
 function out(bytes: Buffer, portion = bytes.length): Frame[] {
   const frames: Frame[] = [];
   for (let at = 0; at < bytes.length; at += portion) {

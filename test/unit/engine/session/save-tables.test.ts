@@ -1,28 +1,13 @@
 import { expect } from "chai";
 import { saveTables } from "#engine/session/save-tables.ts";
-import type { Channel, Host } from "#engine/transport/host.ts";
+import { silentHost } from "#support/fake-session.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 describe("a node that tells nothing of what is to be saved", () => {
   const unsaved = async (signal: AbortSignal): Promise<unknown> => {
-    const silence = Promise.withResolvers<void>();
-    const end = (): void => silence.resolve();
-    const channel: Channel = {
-      stdout: (async function* (): AsyncGenerator<Buffer> {
-        await silence.promise;
-        yield* [];
-      })(),
-      write: () => Promise.resolve(),
-      taken: () => 0,
-      end,
-      exit: Promise.resolve({}),
-      close: end,
-      stderrTail: () => "",
-    };
-    const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
     const run = { nonce: "f".repeat(32), stateDir: "/s", runId: "r", who: "w", node: "n1", dryRun: false, grants: [] };
     const { results, isCut } = await saveTables({
-      host,
+      host: silentHost(),
       run: { ...run, login: "root" },
       names: ["S1"],
       store: new MemoryTables(),

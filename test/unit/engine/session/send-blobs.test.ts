@@ -13,7 +13,7 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     ["two.b", blobOf(Buffer.alloc(2_000_000, 2))],
   ]);
 
-  /** What the feed was asked, and what went over the line, which ends while `lostAt` is waited for. */
+  /** The requests to the feed, and the bytes on the line, which ends during the wait for `lostAt`. */
   async function answer(ends: readonly ("there" | "left")[], { lostAt = "", offered = both } = {}) {
     const asked: string[] = [];
     const sent: string[] = [];

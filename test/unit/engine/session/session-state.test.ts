@@ -10,11 +10,11 @@ import { draftOf } from "#support/sessions.ts";
 
 interface Planned extends ModelStep {
   readonly reboots: boolean;
-  /** Rests on the step before it, so that a segment ends between them; or on the node's facts. */
+  /** A step that rests on the one before ends a segment; so does one that rests on the node's facts. */
   readonly rests: "nothing" | "before" | "facts";
 }
 
-/** What may happen, and how often compared with the others. */
+/** The possible moves, each with its relative frequency. */
 const moves = {
   frame: 24,
   command: 20,
@@ -40,14 +40,14 @@ type Move = keyof typeof moves;
 
 interface Scenario {
   readonly steps: readonly Planned[];
-  /** How many of them come in the first call, and whether the session rests before the second. */
+  /** The number of steps in the first call; `rests`: the session rests before the second call. */
   readonly first: number;
   readonly rests: boolean;
-  /** Whether the runner is told with its last segment that it is the last one; `early`: with the first call's too. */
+  /** Whether the last segment tells the runner that it is the last; `early`: the first call's too. */
   readonly endsItself: "never" | "last" | "early";
   readonly isHeld: boolean;
   readonly waitForLock: boolean;
-  /** After so many moves the bastion dies, and another one resumes its run. */
+  /** After so many moves the bastion dies, and another one resumes the run. */
   readonly diesAfter: number | undefined;
   readonly moves: readonly Move[];
 }
@@ -84,7 +84,7 @@ function draftsOf(steps: readonly Planned[]): UnresolvedStep[] {
   });
 }
 
-/** Runs one scenario to its end; throws when something does not hold. */
+/** Plays one scenario to its end; throws at a broken invariant. */
 function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter, moves: made }: Scenario): void {
   const drafts = draftsOf(steps);
   const node = new ModelNode(new Map(drafts.map(({ id }, index) => [stepKey(id), steps[index] as Planned])));
@@ -107,7 +107,7 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
     ];
     next();
   };
-  /** Asks for the next thing when the one before is over. */
+  /** Starts the next call after the one before. */
   const next = (): void => {
     const [call] = left;
     if (world.ended.length < asked || !call) return;
@@ -125,10 +125,10 @@ function play({ steps, first, rests, endsItself, isHeld, waitForLock, diesAfter,
       begin();
     }
     make(world, move, next);
-    // A runner that hangs for ever is a matter of the goodbye alone.
+    // A runner that hangs for ever concerns the goodbye alone.
     if (move === "freeze" && left.length === 0) node.isFrozen = true;
   }
-  // Nobody disturbs it any more: whatever is asked for comes to its end.
+  // Without further disturbance, every requested step ends.
   node.isHeldByOther = false;
   world.isUndisturbed = true;
   const isOver = (): boolean => world.ended.length >= asked && !world.connecting;

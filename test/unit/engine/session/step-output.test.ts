@@ -30,7 +30,7 @@ describe("what was received of a step's output", () => {
     const output = new StepOutput(() => 0);
     const pieces = Array.from({ length: 30 }, (_, index) => 1_000_000 + index);
     for (const piece of pieces) output.take("k.o", piece, ["0", "2", "0"], bytes("x\n"));
-    // The node still has the twenty first ones, the first large one and the last three (runner.sh, k_reader).
+    // The node keeps the first twenty pieces, the first large one and the last three (runner.sh, k_reader).
     for (const piece of [...pieces.slice(0, 21), ...pieces.slice(-3)])
       expect(output.take("k.o", piece, ["0", "2", "0"], bytes("x\n")), String(piece)).to.deep.equal([]);
   });

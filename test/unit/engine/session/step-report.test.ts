@@ -64,7 +64,7 @@ describe("what a node's frames tell of its steps", () => {
     ]);
   });
 
-  /** Takes these frames, in which K is the step's key. */
+  /** Takes these frames; K stands for the step's key. */
   const take = (report: StepReport, ...frames: readonly string[]): void => {
     for (const frame of frames) {
       const [type = "", ...rest] = frame.replace("K", key).split(" ");
@@ -169,8 +169,8 @@ describe("what a node's frames tell of its steps", () => {
 
   describe("in the order of the steps", () => {
     /**
-     * What is told of these frames, the keys of which are steps. `skip b` ends b without the node, `release` ends the
-     * wait for what did not come; c answers failures of the steps that are given.
+     * The events of these frames, whose keys are steps. `skip b` ends b without the node, `release` ends the wait for missing frames, and c
+     * answers failures of the given steps.
      */
     function told(frames: string, answers: readonly string[] = []): string {
       const events: string[] = [];

@@ -28,7 +28,7 @@ describe("a large content on its way to a node", () => {
     progress.begin(name, size);
     progress.write(size);
   }
-  /** Looks once a second while so many bytes a second are taken. */
+  /** Looks once a second while the node takes so many bytes a second. */
   function pass(seconds: number, rate: number): void {
     for (let second = 0; second < seconds; second++) {
       now += 1000;
@@ -115,7 +115,7 @@ describe("a large content on its way to a node", () => {
     begin("kcore-0.1.0", 44 * MB);
     progress.end();
     pass(6, 100 * MB);
-    // What fits into the pipe of a process that does not read.
+    // The pipe of a process that does not read takes this much.
     pass(1, 64 << 10);
     pass(600, 0);
     expect(problems).to.deep.equal([]);

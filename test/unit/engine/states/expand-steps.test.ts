@@ -64,7 +64,7 @@ const ids = (list: readonly UnresolvedStep[]): string[] => list.map(({ id }) => 
 
 describe("what is wrong with a state", () => {
   const wrong = "test.note: { tezt: y }";
-  /** Steps, and the places that are told; in states/s.yaml, unless another file is named. */
+  /** Steps, and the places of their problems, in states/s.yaml unless another file is named. */
   const broken: Readonly<Record<string, readonly [steps: string, places: string]>> = {
     "a condition, a key of the step, an argument and its template": [
       'steps:\n  - id: a\n    when: "{{nope}}"\n    timeout: long\n    test.note: { number: x, tezt: y }\n',

@@ -17,7 +17,7 @@ const files = {
   "states/of.yaml": within("map", "id: of, file.managed: { path: /b, source: '{{params.x.file}}' }"),
 };
 
-/** Compiles this step after the node has told its facts and the result of the step `find`. */
+/** Compiles this step after the facts of the node and the result of the step `find` are known. */
 function make(step: string, told: string): Promise<unknown> {
   const find = "  - { id: find, file.managed: { path: /a, content: a }, register: find }\n";
   const params = "params: { files: { type: map, default: { debian: files/debian.conf } } }";

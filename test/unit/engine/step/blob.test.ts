@@ -7,7 +7,7 @@ import { folderOfEachTest } from "#support/temp-dir.ts";
 describe("the bytes of a file, as a blob", () => {
   const at = folderOfEachTest("blob");
 
-  /** A file that holds something else of the same size than its blob says; each test has its own content. */
+  /** A file whose contents differ from its blob's, at the same size; each test has its own content. */
   function damaged(content: string): { readonly file: string; readonly read: () => Promise<Uint8Array> } {
     const file = at("content");
     writeFileSync(file, "x".repeat(content.length));
@@ -21,19 +21,14 @@ describe("the bytes of a file, as a blob", () => {
     expect(Buffer.from(await read()).toString()).to.equal("as it was");
   });
 
-  it("are refused when the file has changed, though its size has not", async () => {
-    const { file, read } = damaged("as it was once");
-    const [problem] = await problemsOf(read);
-    expect(problem).to.include({ code: "FILE_UNREADABLE", hint: "run again" });
-    expect(problem?.message).to.contain(file);
-  });
-
-  it("are refused when the file cannot be read", async () => {
-    const { file, read } = damaged("was there once");
-    rmSync(file);
-    const [problem] = await problemsOf(read);
-    expect(problem).to.include({ code: "FILE_UNREADABLE", hint: "run again" });
-    expect(problem?.message).to.contain(file);
+  it("are refused when the file has changed, though its size has not, and when it cannot be read", async () => {
+    for (const isGone of [false, true]) {
+      const { file, read } = damaged(`as it was once ${isGone}`);
+      if (isGone) rmSync(file);
+      const [problem] = await problemsOf(read);
+      expect(problem).to.include({ code: "FILE_UNREADABLE", hint: "run again" });
+      expect(problem?.message).to.contain(file);
+    }
   });
 
   it("are made anew once where that can be done, also when the file is gone", async () => {

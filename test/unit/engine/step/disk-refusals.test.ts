@@ -9,7 +9,7 @@ import { shellsOf } from "#support/shells.ts";
 import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
-/** The partition sdx1 of a disk that holds and is used by what is given; what makes the filesystem only says so. */
+/** The partition sdx1 of a disk with these contents and users; the formatter only prints a word. */
 function format(
   { contents = "", users = "" }: { readonly contents?: string; readonly users?: string },
   options: StepRunOptions = {},
@@ -34,11 +34,11 @@ contents_of() { printf %s ${contents}; }`,
 }
 
 const contents = "/dev/sdx1 holds xfs at byte 0x0";
-/** The fingerprint that a refusal names and a grant repeats, here of a device without bytes; it does not depend on the disk's name. */
+/** The fingerprint in refusals and grants, here of a device without bytes; it does not depend on the disk's name. */
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n\n").digest("hex").slice(0, 16);
 
 describe("the disk of a name", () => {
-  /** Disks by their serials, and what a step on the one of that name finds. */
+  /** The findings of a step on disks by their serials. */
   async function find(
     serials: Readonly<Record<string, string | undefined>>,
     serial: string,

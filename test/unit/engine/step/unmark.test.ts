@@ -10,7 +10,7 @@ import { contextOf, shells, stepOf } from "#support/steps.ts";
 
 const disk = { serial: "S1" };
 const on = { disk, partition: "data" };
-/** Arguments of what makes something that a mark tells of; its marks in its sh, where they are not `$mark`. */
+/** Arguments of modules whose result a mark records; marks in their sh, if they are not `$mark`. */
 const makers: Readonly<Record<string, readonly [args: object, words?: string]>> = {
   "disk.cleared": [{ disks: [disk] }],
   "disk.partitioned": [{ disk, partitions: [{ name: "data" }] }],

@@ -54,7 +54,7 @@ describe("saved tables", () => {
     const again = await keep({}, { run: "r2" });
     expect([again.id, again.isNew, other.isNew]).to.deep.equal([first.id, false, true]);
     const saves = await listTables(folder);
-    // That of the last occasion is the newest.
+    // The save of the last occasion is the newest.
     expect(saves.map(({ id }) => id)).to.deep.equal([other.id, first.id]);
     expect(saves[1]?.occasions.map(({ run }) => run)).to.deep.equal(["r1", "r2"]);
   });

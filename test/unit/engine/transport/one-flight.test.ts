@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Client } from "ssh2";
 import { createOneFlight, type Started } from "#engine/transport/one-flight.ts";
 
-/** A client that writes down what would be sent, and confirms the channel as ssh2 does. */
+/** A client that records its messages, and confirms the channel as ssh2 does. */
 function fakeClient({ server, channel = 0, inner = true }: { server: string; channel?: number; inner?: boolean }) {
   const sent: string[] = [];
   let destroyed = false;

@@ -2,7 +2,7 @@ import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { writeTogether } from "#engine/transport/write-together.ts";
 
-/** A line that writes down what each system call would have carried. */
+/** A line that records the bytes of each system call. */
 function line() {
   const calls: string[] = [];
   const socket = new Duplex({

@@ -3,7 +3,7 @@ import { SourceFile } from "#engine/yaml/file.ts";
 import { tokenize } from "#engine/yaml/scan.ts";
 import { problemsIn } from "#support/problems.ts";
 
-/** Texts that hold a scalar inside that many levels of lists and maps. */
+/** Texts with a scalar inside so many levels of lists and maps. */
 const nested: Readonly<Record<string, (levels: number) => string>> = {
   "block lists": (levels) => `${"- ".repeat(levels)}x\n`,
   "block maps": (levels) => `${Array.from({ length: levels }, (_, level) => `${" ".repeat(level)}a:`).join("\n")} x\n`,

@@ -53,7 +53,7 @@ describe("The bars of the timeline", () => {
       [piece(undefined, 1000, Infinity)],
       [first, piece(undefined, 1100, Infinity)],
       [first, second],
-      // An action that began in between comes to be known later.
+      // An action that began in between is known only later.
       [first, piece("failed", 1050, 1060), second],
       [second],
     ])

@@ -4,7 +4,7 @@ import { linesOf, sceneOf, asciiTheme, plainTheme } from "#support/scenes.ts";
 import { wideRun } from "#support/wide-run.ts";
 
 const all = wideRun({ nodes: 200, steps: 8, failEvery: 50, apart: 1 });
-/** The moment at which all have begun and some have failed. */
+/** The moment at which all nodes have begun and some have failed. */
 const events = all.slice(
   0,
   all.findLastIndex((event) => event.type === "node.finished" && event.outcome === "failed") + 1,

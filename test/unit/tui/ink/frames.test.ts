@@ -5,7 +5,7 @@ import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
 
 interface Variant extends SceneOptions {
-  /** Share of the run's events that have come. */
+  /** The share of the run's events that have come. */
   readonly share: number;
   readonly keys?: readonly string[];
 }
@@ -24,7 +24,7 @@ const variants: Readonly<Record<string, Variant>> = {
   "200x60, a node": { share: 1, columns: 200, rows: 60, keys: ["enter"] },
 };
 
-/** The frames of each run that no other run shows; frames.property.test.ts draws every run at all of its moments. */
+/** The frames of each run that no other run shows; frames.property.test.ts draws every moment of every run. */
 const framesOf: Readonly<Record<string, readonly string[]>> = {
   "deploy-three": Object.keys(variants),
   done: ["80x24, at the end", "80x24, a node"],

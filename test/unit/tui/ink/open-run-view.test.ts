@@ -45,7 +45,7 @@ describe("the live view", () => {
     timers.pass(milliseconds);
     await new Promise((resolve) => setTimeout(resolve, 3));
   };
-  /** The keys arrive by way of a stream. */
+  /** The keys arrive through a stream. */
   const type = async (keys: string) => {
     terminal.type(keys);
     await new Promise((resolve) => setImmediate(resolve));
@@ -76,7 +76,7 @@ describe("the live view", () => {
     const record = Buffer.from(events.map(formatEvent).join(""));
     const read = (from: number, length: number) => Promise.resolve(record.subarray(from, from + length));
     await open(events, { read });
-    /** The numbers of the lines on a screen that is drawn anew. */
+    /** The line numbers on a redrawn screen. */
     const seen = async () => {
       for (let turn = 0; turn < 5; turn++) await pass(100);
       const drawn = terminal.written.length;
@@ -92,7 +92,7 @@ describe("the live view", () => {
     const [first = 0, ...more] = await seen();
     expect(first).to.be.within(50, 800);
     expect(more).to.deep.equal(more.map((_, index) => first + index + 1));
-    // A search finds lines that the model has no longer; the rows in sight stay until the match is found.
+    // A search finds lines that the model no longer has; the visible rows stay until the match is found.
     await type("g/line 123 \r");
     expect(await seen()).to.include(123);
     await type("n");
@@ -103,7 +103,7 @@ describe("the live view", () => {
     await type("/line 99\r");
     await seen();
     expect(shown()).to.match(/“line 99” \d+\/11 /);
-    // Where lines are cut there are as many rows as they are: it goes on where it was.
+    // Cut lines are one row each: the view continues at its place.
     await type("\u001b[6~\u001b[6~");
     const [here = 0] = await seen();
     await type("w");
@@ -178,7 +178,7 @@ describe("the live view", () => {
   it("selects as it was seen, whatever happened since the last frame", async () => {
     const one = await open(done.slice(0, 15));
     expect(shown()).to.match(/▸ . n1 /);
-    // n2 fails: it would be selected by itself in the next frame.
+    // n2 fails, so that the next frame would select it by itself.
     const problem = { code: "STEP_FAILED", message: "it broke" } as const;
     one.draw({ seq: 16, at: 1, type: "node.finished", node: "n2", outcome: "failed", problem });
     await type("\r");
@@ -255,7 +255,7 @@ describe("the live view", () => {
 
   describe("after the end", () => {
     const failed = recordedRun("failed");
-    /** The view's wish, if it has one. */
+    /** The view's request, if any. */
     const wanted = async (one: RunView, keys = "") => {
       let said: string | undefined;
       void one.rest().then((what) => (said = what));

@@ -13,7 +13,7 @@ const printed = (text: string, more: object = {}): RunEventBody => ({
   ...more,
 });
 
-/** A record that grows, and how much of it was read at a time. */
+/** A growing record, with the sizes of its reads. */
 class Grown {
   #bytes = Buffer.alloc(0);
   #seq = 0;
@@ -60,7 +60,7 @@ describe("the pages of a step's output", () => {
     const lines = Array.from({ length: 20_000 }, (_, line) =>
       printed(`line ${line}\n`, line % 100 === 7 ? { stream: "err" } : {}),
     );
-    // The step's own output must not be taken for an event.
+    // The step's own output must not be read as an event.
     const foreign = printed(`"type":"step.output","node":"n1","step":"s/a",\n`, { node: "n2" });
     record.add({ type: "step.started", ...step }, ...lines.slice(0, 9000), foreign, ...lines.slice(9000));
     const { pager, follow, rows } = open(record);

@@ -12,7 +12,7 @@ const asking = (kind: "confirm" | "password", secret = false): readonly RunEvent
   { seq: 16, at: 1, type: "question.asked", question: { id: "q1", kind, text: "Go on?", node: "n2", secret } },
 ];
 
-/** The effect of the last of these keys. */
+/** The effect of the last key. */
 function deed(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Deed | undefined {
   const ui = typeKeys(events, keys.slice(0, -1), options);
   const name = keys.at(-1) ?? "";
@@ -156,7 +156,7 @@ describe("the keys of the live view", () => {
     const wide = { columns: 200, rows: 60 };
     expect([typeKeys(done, ["s"]).overlay, typeKeys(done, ["s"], wide).overlay]).to.deep.equal(["stages", undefined]);
     expect(deed(done, ["s"], wide)).to.include({ type: "say" });
-    // Not all of them are.
+    // Not all nodes are done.
     const begun = done[0];
     if (begun?.type !== "run.started") expect.fail();
     const stages = Array.from({ length: 70 }, (_, index) => ({ id: `s${index}`, title: "s", nodes: ["n1"] }));
@@ -182,7 +182,7 @@ describe("the keys of the live view", () => {
     expect(after(known, "S", "S", "S", "S").ui.sort).to.equal("time");
     expect(after(known, "S", "S", "S", "S", "S").ui.sort).to.equal("state");
     expect(after(known, "S", "a").ui.sort).to.equal("state");
-    // An earlier version recorded neither.
+    // An earlier version recorded neither time.
     expect(after(done, "S", "S").ui.sort).to.equal("time");
     expect(deed(known, ["S"])).to.deep.equal({ type: "say", text: "sorted by name" });
     expect(names("/", "r", "o", "l", "e", ":", "w", "enter")).to.deep.equal(["n1"]);
@@ -228,7 +228,7 @@ describe("the keys of the live view", () => {
       expect(after("enter", "enter", "/needle", "N")[0]).to.contain("3/3");
       expect(deed(events, ["enter", "/", "h", "enter", "N"])).to.include({ type: "say" });
       expect(after("enter", "enter", "/needle", "escape")[0]).to.not.contain("needle");
-      // Beside the steps too; there n is the next node while nothing is searched.
+      // Beside the steps too; without a search, n is the next node there.
       expect(after("enter", "/needle", "n").join("\n")).to.contain("“needle” 2/3");
     });
 
@@ -251,7 +251,7 @@ describe("the keys of the live view", () => {
       expect(cut.join("\n")).to.match(/line 2 hay x+…/);
       expect(after("enter", "enter", "w", "w")).to.deep.equal(wrapped);
       expect(after("enter", "enter", "/needle", "w", "n")[0]).to.match(/needle” [123]\/3/);
-      // Where one was, as well as that can be told.
+      // The same place, as far as it is known.
       const first = (lines: readonly string[]) => Number(/│ line (\d+)/.exec(lines.join("\n"))?.[1]);
       const before = first(after("enter", "enter", "/line 20", "escape"));
       expect(first(after("enter", "enter", "/line 20", "escape", "w"))).to.be.within(before - 4, before + 4);

@@ -9,7 +9,7 @@ import { wideRun } from "#support/wide-run.ts";
 const numbered = (count: number, name: (number: string, index: number) => string) =>
   Array.from({ length: count }, (_, index) => name(String(index + 1).padStart(4, "0"), index));
 
-/** Names as they are given to machines. */
+/** Typical names of machines. */
 const kinds: Readonly<Record<string, (count: number) => readonly string[]>> = {
   "one role": (count) => numbered(count, (number) => `k3s-worker-fra1-${number}`),
   "roles and places": (count) =>
@@ -83,7 +83,7 @@ describe("names in a narrow column", () => {
           expect(new Set(labels).size, `at ${width}`).to.equal(count);
           for (const label of labels) expect(widthOf(label)).to.be.at.most(width);
         }
-        // In the view itself, on the narrowest terminal that is held against it.
+        // The same in the view itself, on the narrowest supported terminal.
         for (const theme of [plainTheme, asciiTheme]) {
           const scene = sceneOf(runOn(names), { columns: 60, rows: 240, theme });
           const rows = linesOf(scene, { columns: 60, theme }).filter((line) => /^[▸> ] [·.] /.test(line));

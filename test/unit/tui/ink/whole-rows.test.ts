@@ -6,7 +6,7 @@ import { wholeRows, type Operation } from "#tui/ink/whole-rows.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf } from "#support/scenes.ts";
 
-/** Ink's own, which its package does not export. */
+/** Ink's own interface, which its package does not export. */
 interface Output {
   readonly operations: readonly Operation[];
   readonly caches: { getStyledChars(line: string): readonly unknown[] };
@@ -34,7 +34,7 @@ function rowsOf(output: Output, height: number): readonly string[] | undefined {
 describe("rows that are whole", () => {
   const expectSame = (output: Output, height: number) => {
     const rows = rowsOf(output, height);
-    // The same colours may be written in more than one way.
+    // The same colours have several encodings.
     expect(
       rows
         ?.map(inked(output))

@@ -1,8 +1,0 @@
-/** The most of these moments, in order, that lie within so many milliseconds. */
-export function mostWithin(moments: readonly number[], milliseconds: number): number {
-  let first = 0;
-  return moments.reduce((most, at, index) => {
-    while (at - (moments[first] ?? at) >= milliseconds) first++;
-    return Math.max(most, index - first + 1);
-  }, 0);
-}
