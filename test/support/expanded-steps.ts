@@ -10,25 +10,15 @@ import { inProject } from "./in-project.ts";
 type Modules = ReadonlyMap<string, ModuleDefinition | (() => Promise<ModuleDefinition>)>;
 type Options = Partial<ExpandOptions> & { readonly on?: string };
 
-<<<<<<< HEAD:test/support/expanded-steps.ts
 /** Drafts the state s of a project with these files, for its node n1 unless told otherwise; every secret is `s3cret`. */
 export const expandedSteps = (
-=======
-/** Drafts of the state s of a project with these files, for its node n1 by default; every secret is `s3cret`. */
-export const draftsIn = (
->>>>>>> w-tests:test/support/drafts.ts
   files: Readonly<Record<string, string>>,
   modules: Modules,
   options?: Options,
 ): Promise<readonly UnresolvedStep[]> => withExpandedSteps(files, modules, (drafts) => drafts, options);
 
-<<<<<<< HEAD:test/support/expanded-steps.ts
 /** The same for `work` that needs the project's files. */
 export function withExpandedSteps<T>(
-=======
-/** The same for `work` that reads the project's files. */
-export function withDrafts<T>(
->>>>>>> w-tests:test/support/drafts.ts
   files: Readonly<Record<string, string>>,
   modules: Modules,
   work: (drafts: readonly UnresolvedStep[]) => T,

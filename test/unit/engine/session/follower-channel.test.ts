@@ -1,16 +1,10 @@
 import { expect } from "chai";
-<<<<<<< HEAD:test/unit/engine/session/follower-channel.test.ts
 import { openFollowerChannel } from "#engine/session/follower-channel.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
-=======
-import { openLink } from "#engine/session/link.ts";
-import { silentHost } from "#support/fake-session.ts";
->>>>>>> w-tests:test/unit/engine/session/link.test.ts
 
 describe("a link to a node", () => {
   it("F-12 says that a login shell says nothing, and gives it up in the end", async () => {
     let told = 0;
-<<<<<<< HEAD:test/unit/engine/session/follower-channel.test.ts
     const silence = Promise.withResolvers<void>();
     const channel: Channel = {
       stdout: (async function* (): AsyncGenerator<Buffer> {
@@ -27,10 +21,6 @@ describe("a link to a node", () => {
     const host = { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
     const link = await openFollowerChannel({
       host,
-=======
-    const link = await openLink({
-      host: silentHost(),
->>>>>>> w-tests:test/unit/engine/session/link.test.ts
       run: {
         nonce: "f".repeat(32),
         stateDir: "/s",

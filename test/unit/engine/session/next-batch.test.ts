@@ -6,13 +6,8 @@ import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";
 
 const step = { want: {}, probe: sh`:` };
-<<<<<<< HEAD:test/unit/engine/session/next-batch.test.ts
 /** Of these steps nothing was heard yet. */
 const silent: StepResults = {
-=======
-/** No frame of these steps has come yet. */
-const silent: Heard = {
->>>>>>> w-tests:test/unit/engine/session/take.test.ts
   outcomeOf: () => undefined,
   wasStarted: () => false,
   problemOf: () => undefined,
