@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
-import type { StepDraft } from "#engine/states/planned-step.ts";
+import type { UnresolvedStep } from "#engine/states/unresolved-step.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";
@@ -50,7 +50,7 @@ describe("a node's session over SSH, under faults", () => {
     always: true,
   });
   /** The step “slow”, which takes 3 s unless it is in order, and the step “next”. */
-  const twoSteps = (more: Partial<Step> = {}): StepDraft[] => {
+  const twoSteps = (more: Partial<Step> = {}): UnresolvedStep[] => {
     const path = join(folder, "log");
     const probe = sh`[ -s ${path} ] && fact n 1 || fact n 0`;
     const step = { want: { n: "1" }, probe, apply: sh`sleep 3; echo x >>${path}`, ...more };
