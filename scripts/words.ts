@@ -12,7 +12,7 @@ const folders = process.argv.slice(2);
 const wanted = [
   "{src,scripts,test,bench}/**/*.{ts,tsx,sh}",
   "{states,orchestrate,templates,roster,examples}/**/*.{yaml,sh}",
-  "{README,CONTRIBUTING}.md",
+  "{README,CONTRIBUTING,CHANGELOG}.md",
   "docs/*.md",
 ];
 const files = globSync(wanted, { cwd: root, exclude: (path) => path.includes("node_modules") }).filter(

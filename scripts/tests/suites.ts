@@ -49,7 +49,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   vm: { files: ["test/lab/vm*.test.ts"], class: "machine", timeout: 30 * minutes, root: true },
 };
 
-export const checks = ["format", "lint", "types", "layers", "dead", "shell", "advisories"];
+export const checks = ["format", "lint", "types", "layers", "dead", "shell", "words", "advisories"];
 
 /** Seconds and CPU seconds of the files of a recorded run (`times.json`); small ones are not in it. */
 export type Times = Readonly<Record<string, readonly [seconds: number, cpu: number]>>;

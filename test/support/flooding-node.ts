@@ -42,7 +42,7 @@ export const line = (text: string): Buffer => Buffer.from(`${nonce} ${text}\n`);
  * machine makes no case slow.
  */
 export async function flood(drafts: readonly UnresolvedStep[], says: () => Iterable<Uint8Array>): Promise<Flooded> {
-  // What making it costs is not the session's doing.
+  // Made beforehand: the cost of making the chunks is not the session's.
   const chunks = [...says()];
   const events = new Map<string, number>();
   let [recorded, held, sent] = [0, 0, 0];

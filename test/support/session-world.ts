@@ -113,7 +113,7 @@ export class SessionWorld {
     this.#tell({ to: "connection", event: { type: "opened" } });
   }
 
-  /** It cannot be made; what of a flight was on its way arrives, up to that many commands. */
+  /** The connection cannot be made. Of the commands in flight, the first `arrives` arrive. */
   refuseConnect(arrives: number): void {
     const { connecting } = this;
     if (!connecting) return;
@@ -320,7 +320,7 @@ export class SessionWorld {
   }
 
   #checkEnd({ nodeFailure, failed }: Extract<SessionEffect, { do: "return" }>): void {
-    // The second time it says only what it said before.
+    // A node failure that was returned before is not returned with new facts.
     if (nodeFailure && this.ended.some((end) => end.do === "return" && end.nodeFailure)) return;
     const { node } = this;
     const wantsMore = !this.#hasBegun || this.tries >= this.#options.retryDelays.length;

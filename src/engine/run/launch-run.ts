@@ -19,7 +19,7 @@ export interface Launched {
   readonly ready?: Promise<void>;
 }
 
-/** A process that waits to hear on its stdin which run it drives; what it says on descriptor 3 is that its socket is there. */
+/** A process that reads from its stdin which run to drive, and writes to descriptor 3 as soon as the run's socket exists. */
 export type WarmProcess = ChildProcess;
 
 let kept: WarmProcess | undefined;
@@ -70,10 +70,10 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
 
 function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | undefined): Launched {
   let exited = false;
-  // Not at its exit: what it said before may still be on its way.
+  // On `close`, not on `exit`: output written before the exit may still be unread.
   warm.on("close", () => (exited = true));
   warm.on("error", () => (exited = true));
-  // What goes wrong before it writes its own log; nothing, unless it has a bug.
+  // Only errors from before the process opens its own log arrive here.
   warm.stderr?.on("data", (text: Buffer) => {
     try {
       appendFileSync(folder.processLog, text, { mode: 0o600 });

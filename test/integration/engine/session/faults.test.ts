@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
-import type { UnresolvedStep } from "#engine/states/unresolved-step.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import { isAlive, markProcess } from "#engine/run/process-mark.ts";

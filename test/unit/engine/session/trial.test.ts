@@ -13,7 +13,7 @@ const context: TransitionContext = {
   chance: 0.5,
 };
 
-/** A session that hears and meets these things, one after the other; what it has done in the world since the last of them. */
+/** The session's state after these events, and the effects of the last event. */
 function after(messages: readonly SessionEvent[]): {
   state: SessionState;
   done: string[];
