@@ -323,7 +323,7 @@ kcore.give({ openLiveView, openFleetScreen });`,
   );
   await buildProgram(
     "age",
-    `import { ${ageExports.join(", ")} } from "./src/engine/sealed/age.ts"; kcore.give({ ${ageExports.join(", ")} });`,
+    `import { ${ageExports.join(", ")} } from "./src/engine/encrypted-values/age.ts"; kcore.give({ ${ageExports.join(", ")} });`,
   );
   await buildProgram(
     "kubernetes",

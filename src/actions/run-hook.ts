@@ -2,7 +2,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import { run, type RunOptions } from "#base/process.ts";
 import { wait } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 
 /** The program of a drain or a gate on the bastion. */
 export interface HookProgram {

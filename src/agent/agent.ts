@@ -4,7 +4,7 @@ import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, Standing, Usage } from "#api/schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/wait.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { isSameMachine, type Facts } from "./facts.ts";

@@ -8,7 +8,7 @@ import type { z } from "zod";
 import type { Endpoint } from "#api/endpoint.ts";
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
 import { isThere } from "#base/file.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { Network, Registration, Usage } from "#api/schemas.ts";
 import type { AgentConfig } from "./agent-config.ts";

@@ -5,7 +5,7 @@ import { ApiRefusal } from "#api/client.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { BodyOf } from "#api/methods.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { judgeOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken } from "#rollout/records.ts";

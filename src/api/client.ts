@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { issuerOf, refusalOfIssuer } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 /** Structured values of a log line; plain JSON, no secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 

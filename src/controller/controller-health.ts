@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
 import { inWords } from "./replica/clock-alarms.ts";

@@ -2,7 +2,7 @@ import type { Server } from "node:https";
 import { pipeline } from "node:stream/promises";
 import { formatEndpoint, parseListen, type Endpoint } from "#api/endpoint.ts";
 import { listenAt } from "#api/listen.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { manageObjects } from "./cluster/objects.ts";

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Records } from "./cluster/records.ts";
 import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";

@@ -1,6 +1,6 @@
 import type { Log } from "#api/log.ts";
 import { isIdentityId } from "#pki/identity.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { ackConflict, listConflicts, takeLoser } from "./cluster/conflicts.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { removed } from "./cluster/nodes.ts";

@@ -5,7 +5,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { loadCredentials } from "#api/credentials.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { ownKeyFiles, readControllerConfig, type ControllerConfig } from "./controller-config.ts";
 import {

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ErrorCode } from "./codes.ts";
 
 /** A place in a file the user wrote; line and column count from 1, as an editor shows them. */

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { shown } from "./difference.ts";
 import type { KubeNode, Taint } from "./objects.ts";
 

@@ -5,7 +5,7 @@ import type { RunTasks, Task } from "#base/tasks.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { debsOf, findMirror, openApt, type Apt } from "./apt.ts";
 import { assetFolder } from "./assets.ts";
 import { requireSpace } from "./prepare-host.ts";

@@ -1,5 +1,5 @@
 import { run as runProgram, type Ended } from "#base/process.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 
 /** How a command on this machine ended. */

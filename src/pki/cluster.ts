@@ -1,7 +1,7 @@
 import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
 import { rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder, makeFolder, syncFolder } from "#base/folder.ts";
 import { issueCertificate } from "./certificate.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual, promisify } from "node:util";
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { openAuthority } from "./cluster.ts";
 import { decryptKey, encryptKey } from "./encrypted-key.ts";
 import { durableJson } from "#base/durable-file.ts";

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { hookSeconds, hooksOf, lookAtHooks, type Hooks } from "./hooks.ts";
 import type { Failure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";

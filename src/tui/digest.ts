@@ -2,7 +2,7 @@ import type { Outcome } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { askedOf, type Asked } from "./asked.ts";
 import { failuresOf, type Failure } from "./failures.ts";
 import { foresee, type Foresight } from "./foreseen.ts";

@@ -1,6 +1,6 @@
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import type { Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { causeFirst } from "./cause-line.ts";
 import { ownProblems } from "./tally.ts";
 import { causeIn, itemsByNode, namesOf, type WorkItem } from "./work-item.ts";

@@ -1,6 +1,6 @@
 import type { Change } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { itemsByNode, namesOf } from "./work-item.ts";
 

@@ -5,7 +5,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change, Outcome, RunEvent } from "#engine/events/event.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { ownEnd, ownProblems, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
 import { WholeOutputs } from "./whole-outputs.ts";
 import { actionsByNode, bastionActions, itemOf, workOn, type Work } from "./work-item.ts";

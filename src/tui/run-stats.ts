@@ -1,5 +1,5 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { median, ninthOfTen } from "./quantile.ts";
 import { withoutWave } from "./work-item.ts";
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Present, Standing } from "./journal.ts";

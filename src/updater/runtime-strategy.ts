@@ -3,7 +3,7 @@ import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Log, Ports } from "./ports.ts";
 import { fetchBundle, importBundle } from "./store.ts";
 import {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Report } from "#rollout/records.ts";
 import { names } from "./files.ts";
 import { emptyJournal, isSameStanding, Journal, parseAs, Present, type Doing, type Standing } from "./journal.ts";

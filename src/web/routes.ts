@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { titleOf } from "#tui/html/head.ts";
 import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";

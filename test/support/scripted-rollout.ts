@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { answerable, lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/hooks.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import { casesOf } from "./cases/read.ts";

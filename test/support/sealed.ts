@@ -1,6 +1,6 @@
-import { generate, recipientOf } from "#engine/sealed/age.ts";
-import { fingerprintOf } from "#engine/sealed/header.ts";
-import type { Recipient } from "#engine/sealed/recipients.ts";
+import { generate, recipientOf } from "#engine/encrypted-values/age.ts";
+import { fingerprintOf } from "#engine/encrypted-values/header.ts";
+import type { Recipient } from "#engine/encrypted-values/recipients.ts";
 
 /** An operator with an identity and its recipient. */
 export interface Person {

@@ -15,7 +15,7 @@ import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
 import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { findProject } from "../project/find-project.ts";
 import { loadParts } from "../process/run-parts.ts";
 import { whoAmI } from "../process/who.ts";

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
 import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";

@@ -1,6 +1,6 @@
 import type { UpdateView } from "#api/update-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";

@@ -8,7 +8,7 @@ import { foldersOf } from "#engine/project/folders.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { ownModulesOf } from "../modules/known-modules.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { packProblems } from "../pack/changed-packs.ts";

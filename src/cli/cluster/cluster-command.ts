@@ -1,6 +1,6 @@
 import { readFile, rm } from "node:fs/promises";
 import { Command } from "commander";
-import { isLocked } from "#engine/sealed/identities.ts";
+import { isLocked } from "#engine/encrypted-values/identities.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { gatherContext, noteBackup, parseBackup, placeBackup } from "#pki/context-backup.ts";
 import { loadContext } from "#pki/contexts.ts";
@@ -51,7 +51,7 @@ function withPassphrase(command: Command): Command {
 }
 
 async function backup(file: string, { context, passphraseFile, output }: BackupFlags): Promise<void> {
-  const { lock, unlock } = await import("#engine/sealed/age.ts");
+  const { lock, unlock } = await import("#engine/encrypted-values/age.ts");
   const present = await loadContext(contextHome(), context);
   await requireNew(file);
   const files = await withCaPassphrase(passphraseFile, async (passphrase) => {
@@ -86,7 +86,7 @@ async function restore(file: string, { passphraseFile, output }: BackupFlags): P
   const bytes = await readFile(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
-  const { unlock } = await import("#engine/sealed/age.ts");
+  const { unlock } = await import("#engine/encrypted-values/age.ts");
   const open = async (passphrase: string): Promise<string> => {
     const opened = await unlock(bytes, passphrase);
     if (opened !== undefined) return opened;

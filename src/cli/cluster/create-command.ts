@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Command } from "commander";
 import { usageError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { clusterOf, nameCluster, ownProject, projectFile } from "../project/project-cluster.ts";
 import { makeCluster } from "./new-cluster.ts";
 import { addProjectOption, caPassphrase, collect, type CommonFlags } from "../options.ts";

@@ -2,7 +2,13 @@ import { formatBinary, shortAge } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { checkTable, lastOf, listTables, tablesFolder, type SavedTable } from "#engine/tables/saved-tables.ts";
+import {
+  checkTable,
+  lastOf,
+  listTables,
+  tablesFolder,
+  type SavedTable,
+} from "#engine/partition-backups/saved-tables.ts";
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
 import { findProject } from "../project/find-project.ts";
 import { ownRoster } from "../roster/own-roster.ts";

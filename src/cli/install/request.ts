@@ -4,7 +4,7 @@ import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { VolumeName } from "#engine/step/disk-names.ts";
 import { PoolName } from "#engine/step/zfs-names.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
 /** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */

@@ -4,7 +4,7 @@ import { nodeAt, type SourceEntry, type SourceNode } from "#engine/yaml/node.ts"
 import type { Problems } from "#engine/yaml/problems.ts";
 import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
 import type { Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import type { Refuse } from "../layout/refuse.ts";
 import { camelCase } from "./spellings.ts";

@@ -1,6 +1,6 @@
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { NodeView } from "#api/schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { openCluster } from "../cluster/open-cluster.ts";

@@ -7,7 +7,7 @@ import type { RunStage } from "#engine/run/conduct-run.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
 import type { OpenSession } from "#engine/session/session.ts";
 import { secret } from "#engine/step/secret.ts";
-import { openTables, tablesFolder } from "#engine/tables/saved-tables.ts";
+import { openTables, tablesFolder } from "#engine/partition-backups/saved-tables.ts";
 import { trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import type { Fetch } from "#engine/step/remote.ts";
@@ -37,7 +37,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       import("#engine/transport/connect.ts"),
       look ?? import("#engine/session/open-session.ts").then((opened) => opened.openSession),
       import("#engine/roster/resolve-secret.ts"),
-      import("#engine/sealed/opener.ts"),
+      import("#engine/encrypted-values/opener.ts"),
       import("#actions/registry.ts"),
     ]);
   return async ({ stage, project, ...given }) => {

@@ -1,7 +1,7 @@
 import { projectOf, trustOfProcess } from "#engine/project/project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 
 /** The project of a command: `--project DIR`, else the nearest one upwards. @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED */
 export function findProject(given: string | undefined): string {

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { Command } from "commander";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { usageError } from "#errors/problem.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { projectFile } from "./project-cluster.ts";

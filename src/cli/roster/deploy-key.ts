@@ -5,7 +5,7 @@ import { parseHostKey } from "#engine/transport/host-key.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { passwordOf } from "../terminal/confirm.ts";
 

@@ -7,7 +7,7 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { isConfirmed } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
 import { wayTo } from "../install/find-machine.ts";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { logName } from "#engine/run/run-folder.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { stateOf, type KnownRun } from "./known-run.ts";

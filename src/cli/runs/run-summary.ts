@@ -2,7 +2,7 @@ import { open, type FileHandle } from "node:fs/promises";
 import type { Question, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { readHeader, type RunFolder, type RunHeader, listRunIds, runFolder } from "#engine/run/run-folder.ts";
 
 /** Bytes read from either end of a record: a list of runs must not take longer for longer runs. */

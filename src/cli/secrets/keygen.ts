@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { dirname } from "node:path";
-import { identityFile } from "#engine/sealed/identities.ts";
+import { identityFile } from "#engine/encrypted-values/identities.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
@@ -29,7 +29,7 @@ export async function makeIdentity({
   output,
 }: KeygenFlags): Promise<void> {
   const file = given ?? identityFile(process.env, homedir());
-  const { generate, lock, recipientOf } = await import("#engine/sealed/age.ts");
+  const { generate, lock, recipientOf } = await import("#engine/encrypted-values/age.ts");
   const identity = new Secret(await generate({ postQuantum }));
   const recipient = (await recipientOf(identity.reveal())) ?? "";
   const content = `# created: ${new Date().toISOString()}\n# public key: ${recipient}\n${identity.reveal()}\n`;

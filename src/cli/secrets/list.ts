@@ -1,8 +1,8 @@
-import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/sealed/places.ts";
-import type { Recipient } from "#engine/sealed/recipients.ts";
+import { locatedHeader, placeOf, sealedIn, shownPlace } from "#engine/encrypted-values/places.ts";
+import type { Recipient } from "#engine/encrypted-values/recipients.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, type ProjectSecrets } from "./project-secrets.ts";

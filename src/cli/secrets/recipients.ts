@@ -1,8 +1,8 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { removeEntry, setValue } from "#engine/roster/edit-value.ts";
-import { identityFile, readIdentities } from "#engine/sealed/identities.ts";
-import { RECIPIENTS, recipientsIn } from "#engine/sealed/recipients.ts";
+import { identityFile, readIdentities } from "#engine/encrypted-values/identities.ts";
+import { RECIPIENTS, recipientsIn } from "#engine/encrypted-values/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
@@ -60,7 +60,7 @@ export async function addRecipient(
 async function ownRecipient(): Promise<string> {
   const file = identityFile(process.env, homedir());
   const identities = await readIdentities(file, askSecret);
-  const { recipientOf } = await import("#engine/sealed/age.ts");
+  const { recipientOf } = await import("#engine/encrypted-values/age.ts");
   const [own = "", ...more] = await Promise.all(identities.map(recipientOf));
   if (more.length === 0) return own;
   throw new KcoreError({

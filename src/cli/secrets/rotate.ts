@@ -1,8 +1,8 @@
 import { replaceScalars } from "#engine/roster/edit-value.ts";
-import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/sealed/places.ts";
-import { someRecipients, type Recipient } from "#engine/sealed/recipients.ts";
-import { sealFor } from "#engine/sealed/seal.ts";
-import { headerOf } from "#engine/sealed/header.ts";
+import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
+import { someRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";
+import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { headerOf } from "#engine/encrypted-values/header.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";

@@ -1,5 +1,5 @@
 import { keysOfPath, valueAt } from "#engine/roster/edit-value.ts";
-import { checkPlace } from "#engine/sealed/places.ts";
+import { checkPlace } from "#engine/encrypted-values/places.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";

@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
 import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
 import { summarizeRun } from "../runs/run-summary.ts";
 

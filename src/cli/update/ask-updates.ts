@@ -3,7 +3,7 @@ import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { readFiles } from "../apply/read-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";

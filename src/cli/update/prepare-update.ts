@@ -1,6 +1,6 @@
 import type { UpdateDraft, UpdatePlan, UpdateView } from "#api/update-schemas.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
 import { type FoundBundle, bundleFor } from "./bundles.ts";

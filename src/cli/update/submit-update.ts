@@ -3,7 +3,7 @@ import type { BodyOf, ReplyOf } from "#api/methods.ts";
 import type { UpdateSummary } from "#api/update-schemas.ts";
 import { replaceFile } from "#base/file.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { signStatement } from "#pki/statement.ts";

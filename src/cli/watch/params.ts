@@ -65,7 +65,7 @@ export async function readParams(
 }
 
 async function checkSealed(file: string, text: string, project: string | undefined): Promise<void> {
-  const { checkPlaces } = await import("#engine/sealed/places.ts");
+  const { checkPlaces } = await import("#engine/encrypted-values/places.ts");
   const { parseSource } = await import("#engine/yaml/parse.ts");
   const { Problems } = await import("#engine/yaml/problems.ts");
   const { findProject } = await import("../project/find-project.ts");

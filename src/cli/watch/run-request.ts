@@ -1,6 +1,6 @@
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
 import { usageError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import type { CommonFlags, FactFlags } from "../options.ts";
 

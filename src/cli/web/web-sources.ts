@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { askedOf } from "#tui/asked.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";

@@ -1,6 +1,6 @@
 import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
 import type { z } from "zod";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { inventoryEntry } from "#pki/inventory.ts";
 import { Refused, revokedKey } from "./refused.ts";

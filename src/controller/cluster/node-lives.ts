@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Usage, type Heartbeat } from "#api/schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Json, Replica } from "../replica/replica.ts";
 
 const prefix = "live/";

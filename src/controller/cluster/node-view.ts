@@ -1,5 +1,5 @@
 import type { ConflictView, Expected, NodeStatus, NodeView, Taint } from "#api/schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Life, Liveness } from "./node-lives.ts";
 import type { Found, Records } from "./records.ts";
 import { approvalOf, readReject } from "./rejects.ts";

@@ -10,7 +10,7 @@ import {
   type Written,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { comesBack, Refused } from "./refused.ts";
 import type { Certificates } from "./certificates.ts";
 import { viewConflict } from "./conflicts.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import type { Found, Records, Wish } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";

@@ -1,5 +1,5 @@
 // Promise of docs/replication.md: Convergent.
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";

@@ -21,7 +21,7 @@ import {
   type MethodName,
   type PlainMethodName,
 } from "#api/methods.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { BastionCas } from "#pki/bastion-cas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { describeError, type Log } from "#api/log.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 

@@ -1,5 +1,5 @@
 import { describeError, type Log } from "#api/log.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { decide } from "#rollout/decide.ts";
 import type { Progress } from "#rollout/records.ts";
 import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";

@@ -1,5 +1,5 @@
 import type { RuntimeFacts } from "#api/runtime-facts.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
 import { selectNodes } from "#rollout/selection.ts";
 import type { Controllers } from "../cluster/controllers.ts";

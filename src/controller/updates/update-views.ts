@@ -1,6 +1,6 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { lookAtHooks } from "#rollout/hooks.ts";
 import { reasonOf } from "#rollout/hooks.ts";
 import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";

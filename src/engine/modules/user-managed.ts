@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { AbsolutePath, UserName } from "../step/fields.ts";
 import { AccountId, AccountName, accountLine, numberIsFree } from "../step/fragments/accounts.ts";

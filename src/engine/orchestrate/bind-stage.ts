@@ -22,7 +22,7 @@ import {
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Action } from "./action.ts";
 import type { Pace, PlannedStage, StageScope, StageTask } from "./plan.ts";
 import { shareOf } from "./plan.ts";

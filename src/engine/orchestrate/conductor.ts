@@ -2,7 +2,7 @@ import { exitCodes, type ExitCode, type Problem } from "#errors/problem.ts";
 import { hostPort } from "#engine/step/host-port.ts";
 import type { RunEventBody, StageOutline } from "#engine/events/event.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
 import { reasonNotToRun } from "./condition.ts";

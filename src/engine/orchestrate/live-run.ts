@@ -1,10 +1,10 @@
 import type { Outcome, RunEvent } from "#engine/events/event.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { Feed } from "#engine/feed/feed.ts";
+import { Feed } from "#engine/peer-transfer/feed.ts";
 import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { grantsOf } from "#engine/session/own-grants.ts";
 import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
 import type { RunDependencies, RunRequest } from "./execute.ts";
 import { StageOutputs } from "./outputs.ts";

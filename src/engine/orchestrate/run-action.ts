@@ -4,7 +4,7 @@ import type { Outcome, RunEventBody } from "#engine/events/event.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secret } from "#engine/step/secret.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { challengeOf, type Action, type ActionContext, type ActionResult } from "./action.ts";
 import { outputMissing } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";

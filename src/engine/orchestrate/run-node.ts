@@ -3,7 +3,7 @@ import type { Emit, NodeOutcome, Outcome, RunEventBody } from "#engine/events/ev
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeSession } from "#engine/session/session.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
 

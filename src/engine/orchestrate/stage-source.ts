@@ -5,7 +5,7 @@ import { mayHoldExpression } from "#engine/expressions/expression.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Inclusion } from "./inclusion.ts";
 
 /** One stage as its file has it. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ShellSource } from "#engine/expressions/shell-values.ts";

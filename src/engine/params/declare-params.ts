@@ -7,7 +7,7 @@ import { listNames } from "#engine/expressions/members.ts";
 import { type ParamType, typeNames } from "./param-types.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { validate } from "#engine/yaml/validate.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 
 /** One parameter as a state or orchestration declares it. */
 export interface ParamDeclaration {

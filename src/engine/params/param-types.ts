@@ -5,7 +5,7 @@ import { Fault } from "#engine/expressions/fault.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 import { describeValue, plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { parseReference } from "./secret-reference.ts";
 
 /** `size` gives bytes, `duration` seconds, `target` the text of a target expression, `secret` a Secret. */

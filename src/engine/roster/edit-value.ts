@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { itemName } from "#engine/sealed/places.ts";
+import { itemName } from "#engine/encrypted-values/places.ts";
 import { plainOf, type SourceEntry, type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";

@@ -5,7 +5,7 @@ import type { z } from "zod";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { mapValues, plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
-import { plainWithSealed } from "#engine/sealed/places.ts";
+import { plainWithSealed } from "#engine/encrypted-values/places.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { keysAt } from "#engine/yaml/schema-keys.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";

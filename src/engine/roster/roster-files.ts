@@ -8,7 +8,7 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
-import { checkPlaces } from "#engine/sealed/places.ts";
+import { checkPlaces } from "#engine/encrypted-values/places.ts";
 import { checkLimits } from "./source-limits.ts";
 import { readSources, sourceNames, type SourceOptions } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";

@@ -1,5 +1,5 @@
 import { parseReference } from "#engine/params/secret-reference.ts";
-import { scalarsOf } from "#engine/sealed/places.ts";
+import { scalarsOf } from "#engine/encrypted-values/places.ts";
 import type { SourceEntry, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { sourceOf, type SourceAnswer } from "./sources.ts";

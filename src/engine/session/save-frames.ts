@@ -10,7 +10,7 @@ import type {
   TablePiece,
   TableSave,
   TableStore,
-} from "#engine/tables/table-store.ts";
+} from "#engine/partition-backups/table-store.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
 /** Bytes of a part (`a_part` in step/fragments/areas.ts), and of a text. */

@@ -6,7 +6,7 @@ import { timeoutOf } from "#engine/program/compile-step.ts";
 import { MASK } from "#engine/step/secret.ts";
 import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { refusalHint } from "./problems.ts";
 import type { StepRecord } from "./step-record.ts";
 

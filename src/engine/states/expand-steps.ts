@@ -9,7 +9,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { isToldValue } from "#engine/expressions/told-names.ts";
 import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
 import { checkStep, type Condition } from "./check-step.ts";

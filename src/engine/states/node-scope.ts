@@ -4,7 +4,7 @@ import type { Scope } from "#engine/expressions/scope.ts";
 import { type ToldBy, withTold } from "#engine/expressions/told-names.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { LateScope } from "./planned-step.ts";
 
 const unknownFacts = new Unknown("facts", { facts: true }, factMembers);

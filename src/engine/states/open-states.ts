@@ -5,10 +5,10 @@ import type { Trust } from "#engine/project/project.ts";
 import type { Fetch } from "#engine/step/remote.ts";
 import { findIn, type Folder, foldersOf, type FoundFile, listIn } from "#engine/project/folders.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { checkPlaces } from "#engine/sealed/places.ts";
+import { checkPlaces } from "#engine/encrypted-values/places.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { openTemplates, type Templates } from "#engine/expressions/template.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { readFiles, type Files } from "./state-files.ts";
 import { type ReadState, readState, type State } from "./state.ts";
 

@@ -3,7 +3,7 @@ import { readSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { isAbsolute } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { Blob } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { findIn, type Folder } from "#engine/project/folders.ts";

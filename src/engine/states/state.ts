@@ -4,7 +4,7 @@ import type { Folder, FoundFile } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { checkRequisites } from "./requisites.ts";
 import { readStep, type StepSource } from "./step-source.ts";
 

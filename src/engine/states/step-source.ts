@@ -6,7 +6,7 @@ import type { Problems } from "#engine/yaml/problems.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { shellSources, unquotedIn } from "#engine/expressions/shell-values.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { ValueKeys } from "./step-keys.ts";
 
 /** A name of an earlier step and where it stands. */

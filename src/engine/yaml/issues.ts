@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { describeValue, nodeAt, type SourceNode } from "./node.ts";
 import { keysAt } from "./schema-keys.ts";

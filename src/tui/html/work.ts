@@ -1,5 +1,5 @@
 import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfBastion, tallyOfNode, type Tally } from "../tally.ts";
 import { actionsByNode, bastionActions, itemOf, type Work, type WorkItem } from "../work-item.ts";
 

@@ -1,7 +1,7 @@
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunDrawing } from "../run-drawing.ts";
 import { calling, knowsTitles } from "../attention.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { join } from "node:path";
 import { expect } from "chai";
 import { diskGuid } from "#engine/step/disk-names.ts";
-import { tablesFolder } from "#engine/tables/saved-tables.ts";
+import { tablesFolder } from "#engine/partition-backups/saved-tables.ts";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject, type Ended } from "#support/kcore.ts";
 import { openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";

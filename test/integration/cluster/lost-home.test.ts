@@ -99,7 +99,7 @@ describe("a bastion that lost its ~/.kcore", () => {
     const unopened = await site.call("cluster", "backup", `${file}.new`, "--passphrase-file", phrase);
     expect(unopened.stderr).to.contain("[PKI_PASSPHRASE_WRONG]");
     expect((await readdir(site.project.path)).includes("lab.age.new")).to.equal(false);
-    const { lock } = await import("#engine/sealed/age.ts");
+    const { lock } = await import("#engine/encrypted-values/age.ts");
     const crafted = async (backup: object, by = site.passphraseFile): Promise<string> => {
       const text = JSON.stringify({ kind: "kcore-context", controllers: [], files: {}, ...backup });
       await writeFile(`${file}.crafted`, await lock(text, passphrase, 10));

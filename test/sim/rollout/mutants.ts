@@ -283,7 +283,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   deafend: {
     why: "what nodes say after the end of a rollout is not heard",
-    seed: 320,
+    seed: 4,
     swarm: { takeovers: 6, cancels: true, slowNodes: true, slow: 0.2, cutNodes: true, workers: 4, approval: "auto" },
     file: "rollout/decide.ts",
     from: "return moveNodes(rollout) ??",

@@ -1,4 +1,4 @@
-import { omitUndefined } from "#optional/omit-undefined.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Facts, Ownership, Step, StepData } from "../define.ts";
 import { modeNumber } from "../fields.ts";
 import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { keysOfPath, removeEntry, replaceScalars, setValue, valueAt } from "#engine/roster/edit-value.ts";
-import { scalarsOf } from "#engine/sealed/places.ts";
+import { scalarsOf } from "#engine/encrypted-values/places.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { problemsIn } from "#support/problems.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { FeedPlan } from "#engine/feed/plan.ts";
+import { FeedPlan } from "#engine/peer-transfer/plan.ts";
 
 describe("the plan of who feeds whom", () => {
   const withSource = (...others: readonly string[]): FeedPlan => {

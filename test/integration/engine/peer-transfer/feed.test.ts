@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { Feed } from "#engine/feed/feed.ts";
+import { Feed } from "#engine/peer-transfer/feed.ts";
 import { Blob, blobOf } from "#engine/step/blob.ts";
 import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";

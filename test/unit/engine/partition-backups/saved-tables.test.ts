@@ -3,8 +3,8 @@ import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { checkTable, listTables, openTables } from "#engine/tables/saved-tables.ts";
-import type { SavedDevice, SaveOccasion } from "#engine/tables/table-store.ts";
+import { checkTable, listTables, openTables } from "#engine/partition-backups/saved-tables.ts";
+import type { SavedDevice, SaveOccasion } from "#engine/partition-backups/table-store.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 import { problemsOf } from "#support/steps.ts";
 
