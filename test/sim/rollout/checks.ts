@@ -26,8 +26,8 @@ export class Checks {
   readonly #prepared = new Set<string>();
   /** The owners that the bastion signed, by update and epoch. */
   readonly #signed = new Set<string>();
-  /** The epochs of records and the generations of manifests, by controller and key. */
-  readonly #ranks = new Map<string, number>();
+  /** The epochs of records, by controller and key. */
+  readonly #epochs = new Map<string, number>();
   /** Updates whose rollback may take more nodes down. */
   readonly isForced = new Set<string>();
   #isDirty = false;
@@ -62,23 +62,17 @@ export class Checks {
       this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
   }
 
-  /** (l) A controller's registers of an update never go back to an earlier epoch, nor its manifest to an earlier generation. */
+  /** (l) A controller's registers of an update never go back to an earlier epoch. */
   changed(controller: Pick<SimController, "id" | "value">, key: string): void {
     if (key.includes("/node/")) this.#isDirty = true;
-    const what = /^update\/[^/]+\/(owner|progress|node|report|head)/.exec(key)?.[1];
-    if (what === undefined) return;
+    if (!/^update\/[^/]+\/(?:owner|progress|node|report)/.test(key)) return;
     const { id } = controller;
-    const rank = what === "head" ? "generation" : "epoch";
-    const value = controller.value(key) as { readonly epoch: number; readonly generation: number } | null;
-    const last = this.#ranks.get(`${id} ${key}`) ?? 0;
-    if (value === null) {
-      // A removed update's name is free: its next manifest begins with the first generation.
-      if (what === "head") this.#ranks.delete(`${id} ${key}`);
-      return;
-    }
-    if (value[rank] < last)
-      this.#world.violate(`(l) ${id} held ${key} of ${rank} ${last}, and holds that of ${value[rank]} now`);
-    this.#ranks.set(`${id} ${key}`, value[rank]);
+    const value = controller.value(key);
+    if (value === null) return;
+    const { epoch } = value as { readonly epoch: number };
+    const last = this.#epochs.get(`${id} ${key}`) ?? 0;
+    if (epoch < last) this.#world.violate(`(l) ${id} held ${key} of epoch ${last}, and holds that of ${epoch} now`);
+    this.#epochs.set(`${id} ${key}`, epoch);
   }
 
   /** (f) An order leaves a controller only after its owner's write. */

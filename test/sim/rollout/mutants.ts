@@ -65,13 +65,6 @@ const planted: Readonly<Record<string, Planted>> = {
     from: 'updateProgress: { schema: Progress, merge: "epoch"',
     to: 'updateProgress: { schema: Progress, merge: "lww"',
   },
-  lwwhead: {
-    why: "of two manifests the later written one stands, whatever its generation",
-    seed: 2_062_069_574,
-    file: "controller/cluster/registers.ts",
-    from: 'updateHead: { schema: UpdateHead, merge: "generation"',
-    to: 'updateHead: { schema: UpdateHead, merge: "lww"',
-  },
   lwwreport: {
     why: "of two words of a node the one that was heard later stands",
     seed: 141,
@@ -535,7 +528,7 @@ const planted: Readonly<Record<string, Planted>> = {
   },
   leavesrest: {
     why: "what is left of a removed update stays where its owner was killed meanwhile",
-    seed: 129,
+    seed: 361,
     swarm: { removes: true, rollbacks: true, approval: "auto" },
     file: "controller/updates/updates.ts",
     from: "parts.timers.after(tidyMs, keepTidy)",
