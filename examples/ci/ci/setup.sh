@@ -1,9 +1,9 @@
 #!/bin/sh
-# What each job does first: kcore in the version that is pinned, unless the cache has it, and the keys that the job was given.
+# Each job runs this first: it installs the pinned version of kcore, unless the cache has it, and writes the job's keys.
 set -eu
 umask 077
 
-# GitLab's runners check out files that everybody may write: kcore believes no such project, nor one in such a folder.
+# GitLab's runners check out files that all users may write: kcore believes no such project, and none in such a folder.
 chmod -R go-w .
 folder=$PWD
 while [ "$folder" != / ]; do
@@ -11,7 +11,7 @@ while [ "$folder" != / ]; do
   folder=$(dirname "$folder")
 done
 
-# npm ci brings the Node that kcore is pinned to; the job's own only runs npm.
+# npm ci installs the Node that kcore pins; the job's own Node only runs npm.
 tool=.kcore/tool
 if [ ! -x $tool/bin/kcore ] || [ "$(cat $tool/.version)" != "$KCORE_VERSION" ]; then
   rm -rf $tool
@@ -21,7 +21,7 @@ if [ ! -x $tool/bin/kcore ] || [ "$(cat $tool/.version)" != "$KCORE_VERSION" ]; 
 fi
 [ -z "${GITHUB_PATH:-}" ] || echo "$PWD/$tool/bin" >>"$GITHUB_PATH"
 
-# A secret comes as text (GitHub) or as the path of a file (GitLab, type File). Neither stands in a command's arguments.
+# A secret is a text (GitHub) or the path of a file (GitLab, type File). Neither stands in a command's arguments.
 keep() {
   mkdir -p "$(dirname "$2")"
   if [ -f "$1" ]; then cat "$1"; else printf '%s\n' "$1"; fi >"$2"
