@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { replaceScalars } from "#engine/roster/edit.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
 import { someRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";

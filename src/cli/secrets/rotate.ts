@@ -1,4 +1,4 @@
-import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { replaceScalars } from "#engine/roster/edit.ts";
 import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
 import { someRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";
 import { sealFor } from "#engine/encrypted-values/seal.ts";
