@@ -12,7 +12,6 @@ import type {
   Program,
   Statement,
 } from "./ast.ts";
-import { Attempts } from "./attempts.ts";
 import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
 import { Frame, type Found } from "./frame.ts";
@@ -23,7 +22,7 @@ import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members
 import { describeValue } from "#engine/yaml/node.ts";
 import { partialName } from "./references.ts";
 import type { Scope } from "./scope.ts";
-import { UnknownValue } from "./unknown.ts";
+import { UnknownValue, Attempts } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];

@@ -1,6 +1,9 @@
 import { type Expression, expressionsOf, type PathExpression, type Program, type Statement } from "./ast.ts";
 import { mayHoldExpression, type Template, templateOfScalar } from "./expression.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
+import { needOpen } from "#engine/step/sealed.ts";
+import { hasMember } from "./members.ts";
+import type { Scope } from "./scope.ts";
 
 /** The names in expressions, found without evaluating them. */
 export interface References {
@@ -123,4 +126,26 @@ class Collector implements References {
 export function partialName(name: Expression): string | undefined {
   if (name.type === "StringLiteral") return name.value;
   return name.type === "PathExpression" ? name.original : undefined;
+}
+
+/**
+ * Opens the sealed values that a late expression names before the run, since the expression cannot wait for one then. A reference to
+ * a whole node, or to all nodes, opens nothing: that would be every secret of the roster.
+ * @throws SealedValue for the first that is not open yet
+ */
+export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {
+  for (const path of paths) {
+    const value = valueAt(scope, path);
+    const isWhole = (path[0] === "node" && path.length === 1) || (path[0] === "nodes" && path.length <= 2);
+    if (!isWhole) needOpen(value);
+  }
+}
+
+function valueAt(scope: Scope, path: readonly string[]): unknown {
+  let value: unknown = scope;
+  for (const part of path) {
+    if (!hasMember(value, part)) return undefined;
+    value = value instanceof Map ? value.get(part) : (value as Record<string, unknown>)[part];
+  }
+  return value;
 }

@@ -3,6 +3,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggest, suggestHint } from "#errors/suggest.ts";
 import { mayHoldExpression } from "#engine/expressions/expression.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { unknownKey } from "#engine/yaml/issues.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -235,12 +236,7 @@ function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems):
   const given = node.get("with");
   if (given?.kind !== "map") return part(node, inline);
   for (const { key, keyAt } of inline.values())
-    problems.add({
-      code: "YAML_KEY_UNKNOWN",
-      message: `no key “${key}” is known here`,
-      at: keyAt,
-      hint: suggestHint(key, RUN_KEYS, "arguments stand under “with” in this stage") as string,
-    });
+    problems.add(unknownKey(key, keyAt, RUN_KEYS, { hint: "arguments stand under “with” in this stage" }));
   return given;
 }
 

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { mapValues, plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { mapValues, plainOf, SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { plainWithSealed } from "#engine/encrypted-values/places.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { keysAt } from "#engine/yaml/schema-keys.ts";
@@ -12,9 +12,7 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
 import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
-import { localHint } from "./source-limits.ts";
-import { sourceOf, type SourceOptions } from "./sources.ts";
-import { mergeNodes } from "./merge.ts";
+import { sourceOf, type SourceOptions, localHint } from "./sources.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
 import { checkOf, type Trust } from "#engine/project/project.ts";
 import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
@@ -267,4 +265,19 @@ export function idOfName(name: string): string {
   hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
   const hex = hash.toString("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/** Maps that are one value: half of one reference and half of another would be neither. */
+const ATOMIC = new Set(["sudo.password", "identityPassphrase"]);
+
+/** `over` on top of `base`: maps merge, everything else replaces. Each value keeps the place where it was written. */
+function mergeNodes(base: SourceNode | undefined, over: SourceNode, path = ""): SourceNode {
+  if (base?.kind !== "map" || over.kind !== "map" || ATOMIC.has(path)) return over;
+  const entries = new Map(base.entries);
+  for (const [key, entry] of over.entries) {
+    const inner = path === "" ? key : `${path}.${key}`;
+    const value = mergeNodes(base.get(key), entry.value, inner);
+    entries.set(key, new SourceEntry(entry.file, entry.start, entry.end, key, value));
+  }
+  return new SourceMap(over.file, over.start, over.end, entries, over.flow);
 }

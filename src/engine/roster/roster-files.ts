@@ -1,16 +1,14 @@
 import { existsSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
-import { mapHint } from "#engine/yaml/issues.ts";
+import { mapHint, unknownKey } from "#engine/yaml/issues.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { checkPlaces } from "#engine/encrypted-values/places.ts";
-import { checkLimits } from "./source-limits.ts";
-import { readSources, sourceNames, type SourceOptions } from "./sources.ts";
+import { readSources, sourceNames, type SourceOptions, checkLimits } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, its parts not looked into yet. */
@@ -92,19 +90,14 @@ function partsOf(name: string, source: SourceNode, problems: Problems): RosterFi
   }
   let hollow: string | undefined;
   for (const { key, keyAt, value } of source.entries.values()) {
-    const isKnown = (FILE_KEYS as readonly string[]).includes(key);
-    if (!isKnown)
-      problems.add({
-        code: "YAML_KEY_UNKNOWN",
-        message: `no key “${key}” is known here`,
-        at: keyAt,
-        // The missing part stands beside the thing that it belongs into.
-        hint:
-          hollow === undefined
-            ? (suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "")
-            : `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`,
-      });
-    else hollow = isNothing(value) ? key : undefined;
+    if ((FILE_KEYS as readonly string[]).includes(key)) {
+      hollow = isNothing(value) ? key : undefined;
+      continue;
+    }
+    const problem = unknownKey(key, keyAt, FILE_KEYS);
+    // The missing part stands beside the thing that it belongs into.
+    const hint = `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`;
+    problems.add(hollow === undefined ? problem : { ...problem, hint });
   }
   const defaults = source.get("defaults");
   return {

@@ -1,9 +1,8 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { Attempts } from "#engine/expressions/attempts.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
-import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { Unknown, UnknownValue, Attempts } from "#engine/expressions/unknown.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { nodeAt, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { knownArgProblems } from "./early-args.ts";

@@ -4,7 +4,6 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { needOpen, SealedValue } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
@@ -12,7 +11,7 @@ import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts"
 import { isToldValue, refuseToldName } from "#engine/expressions/told-names.ts";
 import { conditionText, nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
+import { mergeReferences, referencesOf, type References, openReferred } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
 import { type Needs, type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";

@@ -6,7 +6,7 @@ import type { SecretReference } from "#engine/params/secret-reference.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { placeOf } from "#engine/encrypted-values/places.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
