@@ -14,7 +14,7 @@ import type {
 } from "./ast.ts";
 import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { Frame, type Found } from "./frame.ts";
+import { Frame, type FoundValue } from "./frame.ts";
 import { printed } from "./helper.ts";
 import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
@@ -284,7 +284,7 @@ export class Interpreter {
 }
 
 /** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
-function lookUp(parts: readonly string[], frame: Frame): Found | undefined {
+function lookUp(parts: readonly string[], frame: Frame): FoundValue | undefined {
   return knowing(parts, 0, () => frame.lookup(parts[0] ?? ""));
 }
 

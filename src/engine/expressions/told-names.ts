@@ -22,7 +22,7 @@ export function withTold(scope: Scope, paths: Iterable<readonly [string, ToldBy]
 
 /** Whether the value rests on a node's answer. */
 export function isToldValue(value: SourceNode, scope: Scope): boolean {
-  return referencesOf(value).paths.some((path) => tells(path, scope));
+  return referencesOf(value).paths.some((path) => isNodeAnswer(path, scope));
 }
 
 /**
@@ -53,7 +53,7 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   const { value: text } = node;
   if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isTold: false }];
   const template = templateOfScalar(node);
-  const calls = new Set(toldIn(template.program, scope, "top"));
+  const calls = new Set(answersIn(template.program, scope, "top"));
   const pieces: Piece[] = [];
   const value = (given: unknown, call: Call): void => {
     const piece = { text: printed(given) ?? "", isTold: calls.has(call) };
@@ -76,13 +76,13 @@ function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
 /** Where an expression stands: at the top, in an `each` or `with` block, or in such a block over a node's answer. */
 type Place = "top" | "into" | "told";
 
-function* toldIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
+function* answersIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
   for (const statement of body) {
     if (statement.type === "MustacheStatement" && isTold(statement, scope, place)) yield statement;
     if (statement.type !== "BlockStatement") continue;
     const inner = placeWithin(statement, scope, place);
-    if (statement.program) yield* toldIn(statement.program, scope, inner);
-    if (statement.inverse) yield* toldIn(statement.inverse, scope, place);
+    if (statement.program) yield* answersIn(statement.program, scope, inner);
+    if (statement.inverse) yield* answersIn(statement.inverse, scope, place);
   }
 }
 
@@ -105,11 +105,11 @@ function isToldAt(expression: Expression, scope: Scope, place: Place): boolean {
   if (expression.type !== "PathExpression") return false;
   const { parts, data, depth } = expression;
   if (place === "told") return true;
-  if (data) return parts[0] === "root" && tells(parts.slice(1), scope);
-  return parts.length === 0 ? place === "top" || depth > 0 : tells(parts, scope);
+  if (data) return parts[0] === "root" && isNodeAnswer(parts.slice(1), scope);
+  return parts.length === 0 ? place === "top" || depth > 0 : isNodeAnswer(parts, scope);
 }
 
-function tells([root, name]: readonly string[], scope: Scope): boolean {
+function isNodeAnswer([root, name]: readonly string[], scope: Scope): boolean {
   if (root === undefined || root === "facts" || root === "steps") return true;
   const paths = [...((scope as ToldScope)[told]?.keys() ?? [])];
   return paths.some(

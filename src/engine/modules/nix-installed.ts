@@ -84,7 +84,7 @@ export const nixInstalled = defineModule({
     "TOOL_MISSING",
   ],
   step: (given, context) => {
-    const settings = Object.entries(settingsOf(given)).map(([name, value]) => ({ name, text: textOf(value) }));
+    const settings = Object.entries(settingsOf(given)).map(([name, value]) => ({ name, text: settingText(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
       brings: true,
@@ -161,7 +161,7 @@ function settingsOf({ substituters, trustedKeys, settings }: Args): Args["settin
   };
 }
 
-function textOf(value: z.output<typeof Setting>): string {
+function settingText(value: z.output<typeof Setting>): string {
   return Array.isArray(value) ? value.join(" ") : String(value).trim();
 }
 

@@ -155,7 +155,7 @@ const [nixStore, nixEnv, gzip] = [
 ];
 
 /** Reports the generation: the profile is a link `NAME-NUMBER-link`. */
-function tellGeneration(profile: string): Sh {
+function factGeneration(profile: string): Sh {
   return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
 now=\${now##*-}
 fact generation "\${now:-none}"`;
@@ -167,7 +167,7 @@ function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly
     want: { store: "valid", profile: path },
     probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi
-${tellGeneration(profile)}`,
+${factGeneration(profile)}`,
     ...(guard && { guard }),
     ...(source && delivery(source)),
     apply: sh`${source ? putPaths(path, narHash) : requirePath(path)}
@@ -182,7 +182,7 @@ ${tellGeneration(profile)}`,
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
   // Nix' name of a path: the part behind the hash.
-  const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, nameOf(one.path)) }));
+  const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, storeName(one.path)) }));
   const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
     offers: paths.map(({ blob }) => blob),
@@ -269,7 +269,7 @@ sync`;
 }
 
 /** A store path without the folder and the hash. */
-function nameOf(path: string): string {
+function storeName(path: string): string {
   return path.slice("/nix/store/".length + 33);
 }
 
@@ -302,7 +302,7 @@ done
 }`;
   return {
     want: generation === undefined ? { left: "yes" } : { generation: String(generation) },
-    probe: sh`${tellGeneration(profile)}
+    probe: sh`${factGeneration(profile)}
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi${
       generation === undefined
         ? sh`

@@ -290,14 +290,14 @@ export class Conductor {
   }
 
   #finish(): RunResult {
-    const { outcome, exitCode } = this.#verdict();
+    const { outcome, exitCode } = this.#end();
     const failed = this.#nodes.find((node) => node.problem !== undefined);
     const problem = failed?.problem ?? this.#halt?.problem;
     this.#run.deps.emit({ type: "run.finished", outcome, exitCode, ...(problem && outcome !== "done" && { problem }) });
     return { exitCode };
   }
 
-  #verdict(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
+  #end(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
     const ends = new Set(this.#nodes.map((node) => node.outcome));
     const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };

@@ -70,9 +70,9 @@ export function readOwnModule(name: string, source: SourceNode): OwnModule {
   if (source.kind !== "map") throw invalid("a module is a map of summary, args, want, probe and apply", source);
   const problems = new Problems();
   problems.add(...unknownKeys(source, keys));
-  const summary = problems.attempt(() => textOf(source, "summary", "one sentence: what it keeps in order"));
+  const summary = problems.attempt(() => requiredText(source, "summary", "one sentence: what it keeps in order"));
   const args = problems.attempt(() => readArguments(source.get("args")));
-  const want = problems.attempt(() => mapOf(source, "want"));
+  const want = problems.attempt(() => factsIn(source, "want"));
   if (want === undefined && !source.entries.has("want"))
     problems.add(...invalid("the module wants nothing", source, "want: { NAME: what the probe shall find }").problems);
   const shell = readTexts(source, args?.code ?? new Set(), problems);
@@ -204,13 +204,13 @@ function timeoutOf(node: SourceNode | undefined): number | undefined {
   return node === undefined ? undefined : validate(node, Duration);
 }
 
-function textOf(source: SourceMap, key: string, hint: string): string {
+function requiredText(source: SourceMap, key: string, hint: string): string {
   const node = source.get(key);
   if (node?.kind === "scalar" && typeof node.value === "string" && node.value.trim() !== "") return node.value.trim();
   throw invalid(`the module has no ${key}`, node ?? source, hint);
 }
 
-function mapOf(source: SourceMap, key: string): SourceMap | undefined {
+function factsIn(source: SourceMap, key: string): SourceMap | undefined {
   const node = source.get(key);
   if (node === undefined || (node.kind === "map" && node.entries.size > 0)) return node;
   throw invalid(`${key} is a map of facts`, node, `${key}: { NAME: value }`);

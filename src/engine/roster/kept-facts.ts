@@ -30,7 +30,7 @@ export function keptFacts({ project, since, skipUnknown = false, decided }: Kept
   const decisions = decided?.isResumed ? readDecisions(decided.file) : {};
   return {
     skipUnknown,
-    judge: (term, nodes) => {
+    matches: (term, nodes) => {
       if (!Object.hasOwn(decisions, term.text)) {
         const known = nodes.flatMap((name) => {
           const kept = readFacts(project, name);

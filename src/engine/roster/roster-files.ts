@@ -59,12 +59,12 @@ export function readRosterFiles(
     );
     if (source === undefined) return [];
     checkPlaces(source, problems);
-    return [partsOf(name, source, problems)];
+    return [rosterFileOf(name, source, problems)];
   });
   const said = readSources(project, problems, { ...sources, ...(check && { check }) });
   const answers = said.map((answer) => {
     checkLimits(answer, problems);
-    return partsOf(answer.name, answer.tree, problems);
+    return rosterFileOf(answer.name, answer.tree, problems);
   });
   return [...written, ...answers];
 }
@@ -77,7 +77,7 @@ export function rosterFileNames(project: string): string[] {
   return names.sort((a, b) => Number(b === DEFAULTS) - Number(a === DEFAULTS) || (a < b ? -1 : 1));
 }
 
-function partsOf(name: string, source: SourceNode, problems: Problems): RosterFile {
+function rosterFileOf(name: string, source: SourceNode, problems: Problems): RosterFile {
   const empty = { name, groups: new Map(), nodes: new Map(), jumps: new Map() };
   if (source.kind === "scalar" && source.value === null) return empty;
   if (source.kind !== "map") {
@@ -103,13 +103,13 @@ function partsOf(name: string, source: SourceNode, problems: Problems): RosterFi
   return {
     name,
     ...(defaults !== undefined && !isNothing(defaults) && { defaults }),
-    groups: part(source, "groups", problems),
-    nodes: part(source, "nodes", problems),
-    jumps: part(source, "jumps", problems),
+    groups: entriesIn(source, "groups", problems),
+    nodes: entriesIn(source, "nodes", problems),
+    jumps: entriesIn(source, "jumps", problems),
   };
 }
 
-function part(source: SourceMap, key: string, problems: Problems): ReadonlyMap<string, SourceEntry> {
+function entriesIn(source: SourceMap, key: string, problems: Problems): ReadonlyMap<string, SourceEntry> {
   const node = source.get(key);
   if (node === undefined || isNothing(node)) return new Map();
   if (node.kind === "map") return node.entries;

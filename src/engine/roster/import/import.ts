@@ -7,7 +7,7 @@ import { Found, type LeftOut, type GivenFile } from "./found.ts";
 import { guessFormat, type Format } from "./guess.ts";
 import { Inventory } from "./inventory.ts";
 import { readSalt } from "./salt.ts";
-import { settle, type Draft, draftText } from "./settle.ts";
+import { draftRoster, type Draft, draftText } from "./draft.ts";
 import { readSshConfig, type AskSsh, type ReadIncluded } from "./ssh-config.ts";
 import { readTerraform } from "./terraform.ts";
 import { parseForeign } from "#engine/yaml/foreign.ts";
@@ -82,7 +82,7 @@ export function importRoster(
   takeInventory(found, inventory);
   if (user === undefined && found.lostLogins.length > 0) throw loginsLost(found.lostLogins);
   if (user !== undefined) for (const { fields } of found.lostLogins) fields["user"] = user;
-  const draft = settle(found, roster, groups);
+  const draft = draftRoster(found, roster, groups);
   const heading = `From ${files
     .map(({ file }) => file)
     .join(", ")
