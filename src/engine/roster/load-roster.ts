@@ -15,7 +15,7 @@ import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./
 import { sourceOf, type SourceOptions, localHint } from "./sources.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
 import { checkOf, type Trust } from "#engine/project/project.ts";
-import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
+import { JumpSchema, NodeSchema, SharedSchema, type WrittenNode } from "./entry-schema.ts";
 
 export interface LoadOptions {
   /** The users whose files are trusted (S-20); absent: all users. */
@@ -43,6 +43,22 @@ export function loadRoster(project: string, { trust, home, instead, sources }: L
   problems.throwIfAny();
   return roster;
 }
+
+/** The values of keys of a jump host that its entry does not give. */
+const reachDefaults = { port: 22, user: "root", jump: [], hostKeys: [] };
+const nodeDefaults = {
+  address: "localhost",
+  ...reachDefaults,
+  sudo: {},
+  dc: "DC1",
+  roles: [],
+  labels: {},
+  taints: [],
+  groups: [],
+  disks: [],
+  stateDir: "/var/lib/kcore",
+  transport: "ssh",
+};
 
 class Loader {
   readonly jumpPositions = new Map<string, SourcePosition>();
@@ -92,25 +108,7 @@ class Loader {
         this.jumpPositions.set(entry.key, entry.keyAt);
         const written = this.#check(entry.value, JumpSchema);
         if (written === undefined) continue;
-        const {
-          address,
-          port = 22,
-          user = "root",
-          identityFile,
-          hostKeys = [],
-          jump = [],
-          identityPassphrase,
-        } = written;
-        jumps.set(entry.key, {
-          name: entry.key,
-          address,
-          port,
-          user,
-          hostKeys,
-          jump,
-          ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
-          ...(identityPassphrase !== undefined && { identityPassphrase }),
-        });
+        jumps.set(entry.key, { name: entry.key, ...reachDefaults, ...this.#withFiles(written) } as JumpEntry);
       }
     return jumps;
   }
@@ -122,7 +120,7 @@ class Loader {
     const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
     const written = this.#check(merged, NodeSchema);
     if (written === undefined) return undefined;
-    const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh", consoleLog } = written;
+    const { id = idOfName(entry.key), address, transport } = written;
     if (transport === "local" && sourceOf(file.name) !== file.name) {
       this.#problems.add({
         code: "ROSTER_SOURCE_LIMIT",
@@ -141,29 +139,8 @@ class Loader {
       });
       return undefined;
     }
-    return {
-      name: entry.key,
-      id: id ?? idOfName(entry.key),
-      ...(written.formerIds && { formerIds: written.formerIds }),
-      address: address ?? "localhost",
-      port: port ?? 22,
-      user: user ?? "root",
-      ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
-      ...(identityPassphrase !== undefined && { identityPassphrase }),
-      sudo: (written.sudo ?? {}) as NodeEntry["sudo"],
-      jump: written.jump ?? [],
-      hostKeys: written.hostKeys ?? [],
-      dc: written.dc ?? "DC1",
-      roles: written.roles ?? [],
-      labels: written.labels ?? {},
-      taints: written.taints ?? [],
-      groups: written.groups ?? [],
-      disks: (written.disks ?? []) as NodeEntry["disks"],
-      stateDir: written.stateDir ?? "/var/lib/kcore",
-      ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
-      vars: this.#vars(merged),
-      transport,
-    };
+    const entryFields = { ...nodeDefaults, ...this.#withFiles(written), id, vars: this.#vars(merged) };
+    return { name: entry.key, ...entryFields } as NodeEntry;
   }
 
   #vars(merged: SourceNode): NodeEntry["vars"] {
@@ -244,6 +221,16 @@ class Loader {
     if (result.success) return result.data;
     this.#problems.add(...problemsOf(value, node, schema));
     return undefined;
+  }
+
+  /** The entry with the paths of its files. */
+  #withFiles<Entry extends Pick<WrittenNode, "identityFile" | "consoleLog">>(written: Entry): Entry {
+    const { identityFile, consoleLog } = written;
+    return {
+      ...written,
+      ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
+      ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
+    };
   }
 
   #file(path: string): string {

@@ -5,7 +5,6 @@ import type { Action, ActionContext, ActionResult } from "#engine/orchestrate/ac
 import { actionNames, findAction } from "#actions/registry.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
-import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
@@ -217,15 +216,6 @@ stages: [{ include: inner, with: { nodes: "({{params.all}}) and role:worker" } }
 `);
     const { events } = await execute({ files: { ...outer, ...orchestration(INNER, "inner") } });
     expect(outline(events)).to.deep.equal(["web | web (2 of 2: w1, w2) | w1 w2"]);
-  });
-
-  it("stops between waves when health fails", async () => {
-    let calls = 0;
-    const sick = acts("cluster.health", () => {
-      if (++calls === 2) throw new KcoreError({ code: "CLUSTER_UNHEALTHY", message: "c1 does not replicate" });
-    });
-    const { exitCode, nodes } = await execute({ ...deploying, actions: [sick], request: { on: "role:controller" } });
-    expect([exitCode, nodes.options.has("c2")]).to.deep.equal([1, false]);
   });
 
   it("records that health checks were left out, and gives what such a check leaves to later stages", async () => {
