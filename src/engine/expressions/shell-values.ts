@@ -5,6 +5,7 @@ import { isPlainWord } from "#base/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { definitionOf } from "#engine/yaml/schema-keys.ts";
 import type { BlockStatement, Call, MustacheStatement, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
@@ -18,17 +19,6 @@ import type { Scope } from "./scope.ts";
 export interface ShellSource {
   readonly scalar: SourceScalar;
   readonly shell: string;
-}
-
-/** The parts of zod's definitions that lead to other schemas (zod 4, `_zod.def`). */
-interface Definition {
-  readonly type: string;
-  readonly shape?: Readonly<Record<string, z.core.$ZodType>>;
-  readonly options?: readonly z.core.$ZodType[];
-  readonly element?: z.core.$ZodType;
-  readonly valueType?: z.core.$ZodType;
-  readonly innerType?: z.core.$ZodType;
-  readonly in?: z.core.$ZodType;
 }
 
 /** The texts in these arguments that a shell will read, by the schema's types. `values`: the arguments known so far. */
@@ -46,7 +36,7 @@ export function shellSources(
     const shell = read.shell(values, text.value);
     return shell === undefined ? [] : [{ scalar: text, shell }];
   }
-  const { shape, options, element, valueType, innerType, in: before } = schema._zod.def as unknown as Definition;
+  const { shape, options, element, valueType, innerType, in: before } = definitionOf(schema);
   const within = (inner: z.core.$ZodType, some: SourceNode): readonly ShellSource[] =>
     shellSources(inner, some, values);
   if (options !== undefined) return options.flatMap((one) => within(one, node));

@@ -41,6 +41,16 @@ export class UnknownValue extends Error {
   }
 }
 
+/** The result of `work`; undefined where it rests on an Unknown or has a fault, which is added to `problems`. Bugs are thrown on. */
+export function attemptKnown<T>(work: () => T, problems = new Problems()): T | undefined {
+  try {
+    return problems.attempt(work);
+  } catch (error) {
+    if (error instanceof UnknownValue) return undefined;
+    throw error;
+  }
+}
+
 /** Does several things, each of them although others failed. Faults are reported together, before unknown values. */
 export class Attempts {
   readonly problems = new Problems();

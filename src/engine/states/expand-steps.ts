@@ -8,7 +8,7 @@ import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { isToldValue } from "#engine/expressions/told-names.ts";
-import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { attemptKnown, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
@@ -350,13 +350,6 @@ function toldIn(
 
 /** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */
 function known(conditions: readonly Condition[]): boolean | undefined {
-  const all = conditions.map(({ node, scope }) => {
-    try {
-      return evaluate(node, scope.early()) !== false;
-    } catch (error) {
-      if (error instanceof KcoreError || error instanceof UnknownValue) return undefined;
-      throw error;
-    }
-  });
+  const all = conditions.map(({ node, scope }) => attemptKnown(() => evaluate(node, scope.early()) !== false));
   return all.includes(false) ? false : all.includes(undefined) ? undefined : true;
 }
