@@ -50,22 +50,9 @@ export type StepSource = ModuleStepSource | IncludeSource;
 
 /** The keys of a step beside its module. A test compares docs/states.md with them. */
 export const STEP_KEYS: readonly string[] = [
-  "id",
-  "when",
-  "each",
-  ...requisiteKeys,
-  "unless",
-  "onlyIf",
-  "creates",
-  "retry",
-  "timeout",
-  "runAs",
-  "environment",
-  "sensitive",
-  "risk",
-  "confirm",
+  ...["id", "when", "each", ...requisiteKeys],
+  ...Object.keys(ValueKeys.shape),
   "register",
-  "milestone",
 ];
 const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require"];
 
