@@ -8,9 +8,9 @@ import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
-import { makeProject } from "#support/project.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
+import { inProject } from "#support/in-project.ts";
 
 const ROSTER = `nodes:
   w1: { address: 192.0.2.1, roles: [worker] }
@@ -45,14 +45,13 @@ interface Given {
 
 /** Executes a run in which the steps of web and certs are in order, unless `lessons` say otherwise. */
 async function execute({ files, request, actions = [], lessons, deps }: Given) {
-  const project = await makeProject({ ...shared, ...files });
-  try {
+  return inProject({ ...shared, ...files }, async (project) => {
     const events: RunEventBody[] = [];
     const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...lessons });
     const { exitCode } = await executeRun(
       runRequest(request),
       runDependencies(nodes, events, {
-        project: project.path,
+        project,
         actions: (name) => Promise.resolve(actions.find((action) => action.name === name)),
         actionNames: actions.map(({ name }) => name),
         ...deps,
@@ -60,9 +59,7 @@ async function execute({ files, request, actions = [], lessons, deps }: Given) {
     );
     const logOf = (word: string): string[] => nodes.log.filter((line) => line.includes(word));
     return { exitCode, events, nodes, logOf };
-  } finally {
-    await project.remove();
-  }
+  });
 }
 const problemsOf = (given: Given): Promise<string[]> => problemsOfRejection(execute(given));
 const orchestration = (text: string, name = "test") => ({ [`orchestrate/${name}.yaml`]: text });

@@ -8,8 +8,8 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { fakeNodes } from "#support/fake-session.ts";
-import { makeProject } from "#support/project.ts";
 import { applyStage, unresolvedStep, runDependencies, runRequest } from "#support/runs.ts";
+import { inProject } from "#support/in-project.ts";
 
 describe("kept steps", () => {
   it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
@@ -23,19 +23,18 @@ describe("kept steps", () => {
 
   it("spare each node the second rendering (S8: what is used instead of shipped files is told)", async () => {
     const nodes = ["n1", "n2", "n3"].map((name, index) => `  ${name}: { address: 192.0.2.${index + 1} }\n`);
-    const project = await makeProject({
+    await inProject({
       "roster/r.yaml": `nodes:\n${nodes.join("")}`,
       "states/web.yaml": `steps: [{ id: config, file.managed: { path: /etc/web, content: "{{node.name}}" } }]\n`,
       "states/nix.yaml": "steps: []\n",
-    });
-    try {
+    }, async (project) => {
       const events: RunEventBody[] = [];
       const request = runRequest({ what: { kind: "state", names: ["web"] }, on: "*" });
       const deps = runDependencies(fakeNodes({ "web/config": {} }), events, {
-        project: project.path,
+        project,
         shipped: shippedRoot(),
       });
-      const roster = loadRoster(project.path, {});
+      const roster = loadRoster(project, {});
       const run = { id: "r", time: "t", revision: null };
       const opened = openCatalogue(deps, { roster, run }, registry);
       const expanded: string[] = [];
@@ -53,8 +52,6 @@ describe("kept steps", () => {
       expect(plan.warnings).to.deep.equal([
         "states/nix.yaml of the project is used instead of the one that kcore ships",
       ]);
-    } finally {
-      await project.remove();
-    }
+    });
   });
 });
