@@ -10,7 +10,7 @@ import {
   VolumeName,
   type DeviceOf,
 } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { Sha256, Size } from "../step/fields.ts";
 import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
@@ -29,10 +29,7 @@ const Piece = z
   .strictObject({
     offset: Sectors.describe("Where it lies, in bytes from the beginning."),
     length: Sectors.min(sector).describe("Bytes."),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/)
-      .describe("Of these bytes."),
+    sha256: Sha256.describe("Of these bytes."),
   })
   .meta({ examples: [{ offset: 0, length: 1048576, sha256: "0".repeat(64) }] });
 

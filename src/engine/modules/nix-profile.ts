@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
-import { AbsolutePath } from "../step/fields.ts";
+import { AbsolutePath, Sha256 } from "../step/fields.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
-
-const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
