@@ -5,24 +5,47 @@ import { needOpen } from "#engine/step/sealed.ts";
 import { hasMember } from "./members.ts";
 import type { Scope } from "./scope.ts";
 
-/** The names in expressions, found without evaluating them. */
-export interface References {
-  readonly facts: boolean;
-  /** Names after `steps.`. */
-  readonly steps: ReadonlySet<string>;
-  readonly stages: ReadonlySet<string>;
-  readonly params: ReadonlySet<string>;
-  /** First parts of all paths. */
-  readonly names: ReadonlySet<string>;
-  /** All paths, each as its parts. */
+/** The paths in expressions, found without evaluating them. */
+export class References {
+  /** Each path as its parts. */
   readonly paths: readonly (readonly string[])[];
+
+  constructor(paths: readonly (readonly string[])[]) {
+    this.paths = paths;
+  }
+
+  get facts(): boolean {
+    return this.names.has("facts");
+  }
+
+  /** Names after `steps.`. */
+  get steps(): ReadonlySet<string> {
+    return this.#namesBehind("steps");
+  }
+
+  get stages(): ReadonlySet<string> {
+    return this.#namesBehind("stages");
+  }
+
+  get params(): ReadonlySet<string> {
+    return this.#namesBehind("params");
+  }
+
+  /** First parts of all paths. */
+  get names(): ReadonlySet<string> {
+    return new Set(this.paths.flatMap(([name]) => name ?? []));
+  }
+
+  #namesBehind(root: string): ReadonlySet<string> {
+    return new Set(this.paths.flatMap(([name, second]) => (name === root ? (second ?? []) : [])));
+  }
 }
 
 /** The names in the expressions of a tree, in blocks and helper arguments too. @throws KcoreError EXPRESSION_SYNTAX */
 export function referencesOf(node: SourceNode | undefined): References {
   const found = new Collector();
   if (node !== undefined) found.node(node);
-  return found;
+  return new References(found.paths);
 }
 
 /** The names in a template; `partial` gives the templates that it includes. */
@@ -32,29 +55,15 @@ export function referencesOfTemplate(
 ): References {
   const found = new Collector(partial);
   found.program(template.program);
-  return found;
+  return new References(found.paths);
 }
 
 /** All of them together. */
 export function mergeReferences(all: readonly References[]): References {
-  const union = (key: "steps" | "stages" | "params" | "names"): Set<string> =>
-    new Set(all.flatMap((one) => [...one[key]]));
-  return {
-    facts: all.some(({ facts }) => facts),
-    steps: union("steps"),
-    stages: union("stages"),
-    params: union("params"),
-    names: union("names"),
-    paths: all.flatMap(({ paths }) => paths),
-  };
+  return new References(all.flatMap(({ paths }) => paths));
 }
 
-class Collector implements References {
-  facts = false;
-  readonly steps = new Set<string>();
-  readonly stages = new Set<string>();
-  readonly params = new Set<string>();
-  readonly names = new Set<string>();
+class Collector {
   readonly paths: (readonly string[])[] = [];
   readonly #partial: (name: string) => Template | undefined;
   readonly #visited = new Set<string>();
@@ -111,14 +120,7 @@ class Collector implements References {
   #path({ parts, data }: PathExpression): void {
     // `@root.facts` means the same as `facts`; other data names hold no reference.
     const path = data ? (parts[0] === "root" ? parts.slice(1) : []) : parts;
-    const [name, second] = path;
-    if (name === undefined) return;
-    this.names.add(name);
-    this.paths.push(path);
-    if (name === "facts") this.facts = true;
-    else if (name === "steps" && second !== undefined) this.steps.add(second);
-    else if (name === "stages" && second !== undefined) this.stages.add(second);
-    else if (name === "params" && second !== undefined) this.params.add(second);
+    if (path.length > 0) this.paths.push(path);
   }
 }
 
