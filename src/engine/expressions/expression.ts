@@ -33,19 +33,20 @@ export function templateOfScalar(scalar: SourceScalar): Template {
 
 function makeTemplate(scalar: SourceScalar): Template {
   const text = String(scalar.value);
-  const lines = new SourceFile("", text);
-  const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);
-  const place = ({ start, end }: Loc): SourcePosition =>
-    placeInside(scalar, offset(start), Math.max(1, offset(end) - offset(start)));
-  return { text, program: parse(text, place), place };
+  return templateIn(new SourceFile("", text), (offset, length) => placeInside(scalar, offset, length));
 }
 
 /** A whole file as a template. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
 export function templateOfFile(file: SourceFile): Template {
-  const offset = ({ line, column }: Loc["start"]): number => file.offset(line, column + 1);
+  return templateIn(file, (offset, length) => file.position(offset, length));
+}
+
+function templateIn(lines: SourceFile, placeOf: (offset: number, length: number) => SourcePosition): Template {
+  const { text } = lines;
+  const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);
   const place = ({ start, end }: Loc): SourcePosition =>
-    file.position(offset(start), Math.max(1, offset(end) - offset(start)));
-  return { text: file.text, program: parse(file.text, place), place };
+    placeOf(offset(start), Math.max(1, offset(end) - offset(start)));
+  return { text, program: parse(text, place), place };
 }
 
 /** The source of a template's part; "{{…}}" if the part spans several lines. */
@@ -152,7 +153,7 @@ function pointed(text: string, line: number, excerpt: string, arrow: number): Lo
  * in folded text exact within the expression's first line. Anchored at the expression's `{{`, which no YAML style
  * changes, so escapes and folding before it do not matter.
  */
-export function placeInside(scalar: SourceScalar, inner: number, length = 1): SourcePosition {
+function placeInside(scalar: SourceScalar, inner: number, length: number): SourcePosition {
   const value = String(scalar.value);
   const anchor = value.lastIndexOf("{{", inner);
   if (anchor === -1) return scalar.at;
