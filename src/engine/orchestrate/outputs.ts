@@ -42,12 +42,9 @@ export class StageOutputs {
   }
 
   get(name: string, node: string | undefined): Outputs | Unknown {
-    const values = this.#given.get(name);
-    return (
-      values?.get(node ?? EVERYWHERE) ??
-      values?.get(EVERYWHERE) ??
-      unknownOf(name, this.#expected.get(name)?.get(node ?? EVERYWHERE) ?? this.#expected.get(name)?.get(EVERYWHERE))
-    );
+    const found = <T>(values: ReadonlyMap<string, T> | undefined): T | undefined =>
+      values?.get(node ?? EVERYWHERE) ?? values?.get(EVERYWHERE);
+    return found(this.#given.get(name)) ?? unknownOf(name, found(this.#expected.get(name)));
   }
 
   /**
