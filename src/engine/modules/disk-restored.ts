@@ -45,7 +45,7 @@ const args = z
       .array(Piece)
       .min(1)
       .refine(
-        (list) => list.every(({ offset }, at) => at === 0 || offset >= end(list[at - 1])),
+        (list) => list.every(({ offset }, at) => at === 0 || offset >= endOf(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
       .describe("What stands in it, in its order."),
@@ -54,9 +54,9 @@ const args = z
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
     "needs disk, vg and lv, or array",
   )
-  .refine(({ size, pieces }) => end(pieces.at(-1)) <= size, "a piece lies behind the end");
+  .refine(({ size, pieces }) => endOf(pieces.at(-1)) <= size, "a piece lies behind the end");
 
-function end(piece: { readonly offset: number; readonly length: number } | undefined): number {
+function endOf(piece: { readonly offset: number; readonly length: number } | undefined): number {
   return piece ? piece.offset + piece.length : 0;
 }
 
@@ -163,7 +163,7 @@ function sumsOf(pieces: Pieces): string {
 function placesOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
-      const gap = offset - end(pieces[index - 1]);
+      const gap = offset - endOf(pieces[index - 1]);
       const block = blockOf(gap, length);
       return `${block} ${gap / block} ${length / block}`;
     })

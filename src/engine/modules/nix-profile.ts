@@ -144,7 +144,7 @@ export const nixProfile = defineModule({
   },
 });
 
-type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
+type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
 
 const [nixStore, nixEnv, gzip] = [
   { command: "nix-store", package: "nix-bin" },
@@ -159,7 +159,7 @@ now=\${now##*-}
 fact generation "\${now:-none}"`;
 }
 
-function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): Gap {
+function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): StepParts {
   const guard = downgrade ? undefined : refuseDowngrade(profile, path);
   return {
     want: { store: "valid", profile: path },
@@ -271,7 +271,7 @@ function storeName(path: string): string {
   return path.slice("/nix/store/".length + 33);
 }
 
-function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
+function atGeneration({ profile, generation, backFrom = "" }: Args): StepParts {
   // A store path is compared as a whole, a name with the part behind the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")

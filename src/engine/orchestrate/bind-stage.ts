@@ -8,7 +8,7 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { commandReferences, refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
-import { withTold } from "#engine/expressions/told-names.ts";
+import { withUntrusted } from "#engine/expressions/untrusted-names.ts";
 import { attemptKnown, Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
 import { scriptAmong } from "#engine/step/shell-text.ts";
 import {
@@ -211,11 +211,11 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
 }
 
 /** The scope of a stage's late expressions: with its node, and the outputs of earlier stages. */
-function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
+function scopeWith(scope: Scope, { node, stages, untrusted = new Set() }: StageScope): Scope {
   const seen = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
-  return withTold(
+  return withUntrusted(
     seen,
-    [...told].map((name) => [`stages.${name}`, undefined] as const),
+    [...untrusted].map((name) => [`stages.${name}`, undefined] as const),
   );
 }
 
@@ -241,7 +241,7 @@ async function bindRun(
     kind: "action",
     action,
     args: (late) => {
-      refuseTold(args, action.bastionNames ?? [], late);
+      refuseUntrusted(args, action.bastionNames ?? [], late);
       const known = scopeWith(scope, see(late));
       const value = evaluate(args, known);
       needOpen(value);
@@ -271,13 +271,13 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
 }
 
 /** Refuses a node's answer as the name of a file, program or host for the bastion. @throws KcoreError STAGE_INVALID */
-function refuseTold(args: SourceMap, names: readonly string[], { told }: StageScope): void {
+function refuseUntrusted(args: SourceMap, names: readonly string[], { untrusted }: StageScope): void {
   for (const name of names) {
     const value = nodeAt(args, name.split("."));
     if (value?.kind !== "scalar") continue;
     // A path that names no stage reads all of `stages`, nodes' answers included.
     const { paths } = referencesOf(value);
-    const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || told?.has(stage)));
+    const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || untrusted?.has(stage)));
     if (found === undefined) continue;
     throw new KcoreError({
       code: "STAGE_INVALID",
