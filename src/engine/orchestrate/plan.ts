@@ -178,6 +178,9 @@ export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; r
 export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {
   const all = stages.flatMap((stage) => [stage, ...stage.onFailure]);
   return new Map(
-    all.map(({ register, nodes, task }) => [register, { perNode: nodes !== undefined, untrusted: task.kind !== "action" }]),
+    all.map(({ register, nodes, task }) => [
+      register,
+      { perNode: nodes !== undefined, untrusted: task.kind !== "action" },
+    ]),
   );
 }

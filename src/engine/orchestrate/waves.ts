@@ -4,15 +4,7 @@ import { attemptKnown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
 import { contextWithin, type BindContext } from "./bind-context.ts";
-import {
-  bindStage,
-  isEmptyTarget,
-  itemsIn,
-  itemsOf,
-  nodesOf,
-  paceOf,
-  type StageInstance,
-} from "./bind-stage.ts";
+import { bindStage, isEmptyTarget, itemsIn, itemsOf, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
 import { resolveTargets } from "./given-params.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";

@@ -88,7 +88,11 @@ function splicesFor(text: string, root: SourceNode, change: Change): readonly Sp
 /** A line of its own for a value, wherever the map has lines: a diff then shows the change alone. */
 function missingSplice(
   text: string,
-  { root, node, entry }: { readonly root: SourceNode; readonly node: SourceNode; readonly entry?: SourceEntry | undefined },
+  {
+    root,
+    node,
+    entry,
+  }: { readonly root: SourceNode; readonly node: SourceNode; readonly entry?: SourceEntry | undefined },
   change: Change,
 ): Splice {
   const [key = "", ...rest] = change.keys;

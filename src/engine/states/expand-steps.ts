@@ -120,7 +120,11 @@ class Expander {
       readSecret,
       ...omitUndefined({ at }),
     });
-    const inner = outer.forState(params, lateParams(state.params, given, params, outer), untrustedParams(given, params, outer));
+    const inner = outer.forState(
+      params,
+      lateParams(state.params, given, params, outer),
+      untrustedParams(given, params, outer),
+    );
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {

@@ -108,10 +108,10 @@ export class NodeScope {
       ...omitUndefined({ params, item: this.#item?.value }),
     };
     if (this.#untrusted.size === 0) return names;
-    const bound = ([path, by]: readonly [string, ReturnType<UntrustedPaths["get"]>]): readonly [string, UntrustedSource] => [
-      path,
-      by && { node: by.node, scope: () => by.scope(late) },
-    ];
+    const bound = ([path, by]: readonly [string, ReturnType<UntrustedPaths["get"]>]): readonly [
+      string,
+      UntrustedSource,
+    ] => [path, by && { node: by.node, scope: () => by.scope(late) }];
     return withUntrusted(names, [...this.#untrusted].map(bound));
   }
 }

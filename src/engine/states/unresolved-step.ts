@@ -55,7 +55,9 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
   const { id, title, state, source, module, requisites, conditions } = parts;
   const untrusted = () =>
-    conditions.some(({ node, scope }) => isUntrustedValue(node, scopeOf(scope, undefined))) && { isUntrusted: true as const };
+    conditions.some(({ node, scope }) => isUntrustedValue(node, scopeOf(scope, undefined))) && {
+      isUntrusted: true as const,
+    };
   const outline = {
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,

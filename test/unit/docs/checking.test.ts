@@ -17,22 +17,25 @@ const blockOf = (info: string): string => page?.blocks.find((block) => block.inf
 
 describe("docs/checking.md", () => {
   it("shows what kcore check prints", async () => {
-    await inProject({
-      "roster/r.yaml": "nodes: { n1: { address: 192.0.2.1, roles: [worker] } }\n",
-      "orchestrate/web.yaml": 'stages:\n  - { id: web, on: "role:web", apply: [web] }\n',
-      "states/web.yaml": `description: A small web server
+    await inProject(
+      {
+        "roster/r.yaml": "nodes: { n1: { address: 192.0.2.1, roles: [worker] } }\n",
+        "orchestrate/web.yaml": 'stages:\n  - { id: web, on: "role:web", apply: [web] }\n',
+        "states/web.yaml": `description: A small web server
 steps:
   - id: config
     file.managed: { path: /etc/site, content: x, ownr: root }
   - id: service
     servce.running: { name: nginx }
 `,
-    }, async (project) => {
-      const places = { project, shipped: shippedRoot() };
-      const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules: registry });
-      const drawn = drawProblems(problems, { sourceLine: sourceLines(project) });
-      expect(`$ kcore check\n${drawn}\n`).to.equal(blockOf("console"));
-    });
+      },
+      async (project) => {
+        const places = { project, shipped: shippedRoot() };
+        const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules: registry });
+        const drawn = drawProblems(problems, { sourceLine: sourceLines(project) });
+        expect(`$ kcore check\n${drawn}\n`).to.equal(blockOf("console"));
+      },
+    );
   });
 
   it("gives editors the files that kcore schema --out writes", () => {

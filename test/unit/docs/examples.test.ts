@@ -150,25 +150,27 @@ async function plan(files: Readonly<Record<string, string>>, request: Partial<Ru
       texts.map(([name, text]) => [name, text.replaceAll("AAAA…", hostKey).replaceAll("age:…", sealed)]),
     ),
     async (project) => {
-  try {
-    const deps = runDependencies(fakeNodes({}), [], {
-      project,
-      shipped: shippedRoot(),
-      actions: findAction,
-      actionNames,
-      readSecret: () => Promise.resolve("a secret"),
-    });
-    const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
-    const loaded = loadRoster(project);
-    const modules = openOwnModules({ project, shipped: shippedRoot() }).beside(registry);
-    const catalogue = openCatalogue(deps, { roster: loaded, run }, modules);
-    const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });
-    await preparePlan({ request: asked, deps, roster: loaded, catalogue, run });
-  } catch (error) {
-    if (error instanceof KcoreError) throw new Error(drawProblems(error.problems, { color: false }), { cause: error });
-    throw error;
-  }
-  });
+      try {
+        const deps = runDependencies(fakeNodes({}), [], {
+          project,
+          shipped: shippedRoot(),
+          actions: findAction,
+          actionNames,
+          readSecret: () => Promise.resolve("a secret"),
+        });
+        const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
+        const loaded = loadRoster(project);
+        const modules = openOwnModules({ project, shipped: shippedRoot() }).beside(registry);
+        const catalogue = openCatalogue(deps, { roster: loaded, run }, modules);
+        const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });
+        await preparePlan({ request: asked, deps, roster: loaded, catalogue, run });
+      } catch (error) {
+        if (error instanceof KcoreError)
+          throw new Error(drawProblems(error.problems, { color: false }), { cause: error });
+        throw error;
+      }
+    },
+  );
 }
 
 describe("the examples of README and docs", () => {

@@ -204,7 +204,13 @@ const order = [
 /** A roster file: one line for each key of an entry, so that later changes are small. */
 export function draftText({ defaults, groups, nodes, jumps }: Draft, heading: string): string {
   const first = Object.keys(defaults).length === 0 ? [] : ["defaults:", ...linesOf(defaults, "  ")];
-  const lines = [`# ${heading}`, ...first, ...entryLines("groups", groups), ...entryLines("jumps", jumps), ...entryLines("nodes", nodes)];
+  const lines = [
+    `# ${heading}`,
+    ...first,
+    ...entryLines("groups", groups),
+    ...entryLines("jumps", jumps),
+    ...entryLines("nodes", nodes),
+  ];
   return `${lines.join("\n")}\n`;
 }
 

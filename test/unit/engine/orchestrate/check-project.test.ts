@@ -253,10 +253,10 @@ stages:
 
   it("reads no secret, and runs no command that would print one", async () => {
     await inProject({}, async (folder) => {
-    const proof = join(folder, "proof");
-    const state = `params: { pw: { type: secret, default: { command: "touch ${proof}" } } }
+      const proof = join(folder, "proof");
+      const state = `params: { pw: { type: secret, default: { command: "touch ${proof}" } } }
 ${steps('{ id: a, file.managed: { path: /a, content: "{{params.pw}}" }, sensitive: true }')}`;
-    const stages = 'stages: [{ id: a, on: "*", apply: [s] }]\n';
+      const stages = 'stages: [{ id: a, on: "*", apply: [s] }]\n';
       expect(await placesIn({ "states/s.yaml": state, "orchestrate/o.yaml": stages })).to.deep.equal([]);
       expect(existsSync(proof)).to.equal(false);
     });

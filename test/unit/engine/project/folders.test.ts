@@ -22,17 +22,20 @@ describe("S8: names that kcore ships", () => {
     });
 
   it("can be a project's own files, which are told; other packs are as before", async () => {
-    await inProject({
-      "states/nix.yaml": "steps: []\n",
-      "states/kcore/runtime.yaml": "steps: []\n",
-      "states/own.yaml": "steps: []\n",
-      "templates/kcore-updater.path.hbs": "x\n",
-      "packs/web/pack.yaml": "name: web\n",
-    }, async (project) => {
-      expect(foldersOf("states", { project, shipped })).to.have.lengthOf(3);
-      expect(overriddenFiles({ project, shipped })).to.deep.equal(
-        "states/kcore/runtime.yaml states/nix.yaml templates/kcore-updater.path.hbs".split(" "),
-      );
-    });
+    await inProject(
+      {
+        "states/nix.yaml": "steps: []\n",
+        "states/kcore/runtime.yaml": "steps: []\n",
+        "states/own.yaml": "steps: []\n",
+        "templates/kcore-updater.path.hbs": "x\n",
+        "packs/web/pack.yaml": "name: web\n",
+      },
+      async (project) => {
+        expect(foldersOf("states", { project, shipped })).to.have.lengthOf(3);
+        expect(overriddenFiles({ project, shipped })).to.deep.equal(
+          "states/kcore/runtime.yaml states/nix.yaml templates/kcore-updater.path.hbs".split(" "),
+        );
+      },
+    );
   });
 });

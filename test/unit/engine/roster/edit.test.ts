@@ -111,7 +111,8 @@ describe("setNodeFields", () => {
     dc:
   n2: { address: 192.0.2.12 }
 `;
-    expect(fields(text, { address: "192.0.2.99", roles: ["worker"], labels: {}, dc: "DC2", port: 2222 })).to.equal(`nodes:
+    expect(fields(text, { address: "192.0.2.99", roles: ["worker"], labels: {}, dc: "DC2", port: 2222 })).to
+      .equal(`nodes:
   n1:
     address:  192.0.2.99   # eth0
     roles:
