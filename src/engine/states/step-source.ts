@@ -50,7 +50,10 @@ export type StepSource = ModuleStepSource | IncludeSource;
 
 /** The keys of a step beside its module. A test compares docs/states.md with them. */
 export const STEP_KEYS: readonly string[] = [
-  ...["id", "when", "each", ...requisiteKeys],
+  "id",
+  "when",
+  "each",
+  ...requisiteKeys,
   ...Object.keys(ValueKeys.shape),
   "register",
 ];
