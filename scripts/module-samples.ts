@@ -1,5 +1,11 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { exampleIn } from "../src/cli/modules/module-example.ts";
 import { blobOf } from "../src/engine/step/blob.ts";
 import { Secret } from "../src/engine/step/secret.ts";
+import { argumentsIn } from "../test/support/cases/describe.ts";
+import { readTable } from "../test/support/cases/table.ts";
 
 /** The content of every file of a sample. */
 export const SAMPLE = "sample\n";
@@ -12,7 +18,7 @@ const signed = { order: '"signed":{},"ownership":{}', epoch: 1 };
 const order = { update: "release-1", owner: "bastion-1", signed, own: true };
 
 /** Arguments of modules that, with their examples and cases, reach every text of sh in them and in the fragments. */
-export const moreArguments: Readonly<Record<string, readonly object[]>> = {
+const moreArguments: Readonly<Record<string, readonly object[]>> = {
   "directory.managed": [
     { path: "/a", owner: "kcore", group: "adm", mode: "0755", fileMode: "0644", recurse: ["owner", "group", "mode"] },
   ],
@@ -67,3 +73,16 @@ export const moreArguments: Readonly<Record<string, readonly object[]>> = {
     { disks: [{ serial: "a" }], partition: "zfs", encrypted: true, mountpoint: "/a", properties: { autotrim: "on" } },
   ],
 };
+
+/** Arguments of a module: those of its documented example, those of its table of cases, and more. */
+export function samplesOf(name: string): { example: unknown; cases: readonly unknown[]; more: readonly object[] } {
+  const root = join(import.meta.dirname, "..");
+  const file = name.replaceAll(/[._]/g, "-");
+  const source = readFileSync(join(root, "src/engine/modules", `${file}.ts`), "utf8");
+  const table = join(root, "test/modules", `${file}.yaml`);
+  return {
+    example: (parse(exampleIn(source) ?? "") as Record<string, unknown>)[name],
+    cases: existsSync(table) ? argumentsIn(readTable(table)) : [],
+    more: moreArguments[name] ?? [],
+  };
+}

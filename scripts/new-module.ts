@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import type { ModuleDefinition } from "../src/engine/step/define.ts";
 import { listModules, modulesFolder, namesOf, registryText, type ModuleNames } from "./gen-registry.ts";
-import { moduleRow } from "./module-row.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 
@@ -49,8 +49,15 @@ cases:
     - { sh: chmod 777 ., run: { path: $DIR/file }, refused: FILE_PARENT_UNSAFE }
 `;
 
+/** The row of docs/modules.md for a module. */
+function moduleRow({ name, summary, args }: ModuleDefinition): string {
+  const { properties = {}, required = [] } = z.toJSONSchema(args, { io: "input", unrepresentable: "any" });
+  const words = Object.keys(properties).map((key) => (required.includes(key) ? `**\`${key}\`**` : `\`${key}\``));
+  return `| ${name} | ${summary} | ${words.join(" ")} |`;
+}
+
 /** The page with the module's row in its place among the others. */
-export function withRow(page: string, name: string, row: string): string {
+function withRow(page: string, name: string, row: string): string {
   const lines = page.split("\n");
   const rowName = (line: string): string | undefined => /^\| ([a-z0-9_]+\.[A-Za-z0-9_]+)\s*\|/.exec(line)?.[1];
   const after = lines.findLastIndex((line) => {
@@ -78,4 +85,4 @@ async function main(name: string | undefined): Promise<void> {
   for (const written of [file, table, docs]) console.log(written);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await main(process.argv[2]);
+await main(process.argv[2]);

@@ -5,20 +5,16 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
-import { parse } from "yaml";
 import { registry } from "../src/engine/modules/registry.ts";
 import { blobOf } from "../src/engine/step/blob.ts";
 import type { ModuleDefinition, Step, StepContext } from "../src/engine/step/define.ts";
-import { exampleIn } from "../src/cli/modules/module-example.ts";
 import { KcoreError } from "../src/errors/problem.ts";
-import { argumentsIn } from "../test/support/cases/describe.ts";
-import { readTable } from "../test/support/cases/table.ts";
-import { moreArguments, SAMPLE } from "./module-samples.ts";
+import { SAMPLE, samplesOf } from "./module-samples.ts";
 import { allowedLines, leftOut } from "./shell-rules.ts";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
@@ -66,13 +62,8 @@ async function moduleTexts(): Promise<{ texts: Map<string, string>; problems: st
   const open = new Set([modules, fragments].flatMap(templatesOf));
   for (const [name, load] of registry) {
     const module: ModuleDefinition = await load();
-    const file = name.replaceAll(/[._]/g, "-");
-    const example = parse(exampleIn(readFileSync(join(modules, `${file}.ts`), "utf8")) ?? "") as Record<
-      string,
-      unknown
-    >;
-    const cases = casesOf(file);
-    for (const [index, args] of [example[name], ...cases, ...(moreArguments[name] ?? [])].entries()) {
+    const { example, cases, more } = samplesOf(name);
+    for (const [index, args] of [example, ...cases, ...more].entries()) {
       const own = textsOf(module, args);
       const reached = [...open].filter(({ piece }) => Object.values(own).some((text) => text.includes(piece)));
       for (const template of reached) open.delete(template);
@@ -87,12 +78,6 @@ async function moduleTexts(): Promise<{ texts: Map<string, string>; problems: st
   }
   for (const { place, piece } of open) problems.push(`${place}: no sample reaches this text: ${firstLine(piece)}`);
   return { texts, problems };
-}
-
-/** The arguments in a module's table of cases. */
-function casesOf(file: string): readonly unknown[] {
-  const path = join(root, "test/modules", `${file}.yaml`);
-  return existsSync(path) ? argumentsIn(readTable(path)) : [];
 }
 
 /** The texts of a step; none for arguments that the module refuses. */

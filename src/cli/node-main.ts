@@ -130,7 +130,7 @@ async function runDaemon({ unit, start }: Program, configFile: string): Promise<
   // Before anything else is loaded.
   if (unit === "kcore-node-agent") preferSmallProcess();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
-  const daemon = becomeDaemon({ unit, configFile, parse: (text) => parsePlainYaml(text), version });
+  const daemon = becomeDaemon({ unit, configFile, parse: parsePlainYaml, version });
   // Certificates are looked at regularly anyway; a HUP must not end the process.
   process.on("SIGHUP", () => undefined);
   const { log } = daemon;
@@ -155,7 +155,7 @@ async function checkConfig(daemon: string, configFile: string): Promise<number> 
     import("#api/daemon-config.ts"),
     import("#engine/yaml/plain-yaml.ts"),
   ]);
-  const place = { configFile, parse: (text: string) => parsePlainYaml(text) };
+  const place = { configFile, parse: parsePlainYaml };
   await readDaemonConfig(place, daemon === "agent" ? AgentConfig : ControllerConfig);
   return exitCodes.done;
 }

@@ -21,7 +21,7 @@ import { unitEnvironment } from "./unit-environment.ts";
 export const passphrase = "correct horse battery";
 /** Cheap encryption, so that tests are fast. */
 export const cheapCost = { N: 1024, r: 8, p: 1 };
-export const codec = { parse: (text: string): unknown => parsePlainYaml(text), print: printYaml };
+export const codec = { parse: parsePlainYaml, print: printYaml };
 
 /** A real cluster CA in a folder of its own. */
 export interface TestCluster {

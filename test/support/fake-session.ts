@@ -119,7 +119,7 @@ class FakeSession implements NodeSession {
           return end("failed", { code: "SERVICE_FAILED", message: `${draft.title} failed`, at: draft.at });
         if (outcome === "interrupted") return end("interrupted");
         if (rendered.kind === "step") leaves.set(draft.id, rendered.plan.leaves ?? []);
-        else leaves.set(draft.id, draft.isTold || rendered.kind === "unknown" ? undefined : []);
+        else leaves.set(draft.id, draft.isUntrusted || rendered.kind === "unknown" ? undefined : []);
       }
       finishedStages.add(stage);
     }

@@ -35,5 +35,5 @@ export function agentCommand(): Command {
 }
 
 function daemonOf(unit: string, { config: configFile }: DaemonFlags): Daemon {
-  return becomeDaemon({ unit, configFile, parse: (text) => parsePlainYaml(text), version: kcoreVersion() });
+  return becomeDaemon({ unit, configFile, parse: parsePlainYaml, version: kcoreVersion() });
 }

@@ -10,5 +10,5 @@ export function kcoreHome(): string {
 }
 
 export function contextHome(): ContextHome {
-  return { home: kcoreHome(), codec: { parse: (text) => parsePlainYaml(text), print: printYaml } };
+  return { home: kcoreHome(), codec: { parse: parsePlainYaml, print: printYaml } };
 }

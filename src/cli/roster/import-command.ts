@@ -4,7 +4,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { LoginName } from "#engine/roster/entry-fields.ts";
 import { formats, type Format } from "#engine/roster/import/guess.ts";
-import type { ForeignFile, GivenFile } from "#engine/roster/import/foreign-file.ts";
+import type { ForeignFile, GivenFile } from "#engine/roster/import/found.ts";
 import { importRoster, type Imported } from "#engine/roster/import/import.ts";
 import { askAnsible, askSsh, readText } from "#engine/roster/import/programs.ts";
 import { rosterFileNames } from "#engine/roster/roster-files.ts";

@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { Command, Option } from "commander";
-import { setHostKeys } from "#engine/roster/edit.ts";
+import { setNodeFields } from "#engine/roster/edit.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
@@ -112,7 +112,9 @@ async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey
     return false;
   }
   const file = roster.positions.get(node.name)?.file ?? onlyFile(root);
-  await editRosterFile(root, file, (text) => setHostKeys(text, node.name, [`${found.type} ${found.key}`]));
+  await editRosterFile(root, file, (text) =>
+    setNodeFields(text, node.name, { hostKeys: [`${found.type} ${found.key}`] }),
+  );
   process.stdout.write(`  pinned in ${file}\n`);
   return true;
 }

@@ -1,9 +1,8 @@
 import { join } from "node:path";
-import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { replaceScalars } from "#engine/roster/edit.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
-import { someRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { someRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";

@@ -1,7 +1,6 @@
-import { replaceScalars } from "#engine/roster/edit-value.ts";
+import { replaceScalars } from "#engine/roster/edit.ts";
 import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
-import { someRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { someRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { headerOf } from "#engine/encrypted-values/header.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";

@@ -1,10 +1,9 @@
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { readSecretFile } from "#engine/roster/resolve-secret.ts";
-import { keysOfPath, setValue } from "#engine/roster/edit-value.ts";
-import { placeOf } from "#engine/encrypted-values/places.ts";
-import { someRecipients } from "#engine/encrypted-values/recipients.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { setValue } from "#engine/roster/edit.ts";
+import { keysOfPath, placeOf } from "#engine/encrypted-values/places.ts";
+import { someRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { usageError } from "#errors/problem.ts";

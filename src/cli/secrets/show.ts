@@ -1,5 +1,4 @@
-import { keysOfPath, valueAt } from "#engine/roster/edit-value.ts";
-import { checkPlace } from "#engine/encrypted-values/places.ts";
+import { checkPlace, keysOfPath, valueAt } from "#engine/encrypted-values/places.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";

@@ -94,3 +94,37 @@ export function locatedHeader(node: SourceScalar): ReturnType<typeof headerOf> {
     );
   }
 }
+
+/**
+ * The keys that a path such as `nodes.n1.vars.token` means in a file: at each level the longest existing key, since keys
+ * may hold dots. A missing part is split at its dots.
+ */
+export function keysOfPath(root: SourceNode, path: string): readonly string[] {
+  const keys: string[] = [];
+  let node: SourceNode | undefined = root;
+  for (let rest = path; rest !== "";) {
+    const fits = childrenOf(node)
+      .map(([name]) => name)
+      .filter((name) => rest === name || rest.startsWith(`${name}.`));
+    const key: string = fits.sort((a, b) => b.length - a.length)[0] ?? rest.split(".", 1)[0] ?? rest;
+    keys.push(key);
+    node = childOf(node, key);
+    rest = rest.slice(key.length + 1);
+  }
+  return keys;
+}
+
+function childrenOf(node: SourceNode | undefined): readonly (readonly [string, SourceNode])[] {
+  if (node?.kind === "map") return [...node.entries.values()].map(({ key, value }) => [key, value] as const);
+  return node?.kind === "list" ? node.items.map((item, index) => [itemName(item, index), item] as const) : [];
+}
+
+/** The value below a node under a key, or under an item's name. */
+export function childOf(node: SourceNode | undefined, key: string): SourceNode | undefined {
+  return childrenOf(node).find(([name]) => name === key)?.[1];
+}
+
+/** The value at these keys of a file. */
+export function valueAt(root: SourceNode, keys: readonly string[]): SourceNode | undefined {
+  return keys.reduce<SourceNode | undefined>(childOf, root);
+}

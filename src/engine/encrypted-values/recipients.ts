@@ -5,6 +5,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { fingerprintOf } from "./header.ts";
+import { sealedText } from "#engine/step/sealed.ts";
 
 /** The recipients of a project's sealed secrets: a map of names, beside `roster/`. */
 export const RECIPIENTS = "recipients.yaml";
@@ -74,4 +75,16 @@ export function someRecipients(recipients: readonly Recipient[]): readonly Recip
 
 function invalid(message: string, at: SourcePosition, hint?: string): KcoreError {
   return new KcoreError({ code: "SECRET_RECIPIENTS", message, at, hint });
+}
+
+/** A value sealed to recipients for one place, as it stands in YAML. */
+export async function sealFor(
+  value: string | Uint8Array,
+  recipients: readonly Recipient[],
+  place: string,
+): Promise<string> {
+  const { seal } = await import("./age.ts");
+  const bytes = typeof value === "string" ? Buffer.from(value) : value;
+  const keys = recipients.map(({ key }) => key);
+  return sealedText(await seal(bytes, keys, { place, fingerprints: recipients.map(({ fingerprint }) => fingerprint) }));
 }

@@ -1,4 +1,4 @@
-import { Attempts } from "./attempts.ts";
+import { Attempts } from "./unknown.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { isSealed, sealed } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";

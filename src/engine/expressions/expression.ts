@@ -3,7 +3,6 @@ import { KcoreError } from "#errors/problem.ts";
 import type { Loc, MustacheStatement, Program } from "./ast.ts";
 import { parseTemplate } from "./parser.ts";
 import { SourceFile } from "#engine/yaml/file.ts";
-import { placeInside } from "#engine/yaml/place-inside.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 
 /** A text with expressions, parsed, and where its parts stand in the user's file. */
@@ -34,19 +33,20 @@ export function templateOfScalar(scalar: SourceScalar): Template {
 
 function makeTemplate(scalar: SourceScalar): Template {
   const text = String(scalar.value);
-  const lines = new SourceFile("", text);
-  const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);
-  const place = ({ start, end }: Loc): SourcePosition =>
-    placeInside(scalar, offset(start), Math.max(1, offset(end) - offset(start)));
-  return { text, program: parse(text, place), place };
+  return templateIn(new SourceFile("", text), (offset, length) => placeInside(scalar, offset, length));
 }
 
 /** A whole file as a template. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
 export function templateOfFile(file: SourceFile): Template {
-  const offset = ({ line, column }: Loc["start"]): number => file.offset(line, column + 1);
+  return templateIn(file, (offset, length) => file.position(offset, length));
+}
+
+function templateIn(lines: SourceFile, placeOf: (offset: number, length: number) => SourcePosition): Template {
+  const { text } = lines;
+  const offset = ({ line, column }: Loc["start"]): number => lines.offset(line, column + 1);
   const place = ({ start, end }: Loc): SourcePosition =>
-    file.position(offset(start), Math.max(1, offset(end) - offset(start)));
-  return { text: file.text, program: parse(file.text, place), place };
+    placeOf(offset(start), Math.max(1, offset(end) - offset(start)));
+  return { text, program: parse(text, place), place };
 }
 
 /** The source of a template's part; "{{…}}" if the part spans several lines. */
@@ -146,4 +146,44 @@ function pointed(text: string, line: number, excerpt: string, arrow: number): Lo
   const before = excerpt.slice(0, Math.max(0, arrow)).replace(/^\.\.\./, "");
   const at = before === "" ? -1 : lineText.indexOf(before);
   return { line, column: at === -1 ? Math.max(0, lineText.lastIndexOf("{{")) : at + before.length };
+}
+
+/**
+ * The place in the file of a character inside a scalar's value. Exact for single-line scalars and literal blocks;
+ * in folded text exact within the expression's first line. Anchored at the expression's `{{`, which no YAML style
+ * changes, so escapes and folding before it do not matter.
+ */
+function placeInside(scalar: SourceScalar, inner: number, length: number): SourcePosition {
+  const value = String(scalar.value);
+  const anchor = value.lastIndexOf("{{", inner);
+  if (anchor === -1) return scalar.at;
+  const source = scalar.source;
+  let at = -2;
+  for (let seen = 0, from = 0; from !== -1 && from <= anchor; seen++) {
+    const next = value.indexOf("{{", from);
+    if (next === -1 || next > anchor) break;
+    at = source.indexOf("{{", at + 2);
+    if (at === -1) return scalar.at;
+    from = next + 2;
+  }
+  if (at < 0) return scalar.at;
+  return scalar.file.position(scalar.start + walk(scalar, at, value.slice(anchor, inner)), length);
+}
+
+/** Goes on from `at` in the source by as much as `text` takes there. */
+function walk(scalar: SourceScalar, at: number, text: string): number {
+  const { source, style } = scalar;
+  for (const character of text) {
+    if (style === "double" && source[at] === "\\") at += escapeLength(source, at);
+    else if (style === "single" && character === "'") at += 2;
+    else if (/\s/.test(character) && /[\r\n]/.test(source[at] ?? ""))
+      at += /^\s+/.exec(source.slice(at))?.[0].length ?? 1;
+    else at += character.length;
+  }
+  return at;
+}
+
+/** YAML 1.2.2, 5.7: how many characters an escape takes. */
+function escapeLength(source: string, at: number): number {
+  return { x: 4, u: 6, U: 10 }[source[at + 1] ?? ""] ?? 2;
 }

@@ -3,7 +3,7 @@ import { Unknown, UnknownValue } from "./unknown.ts";
 import type { Scope } from "./scope.ts";
 
 /** A found value; kept apart from “nothing found”. */
-export interface Found {
+export interface FoundValue {
   readonly value: unknown;
 }
 
@@ -14,14 +14,14 @@ export interface Found {
 export class Frame {
   readonly #scope: Scope;
   readonly #parent: Frame | undefined;
-  readonly #context: Found | undefined;
+  readonly #context: FoundValue | undefined;
   readonly #names: ReadonlyMap<string, unknown>;
   readonly #data: Readonly<Record<string, unknown>>;
 
   private constructor(
     scope: Scope,
     parent: Frame | undefined,
-    context: Found | undefined,
+    context: FoundValue | undefined,
     names: ReadonlyMap<string, unknown>,
     data: Readonly<Record<string, unknown>>,
   ) {
@@ -59,19 +59,19 @@ export class Frame {
   }
 
   /** `this`, or with a depth `../`; at the top the scope itself. */
-  context(depth: number): Found {
+  context(depth: number): FoundValue {
     if (depth > 0 && this.#parent !== undefined) return this.#parent.context(depth - 1);
     return this.#context ?? { value: this.#scope };
   }
 
   /** `@index`, `@key`, `@first`, `@last` of the nearest `#each`, or `@root`. */
-  data(name: string): Found | undefined {
+  data(name: string): FoundValue | undefined {
     if (name === "root") return { value: this.#scope };
     if (Object.hasOwn(this.#data, name)) return { value: this.#data[name] };
     return this.#parent?.data(name);
   }
 
-  lookup(name: string): Found | undefined {
+  lookup(name: string): FoundValue | undefined {
     const own = this.#own(name) ?? this.#parent?.lookup(name);
     if (own !== undefined || this.#parent !== undefined) return own;
     if (!hasMember(this.#scope, name)) return undefined;
@@ -97,7 +97,7 @@ export class Frame {
     return [...new Set([...own, ...(this.#parent?.names() ?? Object.keys(this.#scope))])];
   }
 
-  #own(name: string): Found | undefined {
+  #own(name: string): FoundValue | undefined {
     if (this.#names.has(name)) return { value: this.#names.get(name) };
     const context = this.#context?.value;
     return context !== undefined && isMapValue(context) && hasMember(context, name)

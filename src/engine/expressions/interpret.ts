@@ -12,10 +12,9 @@ import type {
   Program,
   Statement,
 } from "./ast.ts";
-import { Attempts } from "./attempts.ts";
 import { foreignHint, type Template } from "./expression.ts";
 import { Fault } from "./fault.ts";
-import { Frame, type Found } from "./frame.ts";
+import { Frame, type FoundValue } from "./frame.ts";
 import { printed } from "./helper.ts";
 import { callHelper, helpers } from "./helpers.ts";
 import { isTruthy } from "./helpers-logic.ts";
@@ -23,7 +22,7 @@ import { entriesOf, hasMember, isMapValue, listNames, memberOf } from "./members
 import { describeValue } from "#engine/yaml/node.ts";
 import { partialName } from "./references.ts";
 import type { Scope } from "./scope.ts";
-import { UnknownValue } from "./unknown.ts";
+import { UnknownValue, Attempts } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
@@ -94,10 +93,7 @@ export class Interpreter {
         this.#partial(statement, frame, output);
         return;
       default:
-        this.#fail(
-          statement.loc,
-          new Fault("decorators and partial blocks are not known here", { code: "EXPRESSION_SYNTAX" }),
-        );
+        this.#refuse(statement.loc, "decorators and partial blocks are not known here");
     }
   }
 
@@ -105,15 +101,13 @@ export class Interpreter {
     const name = block.path.type === "PathExpression" ? block.path.original : "";
     const [argument] = block.params;
     if (!BLOCKS.includes(name))
-      this.#fail(
+      this.#refuse(
         block.path.loc,
-        new Fault(`no block “#${name}”`, {
-          code: "EXPRESSION_SYNTAX",
-          hint: suggestHint(name, BLOCKS, `the blocks are ${BLOCKS.join(", ")}`),
-        }),
+        `no block “#${name}”`,
+        suggestHint(name, BLOCKS, `the blocks are ${BLOCKS.join(", ")}`),
       );
     if (argument === undefined || block.params.length > 1 || block.hash !== undefined)
-      this.#fail(block.loc, new Fault(`#${name} takes one argument`, { code: "EXPRESSION_SYNTAX" }));
+      this.#refuse(block.loc, `#${name} takes one argument`);
     const value = this.#expression(argument, frame);
     if (name === "each") this.#each(block, argument, value, frame, output);
     else if (name === "with") this.#with(block, value, frame, output);
@@ -150,13 +144,9 @@ export class Interpreter {
     const { name, params, hash, indent, loc } = statement;
     const text = partialName(name);
     if (text === undefined || params.length > 1)
-      this.#fail(
-        loc,
-        new Fault("a partial is written {{> name}}, its name written out", { code: "EXPRESSION_SYNTAX" }),
-      );
+      this.#refuse(loc, "a partial is written {{> name}}, its name written out");
     const { partial } = this.#options;
-    if (partial === undefined)
-      this.#fail(loc, new Fault("partials work in files under templates/ only", { code: "EXPRESSION_SYNTAX" }));
+    if (partial === undefined) this.#refuse(loc, "partials work in files under templates/ only");
     if (this.#partials >= MAX_PARTIAL_DEPTH) {
       this.#isEndless = true;
       this.#fail(
@@ -188,16 +178,14 @@ export class Interpreter {
       if (path.type !== "PathExpression" || !isHelperName(path) || frame.has(path.parts[0] ?? ""))
         return this.#expression(path, frame);
       if (helpers.get(path.original)?.min !== 0)
-        this.#fail(
+        this.#refuse(
           loc,
-          new Fault(`${path.original} is a helper and needs arguments`, {
-            code: "EXPRESSION_SYNTAX",
-            hint: `write ${path.original} ${helpers.get(path.original)?.usage ?? ""}`,
-          }),
+          `${path.original} is a helper and needs arguments`,
+          `write ${path.original} ${helpers.get(path.original)?.usage ?? ""}`,
         );
     }
     if (path.type !== "PathExpression" || path.parts.length !== 1 || path.data || path.depth > 0)
-      this.#fail(path.loc, new Fault("only a helper takes arguments", { code: "EXPRESSION_SYNTAX" }));
+      this.#refuse(path.loc, "only a helper takes arguments");
     // The faults of all arguments are reported together.
     const attempts = new Attempts();
     const values = params.map((argument, index) =>
@@ -229,10 +217,7 @@ export class Interpreter {
       case "NullLiteral":
         return null;
       case "UndefinedLiteral":
-        return this.#fail(
-          expression.loc,
-          new Fault("undefined is not a value", { code: "EXPRESSION_SYNTAX", hint: "write null" }),
-        );
+        return this.#refuse(expression.loc, "undefined is not a value", "write null");
       case "SubExpression":
         return this.#call(expression, frame);
       case "PathExpression":
@@ -277,6 +262,10 @@ export class Interpreter {
     }
   }
 
+  #refuse(loc: Loc, message: string, hint?: string): never {
+    this.#fail(loc, new Fault(message, { code: "EXPRESSION_SYNTAX", hint }));
+  }
+
   #fail(loc: Loc, fault: Fault): never {
     const { code, message } = fault;
     const hint = (code === "EXPRESSION_UNDEFINED" ? foreignHint(this.#template.text) : undefined) ?? fault.hint;
@@ -285,7 +274,7 @@ export class Interpreter {
 }
 
 /** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
-function lookUp(parts: readonly string[], frame: Frame): Found | undefined {
+function lookUp(parts: readonly string[], frame: Frame): FoundValue | undefined {
   return knowing(parts, 0, () => frame.lookup(parts[0] ?? ""));
 }
 

@@ -5,6 +5,7 @@ import { isPlainWord } from "#base/quote.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellReads, textAmong } from "#engine/step/shell-text.ts";
 import { plainOf, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { definitionOf } from "#engine/yaml/schema-keys.ts";
 import type { BlockStatement, Call, MustacheStatement, Program } from "./ast.ts";
 import { mayHoldExpression, sourceAt, type Template, templateOfScalar, wholeExpression } from "./expression.ts";
 import { Fault } from "./fault.ts";
@@ -18,17 +19,6 @@ import type { Scope } from "./scope.ts";
 export interface ShellSource {
   readonly scalar: SourceScalar;
   readonly shell: string;
-}
-
-/** The parts of zod's definitions that lead to other schemas (zod 4, `_zod.def`). */
-interface Definition {
-  readonly type: string;
-  readonly shape?: Readonly<Record<string, z.core.$ZodType>>;
-  readonly options?: readonly z.core.$ZodType[];
-  readonly element?: z.core.$ZodType;
-  readonly valueType?: z.core.$ZodType;
-  readonly innerType?: z.core.$ZodType;
-  readonly in?: z.core.$ZodType;
 }
 
 /** The texts in these arguments that a shell will read, by the schema's types. `values`: the arguments known so far. */
@@ -46,7 +36,7 @@ export function shellSources(
     const shell = read.shell(values, text.value);
     return shell === undefined ? [] : [{ scalar: text, shell }];
   }
-  const { shape, options, element, valueType, innerType, in: before } = schema._zod.def as unknown as Definition;
+  const { shape, options, element, valueType, innerType, in: before } = definitionOf(schema);
   const within = (inner: z.core.$ZodType, some: SourceNode): readonly ShellSource[] =>
     shellSources(inner, some, values);
   if (options !== undefined) return options.flatMap((one) => within(one, node));
@@ -78,15 +68,15 @@ export function unquotedIn(scalar: SourceScalar): readonly Problem[] {
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
   const problems: Problem[] = [];
-  const look = (program: Program | undefined): void => {
+  const collectUnquoted = (program: Program | undefined): void => {
     for (const statement of program?.body ?? [])
-      if (statement.type === "BlockStatement") [statement.program, statement.inverse].forEach(look);
+      if (statement.type === "BlockStatement") [statement.program, statement.inverse].forEach(collectUnquoted);
       else if (statement.type === "MustacheStatement" && !isQuoted(statement)) {
         const { code, message, hint } = unquoted(statement);
         problems.push({ code, message, at: template.place(statement.loc), hint });
       }
   };
-  look(template.program);
+  collectUnquoted(template.program);
   return [...problems, ...misplaced(template, { quotes: isQuoted, code: "EXPRESSION_UNQUOTED" })];
 }
 
@@ -142,12 +132,12 @@ export function commandReferences(scalar: SourceScalar): References {
   const scanner = new QuotingScanner();
   const found: MustacheStatement[] = [];
   let before = "";
-  const look = ({ body }: Program, around: readonly MustacheStatement[]): void => {
+  const collectCommands = ({ body }: Program, around: readonly MustacheStatement[]): void => {
     for (const statement of body) {
       if (statement.type === "BlockStatement") {
         const isInto = statement.path.type === "PathExpression" && ["each", "with"].includes(statement.path.original);
         const inner = isInto ? [...around, { ...statement, type: "MustacheStatement" } as const] : around;
-        for (const branch of [statement.program, statement.inverse]) if (branch) look(branch, inner);
+        for (const branch of [statement.program, statement.inverse]) if (branch) collectCommands(branch, inner);
       }
       if (statement.type !== "ContentStatement" && statement.type !== "MustacheStatement") continue;
       const isMustache = statement.type === "MustacheStatement";
@@ -159,7 +149,7 @@ export function commandReferences(scalar: SourceScalar): References {
       before += isMustache ? "x" : statement.value;
     }
   };
-  look(template.program, []);
+  collectCommands(template.program, []);
   return referencesOfTemplate({ ...template, program: { type: "Program", body: found } });
 }
 
@@ -178,20 +168,20 @@ const hints: Readonly<Record<Exclude<Quoting, "word">, (expression: string) => s
 };
 
 /** `quotes`: whether an expression puts a quoted word into the text; `code`: the error if its place is wrong. */
-interface Judge {
+interface QuotingRule {
   readonly quotes: (call: Call) => boolean;
   readonly code: ErrorCode;
 }
 
 /** Expressions whose quotes mean nothing at their place, and blocks that leave quotes open; in the text's order. */
-export function misplaced(template: Template, judge: Judge): readonly Problem[] {
-  return misplacedIn(template.program, template, judge, new QuotingScanner());
+export function misplaced(template: Template, rule: QuotingRule): readonly Problem[] {
+  return misplacedIn(template.program, template, rule, new QuotingScanner());
 }
 
 function misplacedIn(
   program: Program,
   template: Template,
-  judge: Judge,
+  rule: QuotingRule,
   scanner: QuotingScanner,
   endsLine = true,
 ): readonly Problem[] {
@@ -201,16 +191,16 @@ function misplacedIn(
       const next = program.body[index + 1];
       const isLast = next === undefined ? endsLine : next.type === "ContentStatement" && /^[ \t]*\n/.test(next.value);
       return [statement.program, statement.inverse].flatMap((inner) =>
-        inner ? misplacedWithin(inner, statement, { template, judge, scanner, endsLine: isLast }) : [],
+        inner ? misplacedWithin(inner, statement, { template, rule, scanner, endsLine: isLast }) : [],
       );
     }
     if (statement.type !== "MustacheStatement") return [];
     const { state } = scanner;
     scanner.feedWord();
-    if (state === "word" || !judge.quotes(statement)) return [];
+    if (state === "word" || !rule.quotes(statement)) return [];
     return [
       {
-        code: judge.code,
+        code: rule.code,
         message: `this expression stands ${state}, where its own quotes mean nothing`,
         at: template.place(statement.loc),
         hint: hints[state](sourceAt(template, statement.loc)),
@@ -221,7 +211,7 @@ function misplacedIn(
 
 interface Branch {
   readonly template: Template;
-  readonly judge: Judge;
+  readonly rule: QuotingRule;
   readonly scanner: QuotingScanner;
   /** Whether the line ends right after the branch. */
   readonly endsLine: boolean;
@@ -231,18 +221,18 @@ interface Branch {
 function misplacedWithin(
   branch: Program,
   { path, loc }: BlockStatement,
-  { template, judge, scanner, endsLine }: Branch,
+  { template, rule, scanner, endsLine }: Branch,
 ): readonly Problem[] {
   const { context: before, state } = scanner;
   // The next turn of `each` continues the line.
   const isEnd = endsLine && !(path.type === "PathExpression" && path.original === "each");
-  const problems = misplacedIn(branch, template, judge, scanner, isEnd);
+  const problems = misplacedIn(branch, template, rule, scanner, isEnd);
   if (isEnd && state !== "in a comment") scanner.endComment();
   if (scanner.context === before) return problems;
   const message = "this block opens quotes, or a here-document, that it does not close";
   return [
     ...problems,
-    { code: judge.code, message, at: template.place(loc), hint: "put the whole word into the block" },
+    { code: rule.code, message, at: template.place(loc), hint: "put the whole word into the block" },
   ];
 }
 

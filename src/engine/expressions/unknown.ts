@@ -1,3 +1,5 @@
+import { Problems } from "#engine/yaml/problems.ts";
+
 /** The things that a still unknown value waits for. */
 export interface Needs {
   readonly facts: boolean;
@@ -36,5 +38,43 @@ export class UnknownValue extends Error {
     Error.stackTraceLimit = limit;
     this.name = "UnknownValue";
     this.unknown = unknown;
+  }
+}
+
+/** The result of `work`; undefined where it rests on an Unknown or has a fault, which is added to `problems`. Bugs are thrown on. */
+export function attemptKnown<T>(work: () => T, problems = new Problems()): T | undefined {
+  try {
+    return problems.attempt(work);
+  } catch (error) {
+    if (error instanceof UnknownValue) return undefined;
+    throw error;
+  }
+}
+
+/** Does several things, each of them although others failed. Faults are reported together, before unknown values. */
+export class Attempts {
+  readonly problems = new Problems();
+  #unknown: UnknownValue | undefined;
+
+  /** Gives undefined when `work` failed or rests on an Unknown. Bugs are thrown on. */
+  run<T>(work: () => T): T | undefined {
+    try {
+      return this.problems.attempt(work);
+    } catch (error) {
+      if (!(error instanceof UnknownValue)) throw error;
+      this.#unknown ??= error;
+      return undefined;
+    }
+  }
+
+  /** Whether something rests on an Unknown, and nothing was wrong. */
+  get isUnknown(): boolean {
+    return this.#unknown !== undefined && this.problems.list.length === 0;
+  }
+
+  /** @throws KcoreError with every problem; else UnknownValue, the first one. */
+  end(): void {
+    this.problems.throwIfAny();
+    if (this.#unknown !== undefined) throw this.#unknown;
   }
 }

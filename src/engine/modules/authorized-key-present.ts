@@ -57,17 +57,17 @@ export const authorizedKeyPresent = defineModule({
   args,
   refusals: ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals],
   step: (given) => {
-    const look = sh`${findFile(given)}
+    const readKeys = sh`${findFile(given)}
 ${readLines(sh`"$file"`)}
 ${giveKeys(given)}`;
     return {
       effects: effectsOf(given),
       want: wantOf(given),
-      probe: sh`${look}
+      probe: sh`${readKeys}
 tmp=$K_TMP awk ${findKeys} <"$K_TMP/lines" >"$K_TMP/told" || exit 1
 while read -r name told; do fact "$name" "$told"; done <"$K_TMP/told"
 ${given.state === "absent" ? sh`` : probeAccess(given)}`,
-      guard: sh`${look}
+      guard: sh`${readKeys}
 ${refuseEdit(sh`"$file"`, true)}
 [ -n "$home" ] || refuse FILE_NOT_EDITABLE ${`there is no user ${given.user} in /etc/passwd: make it first (user.managed)`}
 ${inHome(given) ? sh`[ -d "$home" ] || refuse FILE_NO_PARENT ${`the home folder of ${given.user} is not there: `}"$home"` : sh``}
@@ -75,7 +75,7 @@ ${given.exclusive ? refuseOwnKey(given) : sh``}`,
       foresee: sh`${findFile(given)}
 ${foresee(given)}`,
       keep: keep(given),
-      apply: sh`${look}
+      apply: sh`${readKeys}
 ${given.keys.length === 0 ? sh`` : checkKeys(given)}
 wanted=${given.state} exclusive=${given.exclusive ? "1" : ""} tmp=$K_TMP awk ${editKeys} <"$K_TMP/lines" >"$K_TMP/edited" || exit 1
 [ -z "$crlf" ] || note "$file had CR LF at its lines' ends, which it has no more"
@@ -98,13 +98,13 @@ function effectsOf({ user, path }: Args): Effects {
 }
 
 /** A key's form in the file, as facts show it: without its bytes. */
-function told({ type, comment }: PublicKey, options: readonly string[]): string {
+function keyFact({ type, comment }: PublicKey, options: readonly string[]): string {
   return [options.join(","), type, comment].filter((word) => word !== "").join(" ");
 }
 
 function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
   return {
-    ...Object.fromEntries(keys.map((key) => [key.fingerprint, state === "absent" ? "absent" : told(key, options)])),
+    ...Object.fromEntries(keys.map((key) => [key.fingerprint, state === "absent" ? "absent" : keyFact(key, options)])),
     ...(exclusive && { others: "none" }),
     ...(state === "present" && path.startsWith("%h/") && { access: "closed" }),
     ...(state === "present" && { kind: "file" }),

@@ -10,7 +10,7 @@ import {
   VolumeName,
   type DeviceOf,
 } from "../step/disk-names.ts";
-import { Size } from "../step/fields.ts";
+import { Sha256, Size } from "../step/fields.ts";
 import { alone } from "../step/fragments/alone.ts";
 import { diskTools, findDevice, findDisk } from "../step/fragments/disk.ts";
 import { isGranted } from "../step/fragments/granted.ts";
@@ -29,10 +29,7 @@ const Piece = z
   .strictObject({
     offset: Sectors.describe("Where it lies, in bytes from the beginning."),
     length: Sectors.min(sector).describe("Bytes."),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/)
-      .describe("Of these bytes."),
+    sha256: Sha256.describe("Of these bytes."),
   })
   .meta({ examples: [{ offset: 0, length: 1048576, sha256: "0".repeat(64) }] });
 
@@ -48,7 +45,7 @@ const args = z
       .array(Piece)
       .min(1)
       .refine(
-        (list) => list.every(({ offset }, at) => at === 0 || offset >= end(list[at - 1])),
+        (list) => list.every(({ offset }, at) => at === 0 || offset >= endOf(list[at - 1])),
         "pieces lie in the order of their offsets and do not overlap",
       )
       .describe("What stands in it, in its order."),
@@ -57,9 +54,9 @@ const args = z
     ({ disk, ...other }) => (deviceFrom(other) === undefined) === (disk !== undefined),
     "needs disk, vg and lv, or array",
   )
-  .refine(({ size, pieces }) => end(pieces.at(-1)) <= size, "a piece lies behind the end");
+  .refine(({ size, pieces }) => endOf(pieces.at(-1)) <= size, "a piece lies behind the end");
 
-function end(piece: { readonly offset: number; readonly length: number } | undefined): number {
+function endOf(piece: { readonly offset: number; readonly length: number } | undefined): number {
   return piece ? piece.offset + piece.length : 0;
 }
 
@@ -105,7 +102,7 @@ describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
     const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
-${judge({ name, disk, open }, context)}`;
+${refuseOtherDisk({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {
       effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
@@ -166,7 +163,7 @@ function sumsOf(pieces: Pieces): string {
 function placesOf(pieces: Pieces): string {
   return pieces
     .map(({ offset, length }, index) => {
-      const gap = offset - end(pieces[index - 1]);
+      const gap = offset - endOf(pieces[index - 1]);
       const block = blockOf(gap, length);
       return `${block} ${gap / block} ${length / block}`;
     })
@@ -201,7 +198,7 @@ strange=
  * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the result
  * of an exclusive open.
  */
-function judge(
+function refuseOtherDisk(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
 ): Sh {

@@ -68,28 +68,28 @@ export const fileDownloaded = defineModule({
     const { writes, reads } = effectsOfFile(place);
     const label = context.sensitive ? "contents" : basename(path);
     const wanted = `sha256:${download.sha256}`;
-    const way = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
+    const transfer = via === "node" ? byNode(download) : byBastion(context.remote({ ...download, label }));
     return {
       ...(/\/s?bin\//.test(path) && { brings: true }),
-      effects: { writes, reads: [...reads, ...way.reads] },
+      effects: { writes, reads: [...reads, ...transfer.reads] },
       want: { kind: "file", content: wanted, ...wantOwnership({ mode, owner, group }) },
       probe: probeFileAt(path, { owner, group }),
       guard: sh`guard_file ${path}`,
       keep: sh`keep_path ${path}`,
       foresee: sh`${foreseeFile(place)}
 [ "$(had content)" = ${wanted} ] || {
-${way.foresee}
+${transfer.foresee}
 }`,
-      ...(way.blob && {
-        asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(way.blob)} 0`}`,
-        offers: [way.blob],
+      ...(transfer.blob && {
+        asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(transfer.blob)} 0`}`,
+        offers: [transfer.blob],
       }),
       // The path may be a link by now, to a file that its owner may not read: a copy of the opened file is hashed and used.
       apply: sh`part=$K_TMP/same
 [ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
 parent_of ${path} ${makeDirs ? 1 : 0} ${owner ?? ""}
-${way.take}
+${transfer.take}
 }
 put_file "$part" ${path} ${mode ?? "-"} ${owner ?? "-"} ${group ?? "-"} || exit 1
 rm -f "$part" "$K_TMP/same"`,
@@ -100,7 +100,7 @@ rm -f "$part" "$K_TMP/same"`,
 });
 
 /** How the content comes to the node. */
-interface Way {
+interface Transfer {
   readonly reads: readonly Resource[];
   readonly foresee: Sh;
   /** The blob that a node without the content asks the bastion for. */
@@ -109,7 +109,7 @@ interface Way {
   readonly take: Sh;
 }
 
-function byNode(download: Download): Way {
+function byNode(download: Download): Transfer {
   return {
     reads: ["curl", "wget"].map((name) => ({ is: "program", name })),
     foresee: foreseeDownload(download),
@@ -117,7 +117,7 @@ function byNode(download: Download): Way {
   };
 }
 
-function byBastion(blob: Blob): Way {
+function byBastion(blob: Blob): Transfer {
   const name = blobName(blob);
   return {
     reads: [],

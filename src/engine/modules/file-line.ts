@@ -91,7 +91,7 @@ ${given.match === undefined || line === undefined ? sh`` : refuseMismatch(given.
       foresee: foreseeFile(given),
       keep: sh`keep_path ${given.path}`,
       apply: sh`${look}
-${given.state === "absent" ? dropAll : place(given, line ?? "")}
+${given.state === "absent" ? dropAll : putLine(given, line ?? "")}
 ${putLines(given, splice)}`,
       ...(isSecret
         ? { sensitive: true }
@@ -153,7 +153,7 @@ const dropAll = sh`printf '%s\n' "$hits" >"$K_TMP/drop" && : >"$K_TMP/text" || e
 before=`;
 
 /** Replaces the last matching line, else inserts a new one. */
-function place({ unique, insertAfter, insertBefore }: Args, line: string | Secret): Sh {
+function putLine({ unique, insertAfter, insertBefore }: Args, line: string | Secret): Sh {
   return sh`before=\${hits##*"$K_NL"}
 printf '%s\n' ${unique ? sh`"$hits"` : sh`"$before"`} >"$K_TMP/drop" && printf '%s\n' ${line} >"$K_TMP/text" || exit 1
 if [ -z "$hits" ]; then

@@ -57,13 +57,13 @@ export const logrotateManaged = defineModule({
   step: ({ name, paths = [], options, postrotate, state, ...given }, context) => {
     const path = `/etc/logrotate.d/${name}`;
     if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
-    const content = given.content ?? textOf(paths, options, postrotate);
+    const content = given.content ?? fileText(paths, options, postrotate);
     const step = stepOfCheckedFile({ path, content, mode: "0644" }, checked(name, content), context);
     return { ...step, tools: [{ command: "logrotate", package: "logrotate" }] };
   },
 });
 
-function textOf(paths: readonly string[], options: readonly string[], postrotate: ShellText | undefined): string {
+function fileText(paths: readonly string[], options: readonly string[], postrotate: ShellText | undefined): string {
   const names = paths.map((path) => (/\s/.test(path) ? `"${path}"` : path));
   const script =
     postrotate === undefined

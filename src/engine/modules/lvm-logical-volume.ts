@@ -62,13 +62,13 @@ export const lvmLogicalVolume = defineModule({
         ...(pool === undefined ? {} : { pool }),
         ...(bytes === undefined ? {} : { size: `${bytes / MiB} MiB` }),
       },
-      probe: sh`${look(given)}
+      probe: sh`${readVolume(given)}
 fact layout "\${layout:-absent}"
 ${pool === undefined ? sh`` : sh`fact pool "$pool"`}
 fact size "$size"
 fact active "\${active:-absent}"`,
-      guard: judge(given),
-      apply: sh`${judge(given)}
+      guard: refuseUnfit(given),
+      apply: sh`${refuseUnfit(given)}
 case $todo in
   create)
     # The mark tells filesystem.formatted that the volume is unused, in spite of remains of an older volume.
@@ -88,7 +88,7 @@ sync`,
 /**
  * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes) and `size`, the wanted or the present one.
  */
-function look({ vg, name, size }: Args): Sh {
+function readVolume({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;
   return sh`${quietLvm}
 layout= pool= active= have=0 extent=0 wanted=${wanted ?? 0}
@@ -103,7 +103,7 @@ ${wanted === undefined ? sh`` : sh`if [ "$have" -ge "$wanted" ] && [ "$have" -lt
 }
 
 /** Sets `todo` to create, grow or nothing, or refuses. */
-function judge(given: Args): Sh {
+function refuseUnfit(given: Args): Sh {
   const { vg, name, type, size, pool } = given;
   const layout = layouts[type];
   const bytes = typeof size === "number" ? size : undefined;
@@ -111,7 +111,7 @@ function judge(given: Args): Sh {
   const needs = type === "thin" ? 0 : (bytes ?? 0);
   return sh`have lvcreate || refuse TOOL_MISSING "lvcreate is not on this node; package lvm2 has it"
 ${type === "linear" ? sh`` : sh`have thin_check || refuse TOOL_MISSING "thin_check is not on this node; package thin-provisioning-tools has it"`}
-${look(given)}
+${readVolume(given)}
 todo=
 free=$(vgs --noheadings --units b --nosuffix -o vg_free ${vg} 2>/dev/null)
 [ -n "$free" ] || refuse LVM_GROUP_MISSING ${`there is no volume group ${vg}`}"$K_NL$(vgs 2>&1)"

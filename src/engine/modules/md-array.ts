@@ -100,10 +100,10 @@ ${eachPartition(
 )}`;
     return {
       effects: {
-        writes: [{ is: "disk", name: deviceName({ array: name }) }, ...members.map(place)],
+        writes: [{ is: "disk", name: deviceName({ array: name }) }, ...members.map(memberDisk)],
         reads: [
           { is: "disk", name: deviceName({ array: name }) },
-          ...members.map(place),
+          ...members.map(memberDisk),
           { is: "program", name: "mdadm" },
         ],
       },
@@ -148,6 +148,6 @@ fi
   },
 });
 
-function place({ disk }: { readonly disk: DiskId }): { readonly is: "disk"; readonly name: string } {
+function memberDisk({ disk }: { readonly disk: DiskId }): { readonly is: "disk"; readonly name: string } {
   return { is: "disk", name: diskName(disk).value };
 }

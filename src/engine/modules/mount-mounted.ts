@@ -98,7 +98,7 @@ export const mountMounted = defineModule({
       probe: sh`${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 fact fstab "$fstab"
 ${mount.unit ? probeUnit(mount.unit) : sh``}
-${look(given, mount)}
+${readMount(given, mount)}
 fact mounted "$mounted"
 fact fstype "$fstype"
 fact flags "$flags"`,
@@ -253,7 +253,7 @@ fact enabled "$(systemctl is-enabled ${name} 2>/dev/null)"`;
 }
 
 /** Sets `device` (empty if the source is missing), `mounted`, `fstype` and `flags`. */
-function look({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh {
+function readMount({ path }: Args, { source, link, isBind: bound, flags }: Mount): Sh {
   const found = bound
     ? sh`[ -e ${source} ] && device=${source} || device=`
     : link === undefined
@@ -288,7 +288,7 @@ fi`;
 
 function guard(given: Args, mount: Mount): Sh {
   const { path, state } = given;
-  return sh`${look(given, mount)}
+  return sh`${readMount(given, mount)}
 ${mount.unit ? sh`not_nixos ${`/etc/systemd/system/${mount.unit.name}`}` : notOfNixos(given, mount)}
 [ ! -L ${path} ] || refuse MOUNT_BUSY ${`${path} is a symbolic link; mount where it leads instead`}
 case $mounted in

@@ -84,7 +84,7 @@ export const nixInstalled = defineModule({
     "TOOL_MISSING",
   ],
   step: (given, context) => {
-    const settings = Object.entries(settingsOf(given)).map(([name, value]) => ({ name, text: textOf(value) }));
+    const settings = Object.entries(settingsOf(given)).map(([name, value]) => ({ name, text: settingText(value) }));
     const tarball = given.method === "tarball" ? readTarball(given, context) : undefined;
     return {
       brings: true,
@@ -108,7 +108,7 @@ export const nixInstalled = defineModule({
         answers: "yes",
         ...Object.fromEntries(settings.map(({ name, text }) => [`setting ${name}`, text])),
       },
-      probe: sh`${look}
+      probe: sh`${readNix}
 fact nix "$nix"
 fact version "$version"
 if ${isCutOff}; then fact packages "cut off"; else fact packages whole; fi
@@ -118,7 +118,7 @@ fact answers "$answers"
 ${shLines(settings.map(({ name }) => sh`fact ${`setting ${name}`} "$(${setting(name)})"`))}`,
       guard: settings.length === 0 ? sh`:` : sh`not_nixos ${conf}`,
       apply: sh`${finishDpkg({ lockTimeout })}
-${look}
+${readNix}
 if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
 fi
@@ -135,12 +135,12 @@ systemctl enable -q "$first" || exit 1
 systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
 # The daemon reads its settings once.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
-${look}
+${readNix}
 # A service that started before its socket, as under load, may hold a socket that is not at its path.
 [ "$answers" = yes ] || {
   systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
   systemctl start "$first" || exit 1
-  ${look}
+  ${readNix}
 }
 [ "$answers" = yes ] ||
   refuse NIX_INSTALL_FAILED "Nix is installed, but its daemon does not answer$K_NL$(systemctl status --no-pager -l nix-daemon.socket nix-daemon.service 2>&1)"
@@ -161,7 +161,7 @@ function settingsOf({ substituters, trustedKeys, settings }: Args): Args["settin
   };
 }
 
-function textOf(value: z.output<typeof Setting>): string {
+function settingText(value: z.output<typeof Setting>): string {
   return Array.isArray(value) ? value.join(" ") : String(value).trim();
 }
 
@@ -195,7 +195,7 @@ ${apt.apply({
  * Sets `nix`, `version`, `daemon`, `boot`, `answers`. The question is about an impossible path: a living daemon says
  * so.
  */
-const look = sh`nix=absent version=none
+const readNix = sh`nix=absent version=none
 if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
 daemon=inactive boot=disabled answers=no
 for unit in nix-daemon.socket nix-daemon.service; do

@@ -1,11 +1,9 @@
 import { z } from "zod";
 import { blobName, blobOf, fileBlob } from "../step/blob.ts";
 import { defineModule, type Step } from "../step/define.ts";
-import { AbsolutePath } from "../step/fields.ts";
+import { AbsolutePath, Sha256 } from "../step/fields.ts";
 import { pathsOf } from "../step/effects.ts";
 import { sh, type Sh } from "../step/sh.ts";
-
-const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex");
 
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
@@ -146,7 +144,7 @@ export const nixProfile = defineModule({
   },
 });
 
-type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
+type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "tools">;
 
 const [nixStore, nixEnv, gzip] = [
   { command: "nix-store", package: "nix-bin" },
@@ -155,19 +153,19 @@ const [nixStore, nixEnv, gzip] = [
 ];
 
 /** Reports the generation: the profile is a link `NAME-NUMBER-link`. */
-function tellGeneration(profile: string): Sh {
+function factGeneration(profile: string): Sh {
   return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
 now=\${now##*-}
 fact generation "\${now:-none}"`;
 }
 
-function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): Gap {
+function atPath({ profile, path, source, narHash, downgrade }: Args & { readonly path: string }): StepParts {
   const guard = downgrade ? undefined : refuseDowngrade(profile, path);
   return {
     want: { store: "valid", profile: path },
     probe: sh`if nix-store --check-validity ${path} 2>/dev/null; then fact store valid; else fact store absent; fi
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi
-${tellGeneration(profile)}`,
+${factGeneration(profile)}`,
     ...(guard && { guard }),
     ...(source && delivery(source)),
     apply: sh`${source ? putPaths(path, narHash) : requirePath(path)}
@@ -182,7 +180,7 @@ ${tellGeneration(profile)}`,
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
   // Nix' name of a path: the part behind the hash.
-  const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, nameOf(one.path)) }));
+  const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, storeName(one.path)) }));
   const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
     offers: paths.map(({ blob }) => blob),
@@ -269,11 +267,11 @@ sync`;
 }
 
 /** A store path without the folder and the hash. */
-function nameOf(path: string): string {
+function storeName(path: string): string {
   return path.slice("/nix/store/".length + 33);
 }
 
-function atGeneration({ profile, generation, backFrom = "" }: Args): Gap {
+function atGeneration({ profile, generation, backFrom = "" }: Args): StepParts {
   // A store path is compared as a whole, a name with the part behind the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")
@@ -302,7 +300,7 @@ done
 }`;
   return {
     want: generation === undefined ? { left: "yes" } : { generation: String(generation) },
-    probe: sh`${tellGeneration(profile)}
+    probe: sh`${factGeneration(profile)}
 if [ -L ${profile} ]; then fact profile "$(readlink -f ${profile})"; else fact profile absent; fi${
       generation === undefined
         ? sh`

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fileBlob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { deviceGuid, DiskId, diskName, PartitionName } from "../step/disk-names.ts";
-import { AbsolutePath, UserName } from "../step/fields.ts";
+import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { functions } from "../step/fragments/os-debian.ts";
 import { bootDiskFirst, judgeNixos, putFlake, runInstaller, settleNixos } from "../step/fragments/os-nixos.ts";
@@ -22,10 +22,7 @@ const FlakeFile = z
   .strictObject({
     path: InFlake.describe("Where it lies in the flake."),
     file: AbsolutePath.describe("The file on the bastion."),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
-      .describe("Its SHA-256."),
+    sha256: Sha256.describe("Its SHA-256."),
     size: z.int().min(0).describe("Its size in bytes."),
   })
   .meta({ examples: [exampleFile] });

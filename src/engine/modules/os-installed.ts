@@ -2,7 +2,7 @@ import { z } from "zod";
 import { fileBlob, type Blob } from "../step/blob.ts";
 import { defineModule } from "../step/define.ts";
 import { deviceGuid, DiskId, diskName, filesystemUuid, mappingName, PartitionName } from "../step/disk-names.ts";
-import { AbsolutePath, UserName } from "../step/fields.ts";
+import { AbsolutePath, Sha256, UserName } from "../step/fields.ts";
 import { findRoot } from "../step/fragments/disk.ts";
 import { luksFolder } from "../step/fragments/luks.ts";
 import { bootLoader, functions, judgeLive, settle } from "../step/fragments/os-debian.ts";
@@ -13,10 +13,7 @@ import { sh, type Sh } from "../step/sh.ts";
 const Image = z
   .strictObject({
     file: AbsolutePath.describe("The file on the bastion."),
-    sha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hex")
-      .describe("Its SHA-256."),
+    sha256: Sha256.describe("Its SHA-256."),
     size: z.int().positive().describe("Its size in bytes."),
   })
   .meta({ examples: [{ file: "/var/cache/kcore/debian.img.gz", sha256: "0".repeat(64), size: 1048576 }] });

@@ -79,7 +79,7 @@ export const packageInstalled = defineModule({
         ],
       },
       want: Object.fromEntries(names.map((one) => [one.name, good(one)])),
-      probe: withPackageManager((manager) => judge(manager, packages, names)),
+      probe: withPackageManager((manager) => factVersions(manager, packages, names)),
       guard: withPackageManager((manager) => manager.guard(packages)),
       foresee: withPackageManager((manager) => manager.foresee(packages)),
       apply: withPackageManager((manager) => manager.apply(packages)),
@@ -112,7 +112,7 @@ function splitVersion(text: string): Pinned {
 }
 
 /** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one; `cut off` where a step did not come to its end. */
-function judge(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
+function factVersions(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
   const each = shLines(
     names.map(({ name, version }) => {
       const good = state === "latest" ? "latest" : "installed";

@@ -106,7 +106,7 @@ export const packageRepository = defineModule({
     const { name, state } = given;
     const file = `/etc/apt/sources.list.d/${name}.sources`;
     const ring = `/etc/apt/keyrings/${name}.asc`;
-    const key = keyOf(given, context);
+    const key = signingKey(given, context);
     const paths = key === undefined && state === "present" ? [file] : [file, ring];
     const { places, ...texts } = ofFiles(paths);
     const rests: readonly Resource[] =
@@ -132,7 +132,7 @@ ${paths.includes(ring) ? probeFile({ fact: "key", path: ring }) : sh``}`;
         apply: sh`remove_path ${file} 0 || exit 1
 [ ! -d /etc/apt/keyrings ] || remove_path ${ring} 0`,
       };
-    const text = textOf(given, key && ring);
+    const text = listText(given, key && ring);
     return {
       ...common,
       want: { ...wantFile({ fact: "source", blob: blobOf(text) }), ...(key && wantFile({ fact: "key", blob: key })) },
@@ -149,7 +149,7 @@ ${putFile({ path: file, blob: blobOf(text) })}`,
 });
 
 /** The key as a block that ends with a line break. @throws KcoreError REPOSITORY_KEY_INVALID */
-function keyOf({ name, key, source, fingerprint }: Args, { readFile }: StepContext): Blob | undefined {
+function signingKey({ name, key, source, fingerprint }: Args, { readFile }: StepContext): Blob | undefined {
   const bytes = source === undefined ? undefined : readFile(source).bytes;
   const given = source === undefined ? key : Buffer.from(bytes ?? "").toString("utf8");
   if (given === undefined) return undefined;
@@ -170,7 +170,7 @@ function keyOf({ name, key, source, fingerprint }: Args, { readFile }: StepConte
   return blobOf(text);
 }
 
-function textOf(
+function listText(
   { types, uris = [], suites = [], components, architectures, keyring, trusted }: Args,
   ring?: string,
 ): string {

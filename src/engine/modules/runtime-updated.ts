@@ -86,7 +86,7 @@ export const runtimeUpdated = defineModule({
     const timeout = given.limit + 180;
     return {
       effects: effectsOf(given, updates),
-      ...gapOf(given, updates),
+      ...stepParts(given, updates),
       timeout,
     };
   },
@@ -105,19 +105,19 @@ function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"
   return { writes: to === "activated" || to === "rolled_back" ? [runtime, orders] : [orders], reads: [runtime] };
 }
 
-type Gap = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
+type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "apply" | "ends">;
 
-function gapOf(given: Args, updates: Updates): Gap {
+function stepParts(given: Args, updates: Updates): StepParts {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
   // A node that is about to boot for this order counts as having reached the target: it cannot come further without the
   // boot.
-  const look = (more: Sh): Sh => sh`${readUpdates(updates)}
+  const probeWith = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
 fact runtime "$runtime"
 ${more}`;
-  const act = (more: Sh): Sh => sh`${readUpdates(updates)}
+  const applyWith = (more: Sh): Sh => sh`${readUpdates(updates)}
 ${giveOrders(updates, blobOf(given.signed?.order ?? ""))}
 ${more}`;
   switch (to) {
@@ -125,7 +125,7 @@ ${more}`;
       return {
         want: { updater: "there" },
         probe:
-          look(sh`there() { [ -L ${`${profile}-updater`} ]${isSystem(given) ? sh` || [ -e /etc/systemd/system/kcore-updater.path ]` : sh``}; }
+          probeWith(sh`there() { [ -L ${`${profile}-updater`} ]${isSystem(given) ? sh` || [ -e /etc/systemd/system/kcore-updater.path ]` : sh``}; }
 there || unsure || refuse UPDATER_MISSING "this node has no updater yet: kcore orchestrate deploy_node $K_NODE"
 there || exit 1
 fact updater there
@@ -134,48 +134,48 @@ if [ -n "$previous" ]; then fact changed yes; else fact changed no; fi`),
     case "fenced":
       return {
         want: { fenced: "yes" },
-        probe: look(sh`fact owner "\${f_owner:-nobody}"
+        probe: probeWith(sh`fact owner "\${f_owner:-nobody}"
 if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} ]; then fact fenced yes; else fact fenced no; fi`),
         guard: sh`${readUpdates(updates)}
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
         // The updater repeats its report about an earlier step of this update under the present owner's name.
-        apply: act(sh`order fence && await fenced ${Math.min(limit, 120)}`),
+        apply: applyWith(sh`order fence && await fenced ${Math.min(limit, 120)}`),
       };
     case "prepared":
       return {
         want: { prepared: target },
-        probe: look(sh`case $ours:$ordered:$r_state in
+        probe: probeWith(sh`case $ours:$ordered:$r_state in
   1:prepare:prepared | 1:activate:*) fact prepared ${target} ;;
   *) if [ "$runtime" = ${target} ]; then fact prepared ${target}; else fact prepared no; fi ;;
 esac`),
         ...deliver(given, folder),
-        apply: act(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
+        apply: applyWith(sh`${given.bundle ? putBundle(given.bundle, folder) : sh`:`}
 order prepare && await prepared ${limit} && rm -f ${bundlePlace(given, folder)}`),
       };
     case "activated":
       return {
         want: { runtime: target },
-        probe: look(sh``),
-        apply: act(sh`order activate && await activating ${limit}`),
+        probe: probeWith(sh``),
+        apply: applyWith(sh`order activate && await activating ${limit}`),
       };
     case "booted":
       return {
         want: { boot: "done" },
-        probe: look(sh`if [ -n "$boots" ]; then fact boot needed; else fact boot "done"; fi`),
+        probe: probeWith(sh`if [ -n "$boots" ]; then fact boot needed; else fact boot "done"; fi`),
         apply: sh`:`,
         ends: "boot",
       };
     case "held":
       return {
         want: { runtime: target, update: "held" },
-        probe: look(sh`case $ours$r_state$boots in
+        probe: probeWith(sh`case $ours$r_state$boots in
   1activating | 1rebooting) fact update waits ;;
   1failed) fact update failed ;;
   *) fact update held ;;
 esac`),
-        apply: act(sh`read_updates
+        apply: applyWith(sh`read_updates
 [ -n "$ours" ] || refuse UPDATE_REFUSED "the node belongs to the update $f_name of $f_owner, epoch $f_epoch"
 order hold && await activated ${limit}`),
       };
@@ -184,7 +184,7 @@ order hold && await activated ${limit}`),
         want: { back: "yes" },
         // Either the node ran the target before the update, or another update came since: the node keeps only one
         // former version.
-        probe: look(sh`back=yes
+        probe: probeWith(sh`back=yes
 case $runtime:$previous in
   ${target}:) note "the node has nothing to go back to from this update" ;;
   ${target}:1) back=no ;;
@@ -194,13 +194,13 @@ case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no
 [ -z "$boots" ] || back=yes
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
 fact back "$back"`),
-        apply: act(sh`order roll_back && await rolled_back ${limit}`),
+        apply: applyWith(sh`order roll_back && await rolled_back ${limit}`),
       };
   }
 }
 
 /** Puts the bundle where the updater looks for it, unless its store has the path; the updater checks it. */
-function deliver({ bundle, target }: Args, folder: string): Pick<Gap, "asks" | "offers"> {
+function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));
   const place = bundlePlace({ bundle }, folder);

@@ -75,7 +75,7 @@ ${
 }`;
     return {
       ...stepOfProcess(sh`${interpreter} "$script" ${args}`, given, {
-        text: [textOf(text, blob), ...args].join(" "),
+        text: [scriptText(text, blob), ...args].join(" "),
         before,
         cwd: given.cwd,
         program: interpreter[0],
@@ -91,7 +91,7 @@ function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
 }
 
 /** The readable text of a script without secrets; else empty. */
-function textOf(text: string | Secret | undefined, blob: Blob | undefined): string {
+function scriptText(text: string | Secret | undefined, blob: Blob | undefined): string {
   if (typeof text === "string") return text;
   return blob?.bytes === undefined || blob.sensitive ? "" : Buffer.from(blob.bytes).toString("utf8");
 }

@@ -69,13 +69,13 @@ export const zfsDataset = defineModule({
         ...(isMounted ? { mounted: "yes" } : {}),
         ...Object.fromEntries(wanted.map(([key, value]) => [`property ${key}`, value])),
       },
-      probe: sh`${look(given)}
+      probe: sh`${readDataset(given)}
 fact type "\${type:-absent}"
 ${size === undefined ? sh`` : sh`fact size "$size"`}
 ${isMounted ? sh`fact mounted "$(property mounted)"` : sh``}
 ${shLines(wanted.map(([key]) => sh`fact ${`property ${key}`} "$(property ${key})"`))}`,
-      guard: judge(given),
-      apply: sh`${judge(given)}
+      guard: refuseUnfit(given),
+      apply: sh`${refuseUnfit(given)}
 ${loadZfs}
 ${
   isMounted
@@ -104,7 +104,7 @@ sync`,
  * Sets `type` (empty: no such dataset), and for a volume `have` (bytes) and `size`, the wanted or the present one;
  * defines `property`.
  */
-function look({ pool, name, size }: Args): Sh {
+function readDataset({ pool, name, size }: Args): Sh {
   return sh`all=$(zfs get -H -p -o property,value all ${`${pool}/${name}`} 2>/dev/null)
 property() { printf '%s\n' "$all" | name=$1 awk -F '\t' '$1 == ENVIRON["name"] { print $2 }'; }
 type=$(property type) have=$(property volsize)
@@ -120,14 +120,14 @@ if [ "$have" -ge ${size} ] && [ "$have" -le $most ]; then size=${`${size / MiB} 
 }`;
 }
 
-function judge(given: Args): Sh {
+function refuseUnfit(given: Args): Sh {
   const { pool, name, mountpoint = "none", size, properties } = given;
   const dataset = `${pool}/${name}`;
   const type = size === undefined ? "filesystem" : "volume";
   const fixed = Object.entries(properties).filter(([key]) => lasting.includes(key));
   const needsRoom = size !== undefined && properties["refreservation"] !== "0";
   return sh`${zfsThere}
-${look(given)}
+${readDataset(given)}
 [ -n "$(zpool list -H -o name ${pool} 2>/dev/null)" ] || refuse ZFS_POOL_MISSING ${`there is no pool ${pool}, or it is not imported`}"$K_NL$(zpool list 2>&1)"
 case $type in
   '' | ${type}) ;;

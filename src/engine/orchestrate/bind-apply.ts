@@ -59,11 +59,11 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, cont
   } catch (error) {
     if (!(error instanceof KcoreError) || node === undefined) throw error;
     const place = roster.positions.get(node.name);
-    const tell = (problem: Problem): Problem =>
+    const located = (problem: Problem): Problem =>
       problem.code === "STATE_NOT_FOUND" && problem.message === `no state “${name}”`
         ? { ...problem, message: `there is no state “${name}”, which ${node.name} asks for`, at: place ?? at }
         : problem;
-    throw new KcoreError(error.problems.map(tell), { cause: error });
+    throw new KcoreError(error.problems.map(located), { cause: error });
   }
 }
 

@@ -1,6 +1,6 @@
 import { needOpen } from "#engine/step/sealed.ts";
 import { z } from "zod";
-import { KcoreError, type SourcePosition } from "#errors/problem.ts";
+import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { Duration } from "#engine/step/fields.ts";
@@ -8,8 +8,8 @@ import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { referencesOf } from "#engine/expressions/references.ts";
 import { commandReferences, refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
-import { withTold } from "#engine/expressions/told-names.ts";
-import { Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
+import { withUntrusted } from "#engine/expressions/untrusted-names.ts";
+import { attemptKnown, Unknown, UnknownValue, type Members } from "#engine/expressions/unknown.ts";
 import { scriptAmong } from "#engine/step/shell-text.ts";
 import {
   conditionText,
@@ -20,6 +20,7 @@ import {
   type SourceScalar,
 } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
+import { definitionOf } from "#engine/yaml/schema-keys.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -95,7 +96,7 @@ export function itemsOf(source: StageSource, context: BindContext): readonly [st
   const items = forEach === undefined ? [undefined] : itemsIn(forEach, context.scope);
   return items.map((item, index) => {
     const scope = { ...context.scope, ...(forEach && { item }) };
-    const shown = written && attemptKnown(context.problems, () => String(evaluate(written, scope)));
+    const shown = written && attemptKnown(() => String(evaluate(written, scope)), context.problems);
     return [index === 0 ? id : `${id}-${index + 1}`, shown ?? title, { ...context, scope }];
   });
 }
@@ -135,7 +136,7 @@ export async function bindStage(
       ? bindApply(work, instance.id, context, (late) => scopeWith(scope, see(late)))
       : await bindRun(work, context, see);
   const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
-  const timeout = attemptKnown(problems, () => readKey(source.node, "timeout", Duration, scope));
+  const timeout = attemptKnown(() => readKey(source.node, "timeout", Duration, scope), problems);
   const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
   if (task === undefined) return undefined;
   const skip = work.kind === "run" && work.action === HEALTH && context.skipHealth ? "--skip-health" : undefined;
@@ -166,7 +167,7 @@ async function bindOnFailure(
   const { problems } = outer;
   for (const source of onFailure)
     for (const [itemId, title, context] of problems.attempt(() => itemsOf(source, outer)) ?? []) {
-      const own = source.on && attemptKnown(problems, () => nodesOf(source.on as SourceNode, context));
+      const own = source.on && attemptKnown(() => nodesOf(source.on as SourceNode, context), problems);
       const concerned = own ?? nodes;
       const stage = await bindStage(
         source,
@@ -175,7 +176,7 @@ async function bindOnFailure(
           title,
           ...omitUndefined({ nodes: concerned }),
           pace: concerned
-            ? (attemptKnown(problems, () => paceOf(source.node, context.scope, concerned.length)) ?? {})
+            ? (attemptKnown(() => paceOf(source.node, context.scope, concerned.length), problems) ?? {})
             : {},
         },
         context,
@@ -183,16 +184,6 @@ async function bindOnFailure(
       if (stage) bound.push(stage);
     }
   return bound;
-}
-
-/** Like `problems.attempt`; also undefined if a parameter is needed that a check leaves open. */
-export function attemptKnown<T>(problems: Problems, work: () => T): T | undefined {
-  try {
-    return problems.attempt(work);
-  } catch (error) {
-    if (error instanceof UnknownValue) return undefined;
-    throw error;
-  }
 }
 
 /** The id of a stage in another stage's `onFailure`: with the suffix of that stage's wave. */
@@ -220,11 +211,11 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
 }
 
 /** The scope of a stage's late expressions: with its node, and the outputs of earlier stages. */
-function scopeWith(scope: Scope, { node, stages, told = new Set() }: StageScope): Scope {
+function scopeWith(scope: Scope, { node, stages, untrusted = new Set() }: StageScope): Scope {
   const seen = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
-  return withTold(
+  return withUntrusted(
     seen,
-    [...told].map((name) => [`stages.${name}`, undefined] as const),
+    [...untrusted].map((name) => [`stages.${name}`, undefined] as const),
   );
 }
 
@@ -250,7 +241,7 @@ async function bindRun(
     kind: "action",
     action,
     args: (late) => {
-      refuseTold(args, action.bastionNames ?? [], late);
+      refuseUntrusted(args, action.bastionNames ?? [], late);
       const known = scopeWith(scope, see(late));
       const value = evaluate(args, known);
       needOpen(value);
@@ -280,13 +271,13 @@ function refuseAnswer(text: SourceScalar, scope: Scope): void {
 }
 
 /** Refuses a node's answer as the name of a file, program or host for the bastion. @throws KcoreError STAGE_INVALID */
-function refuseTold(args: SourceMap, names: readonly string[], { told }: StageScope): void {
+function refuseUntrusted(args: SourceMap, names: readonly string[], { untrusted }: StageScope): void {
   for (const name of names) {
     const value = nodeAt(args, name.split("."));
     if (value?.kind !== "scalar") continue;
     // A path that names no stage reads all of `stages`, nodes' answers included.
     const { paths } = referencesOf(value);
-    const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || told?.has(stage)));
+    const found = paths.find(([root, stage]) => root === "stages" && (stage === undefined || untrusted?.has(stage)));
     if (found === undefined) continue;
     throw new KcoreError({
       code: "STAGE_INVALID",
@@ -297,16 +288,9 @@ function refuseTold(args: SourceMap, names: readonly string[], { told }: StageSc
   }
 }
 
-/** The part of zod's definition of an object that names its keys (zod 4, `schema.def`). */
-interface ObjectDefinition {
-  readonly type: string;
-  readonly shape?: Readonly<Record<string, unknown>>;
-  readonly catchall?: z.ZodType;
-}
-
 /** Refuses unknown arguments of an action before the run, even if their values are known only during it. */
 function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems): void {
-  const known = action.args.def as ObjectDefinition;
+  const known = definitionOf(action.args);
   if (known.type !== "object" || known.shape === undefined || known.catchall?.def.type !== "never") return;
   for (const { key, keyAt } of args.entries.values()) {
     if (Object.hasOwn(known.shape, key)) continue;
@@ -324,7 +308,7 @@ function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems):
   }
 }
 
-/** Whether a target matched no node. */
-export function isEmptyTarget(error: unknown): boolean {
-  return error instanceof KcoreError && error.problems.every(({ code }) => code === "TARGET_EMPTY");
+/** Whether the only problem is a target that matches no node. */
+export function isEmptyTarget(problems: readonly Problem[]): boolean {
+  return problems.every(({ code }) => code === "TARGET_EMPTY");
 }

@@ -27,7 +27,6 @@ export function openCatalogue(
   modules: ReadonlyMap<string, () => Promise<ModuleDefinition>>,
 ): Catalogue {
   const states = statesOf({ project, shipped, ...omitUndefined({ trust, fetch }) });
-  const loaded = new Map<string, Promise<Awaited<ReturnType<typeof actions>>>>();
   const known = new Map<string, Promise<ModuleDefinition>>();
   const moduleOf = (name: string) => {
     const module = known.get(name) ?? modules.get(name)?.();
@@ -69,11 +68,7 @@ export function openCatalogue(
         });
       });
     },
-    action: (name) => {
-      const action = loaded.get(name) ?? actions(name);
-      loaded.set(name, action);
-      return action;
-    },
+    action: actions,
     actionNames,
     readSecret: readOnce,
   };

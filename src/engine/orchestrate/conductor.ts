@@ -151,11 +151,16 @@ export class Conductor {
   }
 
   async #restNode(node: RunNode): Promise<void> {
+    await this.#orWarn(node, "letting it rest", () => node.rest());
+  }
+
+  /** A failure of this work is a bug, and ends no run. */
+  async #orWarn({ name: node }: RunNode, what: string, work: () => Promise<void>): Promise<void> {
     try {
-      await node.rest();
+      await work();
     } catch (error) {
       this.#run.noteBug();
-      this.#run.deps.emit({ type: "warning", node: node.name, text: `letting it rest failed: ${String(error)}` });
+      this.#run.deps.emit({ type: "warning", node, text: `${what} failed: ${String(error)}` });
     }
   }
 
@@ -263,12 +268,7 @@ export class Conductor {
 
   async #endNode(node: RunNode, end: NodeEnd): Promise<void> {
     if (node.isAlive) this.#compareManaged(node, end.outcome === "done");
-    try {
-      await node.end(end);
-    } catch (error) {
-      this.#run.noteBug();
-      this.#run.deps.emit({ type: "warning", node: node.name, text: `closing it failed: ${String(error)}` });
-    }
+    await this.#orWarn(node, "closing it", () => node.end(end));
   }
 
   #started(): RunEventBody {
@@ -290,14 +290,14 @@ export class Conductor {
   }
 
   #finish(): RunResult {
-    const { outcome, exitCode } = this.#verdict();
+    const { outcome, exitCode } = this.#end();
     const failed = this.#nodes.find((node) => node.problem !== undefined);
     const problem = failed?.problem ?? this.#halt?.problem;
     this.#run.deps.emit({ type: "run.finished", outcome, exitCode, ...(problem && outcome !== "done" && { problem }) });
     return { exitCode };
   }
 
-  #verdict(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
+  #end(): { readonly outcome: RunOutcome; readonly exitCode: ExitCode } {
     const ends = new Set(this.#nodes.map((node) => node.outcome));
     const isIncomplete = this.#isIncomplete || ends.has("interrupted") || ends.has("not-started");
     if (this.#run.hasBug) return { outcome: "failed", exitCode: exitCodes.bug };

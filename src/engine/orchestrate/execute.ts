@@ -1,4 +1,4 @@
-import type { Emit, RunEvent } from "#engine/events/event.ts";
+import type { Emit, Question, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/session/session.ts";
 import type { TableStore } from "#engine/partition-backups/table-store.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
@@ -80,12 +80,7 @@ export interface RunDependencies {
   readonly stop: AbortSignal;
   readonly abort: AbortSignal;
   /** Asks the operators who watch the run; rejects when the run is stopped. */
-  readonly ask: (question: {
-    kind: "confirm" | "password" | "passphrase" | "grant";
-    text: string;
-    node?: string;
-    secret: boolean;
-  }) => Promise<string>;
+  readonly ask: (question: Omit<Question, "id">) => Promise<string>;
   /** Loads the action of that name; undefined if there is none. */
   readonly actions: (name: string) => Promise<Action | undefined>;
   /** The names of all actions, for suggestions. */

@@ -4,7 +4,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import type { StageWork, WorkResult } from "#engine/session/session.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { followStages } from "./follow-stages.ts";
+import { followStages } from "./stage-tracker.ts";
 import { isDenied, runAction } from "./run-action.ts";
 import { reasonNotToRun, isConditionFalse } from "./condition.ts";
 import { LastOutput } from "./last-output.ts";

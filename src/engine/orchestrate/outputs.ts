@@ -10,7 +10,7 @@ const EVERYWHERE = "";
 export class StageOutputs {
   readonly #names: RegisteredNames;
   readonly #order: readonly string[];
-  readonly #told: ReadonlySet<string>;
+  readonly #untrusted: ReadonlySet<string>;
   readonly #expected = new Map<string, Map<string, Members | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
@@ -18,13 +18,13 @@ export class StageOutputs {
   constructor(names: RegisteredNames, order: readonly string[]) {
     this.#names = names;
     this.#order = order;
-    this.#told = new Set([...names].flatMap(([name, { told }]) => (told ? [name] : [])));
+    this.#untrusted = new Set([...names].flatMap(([name, { untrusted }]) => (untrusted ? [name] : [])));
   }
 
   /** The scope of a stage's late expressions, for this node or for none. */
   seenBy(node?: NodeEntry): StageScope {
     const on: StageScope["on"] = (name, other) => this.get(name, other);
-    return { ...(node && { node }), stages: this.scope(node?.name), told: this.#told, on };
+    return { ...(node && { node }), stages: this.scope(node?.name), untrusted: this.#untrusted, on };
   }
 
   /** Declares the names of a stage's outputs on a node, if known, so that a path to any other name fails before the run. */
@@ -42,12 +42,9 @@ export class StageOutputs {
   }
 
   get(name: string, node: string | undefined): Outputs | Unknown {
-    const values = this.#given.get(name);
-    return (
-      values?.get(node ?? EVERYWHERE) ??
-      values?.get(EVERYWHERE) ??
-      unknownOf(name, this.#expected.get(name)?.get(node ?? EVERYWHERE) ?? this.#expected.get(name)?.get(EVERYWHERE))
-    );
+    const found = <T>(values: ReadonlyMap<string, T> | undefined): T | undefined =>
+      values?.get(node ?? EVERYWHERE) ?? values?.get(EVERYWHERE);
+    return found(this.#given.get(name)) ?? unknownOf(name, found(this.#expected.get(name)));
   }
 
   /**

@@ -13,9 +13,9 @@ const AT_ONCE = 4;
  */
 export async function parseShell(sources: Iterable<ShellSource>): Promise<readonly Problem[]> {
   const known = new Map<string, Promise<string | undefined>>();
-  const ask = (shell: string, text: string): Promise<string | undefined> => {
+  const parse = (shell: string, text: string): Promise<string | undefined> => {
     const key = JSON.stringify([shell, text]);
-    const said = known.get(key) ?? saidOf(shell, text);
+    const said = known.get(key) ?? parseError(shell, text);
     known.set(key, said);
     return said;
   };
@@ -23,7 +23,7 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
   await forEachLimited([...sources], AT_ONCE, async ({ shell, scalar }) => {
     let first: string | undefined;
     for (const text of skeletonsOf(scalar)) {
-      const said = await ask(shell, text);
+      const said = await parse(shell, text);
       if (said === undefined) return;
       first ??= said;
     }
@@ -33,7 +33,7 @@ export async function parseShell(sources: Iterable<ShellSource>): Promise<readon
 }
 
 /** The shell's error for a text that it cannot parse. Text for sh may be bash's: a node's sh may be another shell than the bastion's. */
-async function saidOf(shell: string, text: string): Promise<string | undefined> {
+async function parseError(shell: string, text: string): Promise<string | undefined> {
   const said = await parsedBy(shell, text);
   const isTaken = said === undefined || (shell === "sh" && (await parsedBy("bash", text, said)) === undefined);
   return isTaken ? undefined : said;

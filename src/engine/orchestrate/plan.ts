@@ -23,7 +23,7 @@ export interface StageScope {
   /** The root `stages`; the value of a stage that has not ended is an `Unknown`. */
   readonly stages: Readonly<Record<string, unknown>>;
   /** The stages whose values are answers of nodes. */
-  readonly told?: ReadonlySet<string>;
+  readonly untrusted?: ReadonlySet<string>;
   /** The value that a stage gave on another node. */
   readonly on?: (name: string, node: string) => unknown;
 }
@@ -173,11 +173,14 @@ export function wavesOf(
 }
 
 /** The names that stages register; whether each has one value per node, and whether the value is a node's answer. */
-export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly told: boolean }>;
+export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly untrusted: boolean }>;
 
 export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {
   const all = stages.flatMap((stage) => [stage, ...stage.onFailure]);
   return new Map(
-    all.map(({ register, nodes, task }) => [register, { perNode: nodes !== undefined, told: task.kind !== "action" }]),
+    all.map(({ register, nodes, task }) => [
+      register,
+      { perNode: nodes !== undefined, untrusted: task.kind !== "action" },
+    ]),
   );
 }

@@ -115,7 +115,7 @@ function contextOf(
   node?: RunNode,
 ): ActionContext {
   const { deps, request, plan } = run;
-  const tell = (event: RunEventBody): void => {
+  const emit = (event: RunEventBody): void => {
     last.hear(event);
     deps.emit(event);
   };
@@ -132,9 +132,9 @@ function contextOf(
     targets: plan.nodes,
     ended: new Map([...run.nodes].flatMap(([name, { ended }]) => (ended ? [[name, ended] as const] : []))),
     signal,
-    note: (text) => tell({ type: "action.note", stage: stage.id, action, ...item, text }),
+    note: (text) => emit({ type: "action.note", stage: stage.id, action, ...item, text }),
     output: (stream, text) =>
-      tell({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
+      emit({ type: "action.output", stage: stage.id, action, ...item, stream, text: cleanText(text) }),
     ask: (question) => (question.kind === "confirm" && request.yes ? Promise.resolve("yes") : deps.ask(question)),
     passphrase: () => run.secrets.clusterPassphrase(),
     ...omitUndefined({ givenPassphrase: deps.passphrase }),

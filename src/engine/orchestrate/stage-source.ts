@@ -3,6 +3,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { suggest, suggestHint } from "#errors/suggest.ts";
 import { mayHoldExpression } from "#engine/expressions/expression.ts";
 import { plainOf, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { unknownKey } from "#engine/yaml/issues.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { validateValue } from "#engine/yaml/validate.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -190,7 +191,7 @@ function applyStage(node: SourceMap, problems: Problems, level: StageLevel): Sta
 
 function runStage(node: SourceMap, problems: Problems, level: StageLevel): StageSource {
   const own = new Map([...node.entries].filter(([key]) => RUN_KEYS.includes(key)));
-  const shape = validateValue(plainOf(part(node, own)), node, RunShape);
+  const shape = validateValue(plainOf(withEntries(node, own)), node, RunShape);
   const each = node.get("each");
   for (const key of strayKeys)
     if (node.entries.has(key)) problems.add(stray(key, node, `an action takes “each” for one call a node`));
@@ -233,18 +234,13 @@ function fieldsOf(
 function argsOf(node: SourceMap, own: SourceMap["entries"], problems: Problems): SourceMap {
   const inline = new Map([...node.entries].filter(([key]) => !own.has(key) && !strayKeys.includes(key)));
   const given = node.get("with");
-  if (given?.kind !== "map") return part(node, inline);
+  if (given?.kind !== "map") return withEntries(node, inline);
   for (const { key, keyAt } of inline.values())
-    problems.add({
-      code: "YAML_KEY_UNKNOWN",
-      message: `no key “${key}” is known here`,
-      at: keyAt,
-      hint: suggestHint(key, RUN_KEYS, "arguments stand under “with” in this stage") as string,
-    });
+    problems.add(unknownKey(key, keyAt, RUN_KEYS, { hint: "arguments stand under “with” in this stage" }));
   return given;
 }
 
-function part(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
+function withEntries(node: SourceMap, entries: SourceMap["entries"]): SourceMap {
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 

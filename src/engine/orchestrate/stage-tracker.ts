@@ -1,4 +1,7 @@
 import type { Emit, RunEventBody } from "#engine/events/event.ts";
+import { isFinal } from "#engine/session/step-record.ts";
+import type { UnresolvedStep } from "#engine/states/planned-step.ts";
+import type { RunNode, SessionWatch } from "./run-node.ts";
 
 export type StageOutcome = Extract<RunEventBody, { type: "stage.finished" }>["outcome"];
 
@@ -67,4 +70,46 @@ function reasonOf({ outcomes }: TrackedStage, outcome: StageOutcome): string | u
   if (outcome === "failed" && those[0] !== undefined && those[0].node !== "")
     return `${those.length} of ${outcomes.length} ${outcomes.length === 1 ? "node" : "nodes"}: ${those.map(({ node }) => node).join(", ")}`;
   return those[0]?.reason;
+}
+
+interface Followed {
+  readonly id: string;
+  /** Ids of steps that have not ended. */
+  readonly open: Set<string>;
+}
+
+/**
+ * Follows the stages that went to a node together: each begins with its first step and ends with its last one. A resumed run
+ * does not wait for steps in its record, since the node does not report them again.
+ */
+export function followStages(
+  tracker: StageTracker,
+  node: RunNode,
+  group: readonly { readonly stage: { readonly id: string }; readonly steps: readonly UnresolvedStep[] }[],
+): SessionWatch {
+  const isOpen = ({ id }: UnresolvedStep): boolean => !isFinal(node.recorded.get(id)?.at(-1));
+  const stages = group.map(({ stage, steps }): Followed => {
+    const open = new Set(steps.filter(isOpen).map(({ id }) => id));
+    return { id: stage.id, open };
+  });
+  const stepsOf = (stage: string) => stages.find(({ id }) => id === stage)?.open;
+  return {
+    before: (event) => {
+      if (!isOfStep(event) || !stepsOf(event.stage)) return;
+      tracker.enter(event.stage);
+      if (event.type === "step.started") stepsOf(event.stage)?.add(event.step);
+    },
+    after: (event) => {
+      if (event.type !== "step.finished" || !isFinal(event.outcome)) return;
+      stepsOf(event.stage)?.delete(event.step);
+      for (const { id, open } of stages) {
+        if (open.size > 0) return;
+        tracker.leave(id, node.name, "ok");
+      }
+    },
+  };
+}
+
+function isOfStep(event: RunEventBody): event is Extract<RunEventBody, { type: "step.started" | "step.finished" }> {
+  return event.type === "step.started" || event.type === "step.finished";
 }

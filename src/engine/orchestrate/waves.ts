@@ -1,18 +1,10 @@
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { UnknownValue } from "#engine/expressions/unknown.ts";
+import { attemptKnown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { Problems } from "#engine/yaml/problems.ts";
 import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
 import { contextWithin, type BindContext } from "./bind-context.ts";
-import {
-  attemptKnown,
-  bindStage,
-  isEmptyTarget,
-  itemsIn,
-  itemsOf,
-  nodesOf,
-  paceOf,
-  type StageInstance,
-} from "./bind-stage.ts";
+import { bindStage, isEmptyTarget, itemsIn, itemsOf, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
 import { resolveTargets } from "./given-params.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
@@ -121,7 +113,7 @@ class StageMaker {
         const context = { ...outer, scope: { ...outer.scope, ...(forEach && { item }) } };
         const nodes = this.#matched(() => nodesOf(on, context));
         const mine = this.#targets.filter((name) => nodes.includes(name));
-        found.push({ nodes, pace: attemptKnown(problems, () => paceOf(node, context.scope, mine.length)) ?? {} });
+        found.push({ nodes, pace: attemptKnown(() => paceOf(node, context.scope, mine.length), problems) ?? {} });
       }
     }
     const { waves: groups, left } = wavesOf(
@@ -145,14 +137,10 @@ class StageMaker {
 
   /** The nodes of a wave; none is no mistake, since a cluster may have no node of a role yet. */
   #matched(match: () => readonly string[]): readonly string[] {
-    try {
-      return match();
-    } catch (error) {
-      if (error instanceof UnknownValue) return [];
-      if (!(error instanceof KcoreError)) throw error;
-      if (!isEmptyTarget(error)) this.#context.problems.add(...error.problems);
-      return [];
-    }
+    const found = new Problems();
+    const nodes = attemptKnown(match, found) ?? [];
+    if (!isEmptyTarget(found.list)) this.#context.problems.add(...found.list);
+    return nodes;
   }
 
   async #add(source: StageSource, wave: Wave, isRepeat = false): Promise<void> {
@@ -164,7 +152,7 @@ class StageMaker {
       const instance = this.#instance({ id, title }, wave, nodes, isRepeat);
       const pace =
         nodes &&
-        attemptKnown(context.problems, () => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }));
+        attemptKnown(() => ({ ...wave.pace, ...paceOf(source.node, context.scope, nodes.length) }), context.problems);
       const stage = await bindStage(source, { ...instance, pace: pace ?? {} }, context);
       if (stage) this.#made.push(stage);
     }
@@ -181,7 +169,7 @@ class StageMaker {
       // Another wave has the stage's nodes if its target is empty in this wave alone.
       const isNarrow = narrowed !== this.#context;
       const isElsewhere =
-        isEmptyTarget(error) &&
+        isEmptyTarget(error.problems) &&
         isNarrow &&
         (await problems.attemptAsync(() => placeIn(source, this.#context))) !== undefined;
       if (!isElsewhere) problems.add(...error.problems);

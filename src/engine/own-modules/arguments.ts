@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { shellText } from "#engine/step/shell-text.ts";
 import { withinTime } from "#engine/step/within-time.ts";
 import { nodeAt, plainOf, type SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { unknownKeys } from "#engine/yaml/issues.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 
 /** The arguments of a module: their schema, all their names, and the names of those that are code for a shell. */
@@ -30,14 +30,7 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
   if (node === undefined) return { schema: z.strictObject({}), names: [], code: new Set() };
   if (node.kind !== "map") throw invalid("args is a JSON Schema of an object: properties, required", node);
   const problems = new Problems();
-  for (const { key, keyAt } of node.entries.values())
-    if (!keywords.includes(key))
-      problems.add({
-        code: "YAML_KEY_UNKNOWN",
-        message: `no key “${key}” is known in args`,
-        at: keyAt,
-        hint: suggestHint(key, keywords, `known here: ${keywords.join(", ")}`),
-      });
+  problems.add(...unknownKeys(node, keywords, "in args"));
   const properties = node.get("properties");
   const required = plainList(node.get("required"));
   const shape: Record<string, z.ZodType> = {};

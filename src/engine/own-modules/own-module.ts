@@ -1,21 +1,21 @@
 import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { ShellSource } from "#engine/expressions/shell-values.ts";
 import { blobOf, type Blob } from "#engine/step/blob.ts";
 import { defineModule, type Facts, type ModuleDefinition, type Step, type StepContext } from "#engine/step/define.ts";
-import { Duration } from "#engine/step/fields.ts";
+import { Duration, AbsolutePath, UnitName, UserName } from "#engine/step/fields.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { Sh } from "#engine/step/sh.ts";
 import { type SourceMap, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
+import { unknownKeys } from "#engine/yaml/issues.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { validate, validateValue } from "#engine/yaml/validate.ts";
 import { readArguments } from "./arguments.ts";
-import { EffectsOf } from "./effects-of.ts";
 import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
+import type { Resource } from "#engine/step/effects.ts";
 
 /** A module that a project wrote, with its documentation. */
 export interface OwnModule {
@@ -44,6 +44,24 @@ const keys = [
 
 const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"), z.string().min(1));
 
+/** One thing of a node, as `changes` and `restsOn` of a module name it. */
+const ResourceOf = z.union([
+  z.strictObject({ path: AbsolutePath }).transform(({ path }): Resource => ({ is: "path", path })),
+  z.strictObject({ tree: AbsolutePath }).transform(({ tree }): Resource => ({ is: "tree", path: tree })),
+  z.strictObject({ service: UnitName }).transform(({ service }): Resource => ({ is: "service", name: service })),
+  z.strictObject({ user: UserName }).transform(({ user }): Resource => ({ is: "user", name: user })),
+  z.strictObject({ group: UserName }).transform(({ group }): Resource => ({ is: "group", name: group })),
+  z.strictObject({ packages: z.literal(true) }).transform((): Resource => ({ is: "packages" })),
+  z
+    .strictObject({ program: z.string().min(1) })
+    .transform(({ program }): Resource => ({ is: "program", name: program })),
+]);
+
+/** The resources of a node that a module may change, and those that its probe depends on, for dry runs. */
+const EffectsOf = z
+  .strictObject({ changes: z.array(ResourceOf), restsOn: z.array(ResourceOf) })
+  .transform(({ changes, restsOn }) => ({ writes: changes, reads: restsOn }));
+
 /**
  * Reads a module of YAML: arguments as JSON Schema, want as facts, probe and apply as sh texts with typed holes (docs/own-modules.md).
  * @throws KcoreError with every problem at its place
@@ -51,17 +69,10 @@ const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"
 export function readOwnModule(name: string, source: SourceNode): OwnModule {
   if (source.kind !== "map") throw invalid("a module is a map of summary, args, want, probe and apply", source);
   const problems = new Problems();
-  for (const { key, keyAt } of source.entries.values())
-    if (!keys.includes(key))
-      problems.add({
-        code: "YAML_KEY_UNKNOWN",
-        message: `no key “${key}” is known here`,
-        at: keyAt,
-        hint: suggestHint(key, keys, `known here: ${keys.join(", ")}`),
-      });
-  const summary = problems.attempt(() => textOf(source, "summary", "one sentence: what it keeps in order"));
+  problems.add(...unknownKeys(source, keys));
+  const summary = problems.attempt(() => requiredText(source, "summary", "one sentence: what it keeps in order"));
   const args = problems.attempt(() => readArguments(source.get("args")));
-  const want = problems.attempt(() => mapOf(source, "want"));
+  const want = problems.attempt(() => factsIn(source, "want"));
   if (want === undefined && !source.entries.has("want"))
     problems.add(...invalid("the module wants nothing", source, "want: { NAME: what the probe shall find }").problems);
   const shell = readTexts(source, args?.code ?? new Set(), problems);
@@ -193,13 +204,13 @@ function timeoutOf(node: SourceNode | undefined): number | undefined {
   return node === undefined ? undefined : validate(node, Duration);
 }
 
-function textOf(source: SourceMap, key: string, hint: string): string {
+function requiredText(source: SourceMap, key: string, hint: string): string {
   const node = source.get(key);
   if (node?.kind === "scalar" && typeof node.value === "string" && node.value.trim() !== "") return node.value.trim();
   throw invalid(`the module has no ${key}`, node ?? source, hint);
 }
 
-function mapOf(source: SourceMap, key: string): SourceMap | undefined {
+function factsIn(source: SourceMap, key: string): SourceMap | undefined {
   const node = source.get(key);
   if (node === undefined || (node.kind === "map" && node.entries.size > 0)) return node;
   throw invalid(`${key} is a map of facts`, node, `${key}: { NAME: value }`);

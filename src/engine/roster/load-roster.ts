@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import type { z } from "zod";
 import type { SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { mapValues, plainOf, type SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
+import { mapValues, plainOf, SourceEntry, SourceMap, type SourceNode } from "#engine/yaml/node.ts";
 import { plainWithSealed } from "#engine/encrypted-values/places.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { keysAt } from "#engine/yaml/schema-keys.ts";
@@ -12,12 +12,10 @@ import { problemsOf } from "#engine/yaml/validate.ts";
 import { checkDuplicates, checkJumps } from "./check.ts";
 import { EntryName } from "./entry-fields.ts";
 import { isNothing, readRosterFiles, type RosterFile, type RosterText } from "./roster-files.ts";
-import { localHint } from "./source-limits.ts";
-import { sourceOf, type SourceOptions } from "./sources.ts";
-import { mergeNodes } from "./merge.ts";
+import { sourceOf, type SourceOptions, localHint } from "./sources.ts";
 import type { JumpEntry, NodeEntry, Roster } from "./roster.ts";
 import { checkOf, type Trust } from "#engine/project/project.ts";
-import { JumpSchema, NodeSchema, SharedSchema } from "./entry-schema.ts";
+import { JumpSchema, NodeSchema, SharedSchema, type WrittenNode } from "./entry-schema.ts";
 
 export interface LoadOptions {
   /** The users whose files are trusted (S-20); absent: all users. */
@@ -45,6 +43,22 @@ export function loadRoster(project: string, { trust, home, instead, sources }: L
   problems.throwIfAny();
   return roster;
 }
+
+/** The values of keys of a jump host that its entry does not give. */
+const reachDefaults = { port: 22, user: "root", jump: [], hostKeys: [] };
+const nodeDefaults = {
+  address: "localhost",
+  ...reachDefaults,
+  sudo: {},
+  dc: "DC1",
+  roles: [],
+  labels: {},
+  taints: [],
+  groups: [],
+  disks: [],
+  stateDir: "/var/lib/kcore",
+  transport: "ssh",
+};
 
 class Loader {
   readonly jumpPositions = new Map<string, SourcePosition>();
@@ -94,25 +108,7 @@ class Loader {
         this.jumpPositions.set(entry.key, entry.keyAt);
         const written = this.#check(entry.value, JumpSchema);
         if (written === undefined) continue;
-        const {
-          address,
-          port = 22,
-          user = "root",
-          identityFile,
-          hostKeys = [],
-          jump = [],
-          identityPassphrase,
-        } = written;
-        jumps.set(entry.key, {
-          name: entry.key,
-          address,
-          port,
-          user,
-          hostKeys,
-          jump,
-          ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
-          ...(identityPassphrase !== undefined && { identityPassphrase }),
-        });
+        jumps.set(entry.key, { name: entry.key, ...reachDefaults, ...this.#withFiles(written) } as JumpEntry);
       }
     return jumps;
   }
@@ -124,7 +120,7 @@ class Loader {
     const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
     const written = this.#check(merged, NodeSchema);
     if (written === undefined) return undefined;
-    const { id, address, port, user, identityFile, identityPassphrase, transport = "ssh", consoleLog } = written;
+    const { id = idOfName(entry.key), address, transport } = written;
     if (transport === "local" && sourceOf(file.name) !== file.name) {
       this.#problems.add({
         code: "ROSTER_SOURCE_LIMIT",
@@ -143,29 +139,8 @@ class Loader {
       });
       return undefined;
     }
-    return {
-      name: entry.key,
-      id: id ?? idOfName(entry.key),
-      ...(written.formerIds && { formerIds: written.formerIds }),
-      address: address ?? "localhost",
-      port: port ?? 22,
-      user: user ?? "root",
-      ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
-      ...(identityPassphrase !== undefined && { identityPassphrase }),
-      sudo: (written.sudo ?? {}) as NodeEntry["sudo"],
-      jump: written.jump ?? [],
-      hostKeys: written.hostKeys ?? [],
-      dc: written.dc ?? "DC1",
-      roles: written.roles ?? [],
-      labels: written.labels ?? {},
-      taints: written.taints ?? [],
-      groups: written.groups ?? [],
-      disks: (written.disks ?? []) as NodeEntry["disks"],
-      stateDir: written.stateDir ?? "/var/lib/kcore",
-      ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
-      vars: this.#vars(merged),
-      transport,
-    };
+    const entryFields = { ...nodeDefaults, ...this.#withFiles(written), id, vars: this.#vars(merged) };
+    return { name: entry.key, ...entryFields } as NodeEntry;
   }
 
   #vars(merged: SourceNode): NodeEntry["vars"] {
@@ -248,6 +223,16 @@ class Loader {
     return undefined;
   }
 
+  /** The entry with the paths of its files. */
+  #withFiles<Entry extends Pick<WrittenNode, "identityFile" | "consoleLog">>(written: Entry): Entry {
+    const { identityFile, consoleLog } = written;
+    return {
+      ...written,
+      ...(identityFile !== undefined && { identityFile: this.#file(identityFile) }),
+      ...(consoleLog !== undefined && { consoleLog: this.#file(consoleLog) }),
+    };
+  }
+
   #file(path: string): string {
     return path.startsWith("~/") ? join(this.#home ?? homedir(), path.slice(2)) : resolve(this.#project, path);
   }
@@ -267,4 +252,19 @@ export function idOfName(name: string): string {
   hash[8] = ((hash[8] ?? 0) & 0x3f) | 0x80;
   const hex = hash.toString("hex");
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/** Maps that are one value: half of one reference and half of another would be neither. */
+const ATOMIC = new Set(["sudo.password", "identityPassphrase"]);
+
+/** `over` on top of `base`: maps merge, everything else replaces. Each value keeps the place where it was written. */
+function mergeNodes(base: SourceNode | undefined, over: SourceNode, path = ""): SourceNode {
+  if (base?.kind !== "map" || over.kind !== "map" || ATOMIC.has(path)) return over;
+  const entries = new Map(base.entries);
+  for (const [key, entry] of over.entries) {
+    const inner = path === "" ? key : `${path}.${key}`;
+    const value = mergeNodes(base.get(key), entry.value, inner);
+    entries.set(key, new SourceEntry(entry.file, entry.start, entry.end, key, value));
+  }
+  return new SourceMap(over.file, over.start, over.end, entries, over.flow);
 }

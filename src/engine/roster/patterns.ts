@@ -5,7 +5,7 @@ const MAX_PATTERN = 200;
 
 /** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`; linear in both lengths. */
 export function matchesGlob(glob: string, name: string): boolean {
-  const parts = partsOf(glob);
+  const parts = globParts(glob);
   let [part, at, star, restart] = [0, 0, -1, 0];
   while (at < name.length) {
     const here = parts[part];
@@ -19,7 +19,7 @@ export function matchesGlob(glob: string, name: string): boolean {
 }
 
 /** `*`, `?`, a class with its brackets, or one character. */
-function partsOf(glob: string): string[] {
+function globParts(glob: string): string[] {
   return glob.match(/\[!?[^\]]+\]|[^]/g) ?? [];
 }
 

@@ -34,7 +34,7 @@ export async function resolveSecret(
   const fail = (message: string, hint?: string, cause?: unknown): never => {
     throw new KcoreError({ code: "SECRET_UNREADABLE", message, at, ...(hint && { hint }) }, { cause });
   };
-  const name = nameOf(reference);
+  const name = referenceName(reference);
   let text: string;
   try {
     text = await readText(reference, sources);
@@ -56,7 +56,7 @@ export async function resolveSecret(
 }
 
 /** `env:NAME`, `file:PATH`, `command:CMD`: a reference in one line, for messages. */
-export function nameOf(reference: SecretReference): string {
+export function referenceName(reference: SecretReference): string {
   if ("age" in reference) return "that is sealed here";
   return Object.entries(reference)
     .map(([kind, rest]) => `${kind}:${rest}`)

@@ -1,16 +1,14 @@
 import { existsSync, readdirSync, type Stats } from "node:fs";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
-import { mapHint } from "#engine/yaml/issues.ts";
+import { mapHint, unknownKey } from "#engine/yaml/issues.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { checkPlaces } from "#engine/encrypted-values/places.ts";
-import { checkLimits } from "./source-limits.ts";
-import { readSources, sourceNames, type SourceOptions } from "./sources.ts";
+import { readSources, sourceNames, type SourceOptions, checkLimits } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
 /** One roster file, its parts not looked into yet. */
@@ -61,12 +59,12 @@ export function readRosterFiles(
     );
     if (source === undefined) return [];
     checkPlaces(source, problems);
-    return [partsOf(name, source, problems)];
+    return [rosterFileOf(name, source, problems)];
   });
   const said = readSources(project, problems, { ...sources, ...(check && { check }) });
   const answers = said.map((answer) => {
     checkLimits(answer, problems);
-    return partsOf(answer.name, answer.tree, problems);
+    return rosterFileOf(answer.name, answer.tree, problems);
   });
   return [...written, ...answers];
 }
@@ -79,7 +77,7 @@ export function rosterFileNames(project: string): string[] {
   return names.sort((a, b) => Number(b === DEFAULTS) - Number(a === DEFAULTS) || (a < b ? -1 : 1));
 }
 
-function partsOf(name: string, source: SourceNode, problems: Problems): RosterFile {
+function rosterFileOf(name: string, source: SourceNode, problems: Problems): RosterFile {
   const empty = { name, groups: new Map(), nodes: new Map(), jumps: new Map() };
   if (source.kind === "scalar" && source.value === null) return empty;
   if (source.kind !== "map") {
@@ -92,31 +90,26 @@ function partsOf(name: string, source: SourceNode, problems: Problems): RosterFi
   }
   let hollow: string | undefined;
   for (const { key, keyAt, value } of source.entries.values()) {
-    const isKnown = (FILE_KEYS as readonly string[]).includes(key);
-    if (!isKnown)
-      problems.add({
-        code: "YAML_KEY_UNKNOWN",
-        message: `no key “${key}” is known here`,
-        at: keyAt,
-        // The missing part stands beside the thing that it belongs into.
-        hint:
-          hollow === undefined
-            ? (suggestHint(key, FILE_KEYS, `known here: ${FILE_KEYS.join(", ")}`) ?? "")
-            : `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`,
-      });
-    else hollow = isNothing(value) ? key : undefined;
+    if ((FILE_KEYS as readonly string[]).includes(key)) {
+      hollow = isNothing(value) ? key : undefined;
+      continue;
+    }
+    const problem = unknownKey(key, keyAt, FILE_KEYS);
+    // The missing part stands beside the thing that it belongs into.
+    const hint = `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`;
+    problems.add(hollow === undefined ? problem : { ...problem, hint });
   }
   const defaults = source.get("defaults");
   return {
     name,
     ...(defaults !== undefined && !isNothing(defaults) && { defaults }),
-    groups: part(source, "groups", problems),
-    nodes: part(source, "nodes", problems),
-    jumps: part(source, "jumps", problems),
+    groups: entriesIn(source, "groups", problems),
+    nodes: entriesIn(source, "nodes", problems),
+    jumps: entriesIn(source, "jumps", problems),
   };
 }
 
-function part(source: SourceMap, key: string, problems: Problems): ReadonlyMap<string, SourceEntry> {
+function entriesIn(source: SourceMap, key: string, problems: Problems): ReadonlyMap<string, SourceEntry> {
   const node = source.get(key);
   if (node === undefined || isNothing(node)) return new Map();
   if (node.kind === "map") return node.entries;

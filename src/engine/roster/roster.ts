@@ -68,7 +68,7 @@ export type JumpEntry = Pick<
 
 export interface TargetFacts {
   /** Of each of these nodes whose facts are known, whether the term is true. */
-  readonly judge: (term: FactTerm, nodes: readonly string[]) => ReadonlyMap<string, boolean>;
+  readonly matches: (term: FactTerm, nodes: readonly string[]) => ReadonlyMap<string, boolean>;
   /** A node of which that decides is left out; else it is an error. */
   readonly skipUnknown: boolean;
 }

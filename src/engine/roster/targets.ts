@@ -16,7 +16,7 @@ export function matchTargets(
   roster: Roster,
   at?: SourcePosition,
 ): readonly NodeEntry[] {
-  const text = textOf(expression);
+  const text = expressionText(expression);
   const nodes = [...roster.nodes.values()];
   const matches = matcherFor(text, roster, at);
   const undecided = roster.facts?.skipUnknown ? [] : nodes.filter((node) => matches(node) === undefined);
@@ -35,18 +35,18 @@ export function matchTargets(
 
 /** The nodes of which facts decide whether the expression means them, all others being the same. @throws as {@link matchTargets} */
 export function nodesOnFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
-  const matches = matcherFor(textOf(expression), { nodes: roster.nodes });
+  const matches = matcherFor(expressionText(expression), { nodes: roster.nodes });
   return [...roster.nodes.values()].filter((node) => matches(node) === undefined);
 }
 
-function textOf(expression: string | readonly string[]): string {
+function expressionText(expression: string | readonly string[]): string {
   return typeof expression === "string" ? expression : expression.join(",");
 }
 
 /** Whether a target selects a node; undefined if that depends on an unknown fact. */
 type NodeMatcher = (node: NodeEntry) => boolean | undefined;
 
-interface Given {
+interface MatchInput {
   readonly text: string;
   readonly at: SourcePosition | undefined;
   readonly names: readonly string[];
@@ -64,7 +64,7 @@ function matcherFor(
 }
 
 /** Regular expressions are matched against all names at once, since that is bounded as one; facts are read at once, too. */
-function matcherOf(target: Target, given: Given): NodeMatcher {
+function matcherOf(target: Target, given: MatchInput): NodeMatcher {
   const { names, facts } = given;
   switch (target.kind) {
     case "or":
@@ -81,7 +81,7 @@ function matcherOf(target: Target, given: Given): NodeMatcher {
       };
     }
     case "fact": {
-      const known = facts?.judge(target, names) ?? new Map<string, boolean>();
+      const known = facts?.matches(target, names) ?? new Map<string, boolean>();
       return ({ name }) => known.get(name);
     }
     case "regex": {
@@ -141,7 +141,7 @@ function splitLabel(value: string): [string, string | undefined] {
 /** A name without a wildcard means this node: if there is none, it was mistyped, also behind `not`. */
 function checkNames(
   target: Target,
-  given: Pick<Given, "text" | "at"> & { readonly nodes: readonly NodeEntry[] },
+  given: Pick<MatchInput, "text" | "at"> & { readonly nodes: readonly NodeEntry[] },
 ): void {
   if (target.kind === "or" || target.kind === "and") for (const part of target.parts) checkNames(part, given);
   else if (target.kind === "not") checkNames(target.part, given);
@@ -157,7 +157,7 @@ function checkNames(
 export function targetProblem(
   message: string,
   { start, end }: { readonly start: number; readonly end: number },
-  { text, at }: Pick<Given, "text" | "at">,
+  { text, at }: Pick<MatchInput, "text" | "at">,
   {
     code = "TARGET_SYNTAX",
     hint,

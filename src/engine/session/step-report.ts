@@ -360,7 +360,7 @@ export class StepReport implements StepResults {
     if (record?.outcome === undefined || /^(?:failed|interrupted)$/.test(record.outcome)) return undefined;
     const plan = record.plan ?? this.#planOf(record.draft);
     if (plan) return plan.leaves ?? [];
-    return record.outcome === "skipped" && !record.draft.isTold ? [] : undefined;
+    return record.outcome === "skipped" && !record.draft.isUntrusted ? [] : undefined;
   }
 
   #takeOutput(id: string, words: string, bytes: Uint8Array): void {

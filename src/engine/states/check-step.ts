@@ -1,9 +1,8 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
-import { Attempts } from "#engine/expressions/attempts.ts";
+import type { Problem } from "#errors/problem.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
-import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { attemptKnown, Attempts, Unknown } from "#engine/expressions/unknown.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { nodeAt, type SourceNode, type SourceScalar } from "#engine/yaml/node.ts";
 import { knownArgProblems } from "./early-args.ts";
@@ -52,12 +51,8 @@ function varsOf({ args }: ModuleStepSource, scope: Scope): Readonly<Record<strin
   const vars = nodeAt(args, ["vars"]);
   if (vars?.kind !== "map") return {};
   const valueOf = (node: SourceNode): unknown => {
-    try {
-      return evaluate(node, scope);
-    } catch (error) {
-      if (error instanceof KcoreError || error instanceof UnknownValue) return new Unknown("vars");
-      throw error;
-    }
+    const value = attemptKnown(() => evaluate(node, scope));
+    return value === undefined ? new Unknown("vars") : value;
   };
   return Object.fromEntries([...vars.entries.values()].map(({ key, value }) => [key, valueOf(value)]));
 }

@@ -1,10 +1,11 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
+import type { Problem } from "#errors/problem.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import { evaluate } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import type { SourceEntry, SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { UnknownValue } from "#engine/expressions/unknown.ts";
+import { attemptKnown } from "#engine/expressions/unknown.ts";
+import { Problems } from "#engine/yaml/problems.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 
 /**
@@ -15,25 +16,18 @@ export function knownArgProblems(module: ModuleDefinition, args: SourceNode, sco
   if (args.kind !== "map") return [];
   const known = new Map<string, SourceEntry>();
   const values = Object.create(null) as Record<string, unknown>;
-  const problems: Problem[] = [];
-  const attempt = (work: () => void): void => {
-    try {
-      work();
-    } catch (error) {
-      if (error instanceof KcoreError) problems.push(...error.problems);
-      else if (!(error instanceof UnknownValue)) throw error;
-    }
-  };
+  const problems = new Problems();
   for (const entry of args.entries.values()) {
     values[entry.key] = undefined;
-    attempt(() => {
+    attemptKnown(() => {
       values[entry.key] = evaluate(entry.value, scope);
       known.set(entry.key, entry);
-    });
+    }, problems);
   }
   for (const { scalar } of shellSources(module.args, args, values))
-    attempt(() => refuseSyntax(scalar, isWithin(scalar.start, known) ? scope : undefined));
-  return [...problems, ...problemsOf(values, args, module.args).filter((problem) => isCertain(problem, args, known))];
+    attemptKnown(() => refuseSyntax(scalar, isWithin(scalar.start, known) ? scope : undefined), problems);
+  const certain = problemsOf(values, args, module.args).filter((problem) => isCertain(problem, args, known));
+  return [...problems.list, ...certain];
 }
 
 function isCertain({ code, at }: Problem, args: SourceMap, known: ReadonlyMap<string, SourceEntry>): boolean {

@@ -7,8 +7,8 @@ import { evaluate } from "#engine/expressions/evaluate.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { isToldValue } from "#engine/expressions/told-names.ts";
-import { Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
+import { isUntrustedValue } from "#engine/expressions/untrusted-names.ts";
+import { attemptKnown, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { itemsOf, labelsOf } from "./each.ts";
 import type { States } from "./open-states.ts";
@@ -17,7 +17,7 @@ import { makeUnresolvedStep } from "./unresolved-step.ts";
 import type { LateScope, UnresolvedStep } from "./planned-step.ts";
 import { lateParams } from "./late-params.ts";
 import { unknownRequisite } from "./requisites.ts";
-import { NodeScope, type ToldPaths } from "./node-scope.ts";
+import { NodeScope, type UntrustedPaths } from "./node-scope.ts";
 import type { State } from "./state.ts";
 import { type IncludeSource, type ModuleStepSource, type Requisite, type RequisiteKey } from "./step-source.ts";
 
@@ -120,7 +120,11 @@ class Expander {
       readSecret,
       ...omitUndefined({ at }),
     });
-    const inner = outer.forState(params, lateParams(state.params, given, params, outer), toldIn(given, params, outer));
+    const inner = outer.forState(
+      params,
+      lateParams(state.params, given, params, outer),
+      untrustedParams(given, params, outer),
+    );
     const prefix = this.#prefix(state.name);
     const local: Ids = new Map();
     for (const step of state.steps) {
@@ -288,8 +292,8 @@ class Expander {
     return items.map((item, index) => {
       const node = each.kind === "list" ? each.items[index] : undefined;
       const by = node && { node, scope: () => scope.early() };
-      const isTold = isToldValue(node ?? each, scope.early());
-      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isTold ? [["item", by]] : [])) };
+      const isUntrusted = isUntrustedValue(node ?? each, scope.early());
+      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isUntrusted ? [["item", by]] : [])) };
     });
   }
 
@@ -332,14 +336,14 @@ class Expander {
 }
 
 /** The parameters that rest on nodes' answers. */
-function toldIn(
+function untrustedParams(
   given: ReadonlyMap<string, GivenParam>,
   params: Readonly<Record<string, unknown>>,
   outer: NodeScope,
-): ToldPaths {
+): UntrustedPaths {
   const registers = outer.registers();
   const found = [...given].flatMap(([name, value]) => {
-    if (!("node" in value) || !isToldValue(value.node, value.scope ?? {})) return [];
+    if (!("node" in value) || !isUntrustedValue(value.node, value.scope ?? {})) return [];
     const isLate = params[name] instanceof Unknown;
     const scope = (late: LateScope | undefined): Scope =>
       late && isLate ? outer.at(late, registers) : (value.scope ?? {});
@@ -350,13 +354,6 @@ function toldIn(
 
 /** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */
 function known(conditions: readonly Condition[]): boolean | undefined {
-  const all = conditions.map(({ node, scope }) => {
-    try {
-      return evaluate(node, scope.early()) !== false;
-    } catch (error) {
-      if (error instanceof KcoreError || error instanceof UnknownValue) return undefined;
-      throw error;
-    }
-  });
+  const all = conditions.map(({ node, scope }) => attemptKnown(() => evaluate(node, scope.early()) !== false));
   return all.includes(false) ? false : all.includes(undefined) ? undefined : true;
 }

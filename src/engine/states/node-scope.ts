@@ -1,7 +1,7 @@
 import { factMembers } from "#engine/facts/paths.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
-import { type ToldBy, withTold } from "#engine/expressions/told-names.ts";
+import { type UntrustedSource, withUntrusted } from "#engine/expressions/untrusted-names.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -13,7 +13,7 @@ const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
 /** The paths `params.x` and `item` that rest on nodes' answers, each with its source; undefined for an answer itself. */
-export type ToldPaths = ReadonlyMap<
+export type UntrustedPaths = ReadonlyMap<
   string,
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
 >;
@@ -35,7 +35,7 @@ export class NodeScope {
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
   readonly #item: { readonly value: unknown } | undefined;
-  readonly #told: ToldPaths;
+  readonly #untrusted: UntrustedPaths;
 
   constructor(
     shared: FixedNames,
@@ -43,27 +43,27 @@ export class NodeScope {
     params?: Readonly<Record<string, unknown>>,
     late?: LateParams,
     item?: { readonly value: unknown },
-    told: ToldPaths = new Map(),
+    untrusted: UntrustedPaths = new Map(),
   ) {
     this.#shared = shared;
     this.#registers = registers ?? new Map([...(shared.registered ?? [])].map((name) => [name, name]));
     this.#params = params;
     this.#late = late;
     this.#item = item;
-    this.#told = told;
+    this.#untrusted = untrusted;
   }
 
   /** The scope inside a state; the items around its include are not visible there. */
   forState(
     params: Readonly<Record<string, unknown>>,
     late: LateParams | undefined,
-    told: ToldPaths = new Map(),
+    untrusted: UntrustedPaths = new Map(),
   ): NodeScope {
-    return new NodeScope(this.#shared, this.#registers, params, late, undefined, told);
+    return new NodeScope(this.#shared, this.#registers, params, late, undefined, untrusted);
   }
 
-  withItem(value: unknown, told: ToldPaths = new Map()): NodeScope {
-    const all = new Map([...this.#told, ...told]);
+  withItem(value: unknown, untrusted: UntrustedPaths = new Map()): NodeScope {
+    const all = new Map([...this.#untrusted, ...untrusted]);
     return new NodeScope(this.#shared, this.#registers, this.#params, this.#late, { value }, all);
   }
 
@@ -107,11 +107,11 @@ export class NodeScope {
       steps,
       ...omitUndefined({ params, item: this.#item?.value }),
     };
-    if (this.#told.size === 0) return names;
-    const bound = ([path, by]: readonly [string, ReturnType<ToldPaths["get"]>]): readonly [string, ToldBy] => [
-      path,
-      by && { node: by.node, scope: () => by.scope(late) },
-    ];
-    return withTold(names, [...this.#told].map(bound));
+    if (this.#untrusted.size === 0) return names;
+    const bound = ([path, by]: readonly [string, ReturnType<UntrustedPaths["get"]>]): readonly [
+      string,
+      UntrustedSource,
+    ] => [path, by && { node: by.node, scope: () => by.scope(late) }];
+    return withUntrusted(names, [...this.#untrusted].map(bound));
   }
 }

@@ -21,21 +21,6 @@ export interface StateOutline {
   readonly shown: string;
 }
 
-/** The states, templates and files of a project and the shipped ones; each file is read once. */
-export interface States {
-  readonly templates: Templates;
-  readonly files: Files;
-  /** All states by name; an unreadable state has no description. */
-  list(): readonly StateOutline[];
-  /**
-   * A state and, checked with it, all that it includes.
-   * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
-   */
-  load(name: string, at?: SourcePosition): State;
-  /** The readable part of a state and its includes, with every problem of the files. */
-  partly(name: string, at?: SourcePosition): ReadState;
-}
-
 /**
  * The states of a project first, then the shipped ones. `trust`: the users whose files of the project are trusted (S-20). `fetch`: gets
  * contents by their URLs; absent for a check, which sends nothing to nodes.
@@ -52,12 +37,13 @@ export function statesOf(places: {
     foldersOf("templates", places),
     foldersOf(".", places),
   ];
-  return new OpenStates(states, openTemplates(templates), readFiles(files, places.fetch));
+  return new States(states, openTemplates(templates), readFiles(files, places.fetch));
 }
 
 const ENDING = ".yaml";
 
-class OpenStates implements States {
+/** The states, templates and files of a project and the shipped ones; each file is read once. */
+export class States {
   readonly templates: Templates;
   readonly files: Files;
   readonly #folders: readonly Folder[];
@@ -70,6 +56,7 @@ class OpenStates implements States {
     this.files = files;
   }
 
+  /** All states by name; an unreadable state has no description. */
   list(): readonly StateOutline[] {
     return [...listIn(this.#folders, [ENDING])].map(([file, { shown, folder }]) => {
       const name = file.slice(0, -ENDING.length);
@@ -78,12 +65,17 @@ class OpenStates implements States {
     });
   }
 
+  /**
+   * A state and, checked with it, all that it includes.
+   * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
+   */
   load(name: string, at?: SourcePosition): State {
     const { state, problems } = this.partly(name, at);
     if (state === undefined || problems.length > 0) throw new KcoreError(problems);
     return state;
   }
 
+  /** The readable part of a state and its includes, with every problem of the files. */
   partly(name: string, at?: SourcePosition): ReadState {
     const known = this.#partly.get(name);
     if (known) return known;

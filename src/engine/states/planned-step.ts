@@ -85,7 +85,7 @@ export interface UnresolvedStep {
   /** The step may be left out, or become several: its `each`, or the include that brought it, waits for an unknown value. */
   readonly maybe?: boolean;
   /** A condition of the step depends on nodes' answers. */
-  readonly isTold?: true;
+  readonly isUntrusted?: true;
   /** @throws KcoreError with the problem's place in the state or template file. */
   render(late: LateScope): RenderedStep;
 }

@@ -1,8 +1,8 @@
-import type { Problem, SourcePosition } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
+import type { Problem } from "#errors/problem.ts";
 import type { Folder, FoundFile } from "#engine/project/folders.ts";
 import type { SourceMap, SourceNode } from "#engine/yaml/node.ts";
 import { declareParams, type ParamDeclarations } from "#engine/params/declare-params.ts";
+import { unknownKeys } from "#engine/yaml/issues.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { checkRequisites } from "./requisites.ts";
@@ -35,7 +35,7 @@ export function readState(name: string, { shown, folder }: FoundFile, source: So
     return { problems: [{ code: "YAML_TYPE", message, at: source.at }] };
   }
   const problems = new Problems();
-  for (const { key, keyAt } of source.entries.values()) if (!KEYS.includes(key)) problems.add(unknownKey(key, keyAt));
+  problems.add(...unknownKeys(source, KEYS));
   const params = problems.attempt(() => declareParams(source.get("params")));
   const steps = readSteps(source, problems);
   checkRequisites(steps, problems);
@@ -43,16 +43,6 @@ export function readState(name: string, { shown, folder }: FoundFile, source: So
   if (params === undefined) return { problems: problems.list };
   const state = { name, shown, origin: folder.origin, params, steps, ...omitUndefined({ description }) };
   return { state, problems: problems.list };
-}
-
-function unknownKey(key: string, at: SourcePosition): Problem {
-  const hint = suggestHint(key, KEYS, `known here: ${KEYS.join(", ")}`);
-  return {
-    code: "YAML_KEY_UNKNOWN",
-    message: `no key “${key}” is known here`,
-    at,
-    hint,
-  };
 }
 
 function describe(source: SourceMap, problems: Problems): string | undefined {

@@ -54,18 +54,8 @@ export const STEP_KEYS: readonly string[] = [
   "when",
   "each",
   ...requisiteKeys,
-  "unless",
-  "onlyIf",
-  "creates",
-  "retry",
-  "timeout",
-  "runAs",
-  "environment",
-  "sensitive",
-  "risk",
-  "confirm",
+  ...Object.keys(ValueKeys.shape),
   "register",
-  "milestone",
 ];
 const INCLUDE_KEYS = ["include", "with", "id", "when", "each", "require"];
 

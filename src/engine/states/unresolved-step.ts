@@ -4,15 +4,14 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
 import { needOpen, SealedValue } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { openReferred } from "#engine/expressions/open-referred.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { restsOn } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
-import { isToldValue, refuseToldName } from "#engine/expressions/told-names.ts";
+import { isUntrustedValue, refuseUntrustedName } from "#engine/expressions/untrusted-names.ts";
 import { conditionText, nodeAt, type SourceNode } from "#engine/yaml/node.ts";
 import { Problems } from "#engine/yaml/problems.ts";
-import { mergeReferences, referencesOf, type References } from "#engine/expressions/references.ts";
+import { mergeReferences, referencesOf, type References, openReferred } from "#engine/expressions/references.ts";
 import type { Scope } from "#engine/expressions/scope.ts";
 import type { Templates } from "#engine/expressions/template.ts";
 import { type Needs, type Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
@@ -55,8 +54,10 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
     late === undefined ? scope.early(registers) : scope.at(late, registers);
   const renderAt = (late: LateScope | undefined): RenderedStep => render(parts, (scope) => scopeOf(scope, late));
   const { id, title, state, source, module, requisites, conditions } = parts;
-  const told = () =>
-    conditions.some(({ node, scope }) => isToldValue(node, scopeOf(scope, undefined))) && { isTold: true as const };
+  const untrusted = () =>
+    conditions.some(({ node, scope }) => isUntrustedValue(node, scopeOf(scope, undefined))) && {
+      isUntrusted: true as const,
+    };
   const outline = {
     watches: [...new Set([...requisites.restartOn, ...requisites.onChanges])],
     answers: requisites.onFailure,
@@ -71,7 +72,7 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
   };
   try {
     const rendered = renderAt(undefined);
-    const step = { ...outline, ...told(), needs: { facts: false, steps: [] }, render: () => rendered };
+    const step = { ...outline, ...untrusted(), needs: { facts: false, steps: [] }, render: () => rendered };
     return { step, isSkipped: rendered.kind === "skipped" };
   } catch (error) {
     const problems = new Problems();
@@ -83,7 +84,7 @@ export function makeUnresolvedStep(parts: StepParts): { readonly step: Unresolve
   }
   const needs = needsOf(parts, (scope) => scopeOf(scope, undefined));
   return {
-    step: { ...outline, ...told(), needs, render: (late) => orUnknown(parts, () => renderAt(late)) },
+    step: { ...outline, ...untrusted(), needs, render: (late) => orUnknown(parts, () => renderAt(late)) },
     isSkipped: false,
   };
 }
@@ -211,13 +212,13 @@ function contextOf(
     stateDir: node.stateDir,
     ...step,
     readFile: (path) => {
-      refuseToldName(nodeAt(source.args, ["source"]) ?? source.args, scope);
+      refuseUntrustedName(nodeAt(source.args, ["source"]) ?? source.args, scope);
       return files.blob(path);
     },
     remote: (content) => files.remote(content),
     renderTemplate: (name, vars = {}) => {
       const named = nodeAt(source.args, ["template"]);
-      refuseToldName(named ?? source.args, scope);
+      refuseUntrustedName(named ?? source.args, scope);
       const at = named?.at ?? source.moduleAt;
       const text = templates.render(name, { ...scope, ...vars }, at);
       if (!(text instanceof Secret)) return text;

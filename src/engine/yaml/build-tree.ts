@@ -12,9 +12,8 @@ import {
 } from "yaml";
 import type { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, type SourceNode } from "./node.ts";
-import { oddBlankProblem } from "./likely-mistake.ts";
+import { oddBlankProblem, unquotedProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
-import { unquotedProblem } from "./unquoted.ts";
 
 /** Aliases in all; those inside an alias's value count again: a bomb needs many more. */
 const MAX_ALIASES = 50;

@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { describeValue, nodeAt, type SourceNode } from "./node.ts";
+import { describeValue, nodeAt, type SourceMap, type SourceNode } from "./node.ts";
 import { keysAt } from "./schema-keys.ts";
 
 type Issue = z.core.$ZodIssue;
@@ -16,7 +16,12 @@ export interface Checked {
 
 /** A zod issue in our words, at its place: several for several unknown keys. */
 export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey(key, issue.path, checked));
+  if (issue.code === "unrecognized_keys") {
+    const { path, keys } = issue;
+    const where = path.length === 0 ? {} : { where: `in ${subjectOf(path)}` };
+    const known = keysAt(checked.schema, path);
+    return keys.map((key) => unknownKey(key, keyPlaceOf(checked.node, path, key), known, where));
+  }
   if (issue.code === "invalid_key") return [wrongKey(issue, checked.node)];
   if (issue.code === "invalid_union") return [...unionProblems(issue, checked)];
   const given = valueAt(checked.value, issue.path);
@@ -50,17 +55,22 @@ function keyPlaceOf(node: SourceNode, path: readonly PropertyKey[], key: string)
   return (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
 }
 
-function unknownKey(key: string, path: readonly PropertyKey[], { node, schema }: Checked): Problem {
-  const at = keyPlaceOf(node, path, key);
-  const known = keysAt(schema, path);
-  const hint = suggestHint(key, known, known.length === 0 ? undefined : `known here: ${known.join(", ")}`);
-  const where = path.length === 0 ? "" : ` in ${subjectOf(path)}`;
-  return {
-    code: "YAML_KEY_UNKNOWN",
-    message: `no key “${key}” is known${where === "" ? " here" : where}`,
-    at,
-    hint,
-  };
+/** The problem of a key that is none of the known ones. */
+export function unknownKey(
+  key: string,
+  at: SourcePosition,
+  known: readonly string[],
+  { where = "here", hint = known.length === 0 ? undefined : `known here: ${known.join(", ")}` } = {},
+): Problem {
+  const message = `no key “${key}” is known ${where}`;
+  return { code: "YAML_KEY_UNKNOWN", message, at, hint: suggestHint(key, known, hint) };
+}
+
+/** A problem for each key of a map that is none of the known ones. */
+export function unknownKeys(map: SourceMap, known: readonly string[], where?: string): Problem[] {
+  return [...map.entries.values()]
+    .filter(({ key }) => !known.includes(key))
+    .map(({ key, keyAt }) => unknownKey(key, keyAt, known, omitUndefined({ where })));
 }
 
 function missing(issue: Issue, { node }: Checked): Problem {

@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { SourceFile } from "./file.ts";
 
 /** A fault in the library's words. */
-interface Found {
+interface LibraryError {
   readonly code: string;
   readonly message: string;
   readonly pos: readonly [number, number];
@@ -14,7 +14,7 @@ const keyHere = /^(?:[^\s,:{}[\]"'#-][^\s,:{}[\]"'#]*|"[^"\n]*"|'[^'\n]*')(?=\s*
  * The most likely mistake, where the library only names the unexpected character: a missing comma, an indentation that fits
  * no line above, an open bracket. Reported at the place to change, with the right form.
  */
-export function likelyMistake(source: SourceFile, found: Found): Problem | undefined {
+export function likelyMistake(source: SourceFile, found: LibraryError): Problem | undefined {
   const [start] = found.pos;
   const blank = oddBlank(source, start);
   if (blank) return blank;
@@ -55,7 +55,7 @@ function missingComma(source: SourceFile, start: number): Problem | undefined {
   return syntax(
     source,
     [at, item.length],
-    `a comma is missing before ${named(item)}`,
+    `a comma is missing before ${quotedName(item)}`,
     `write: ${before}, ${more.trim()}${isText ? `; or, if it is one text, quote it: "${text}"` : ""}`,
   );
 }
@@ -138,12 +138,12 @@ function indentation(source: SourceFile, offset: number): Problem | undefined {
   const shallower = above.find(({ indent }) => indent < line.indent);
   const beside = [deeper, shallower]
     .filter((lead) => lead !== undefined)
-    .map(({ indent, token }) => `at column ${indent + 1}, as ${named(token)} does`);
+    .map(({ indent, token }) => `at column ${indent + 1}, as ${quotedName(token)} does`);
   if (beside.length === 0) return undefined;
   return syntax(
     source,
     [line.offset, line.token.length],
-    `${named(line.token)} begins at column ${line.indent + 1}, where nothing above it begins`,
+    `${quotedName(line.token)} begins at column ${line.indent + 1}, where nothing above it begins`,
     `begin “${line.text.trimEnd()}” ${beside.join(", or ")}`,
   );
 }
@@ -170,12 +170,12 @@ function afterValue(source: SourceFile, offset: number): Problem | undefined {
   return syntax(
     source,
     [line.offset, line.token.length],
-    `${named(line.token)} stands deeper than ${named(lead.token)} above it, which has its value already`,
-    `begin “${line.text.trimEnd()}” at column ${lead.indent + 1}, as ${named(lead.token)} does`,
+    `${quotedName(line.token)} stands deeper than ${quotedName(lead.token)} above it, which has its value already`,
+    `begin “${line.text.trimEnd()}” at column ${lead.indent + 1}, as ${quotedName(lead.token)} does`,
   );
 }
 
-function named(token: string): string {
+function quotedName(token: string): string {
   return `“${token.replaceAll(/^["']|["']$/g, "")}”`;
 }
 
@@ -197,4 +197,26 @@ function openBracket(text: string, end: number): number | undefined {
 function endOf(text: string, mark: string, at: number): number {
   const end = text.indexOf(mark, at + 1);
   return end < 0 ? text.length : end;
+}
+
+/** `key: {{x}}/y` and the like: the real reason is the missing quotes. */
+export function unquotedExpression(source: SourceFile, offset: number): Problem | undefined {
+  const { start, text } = source.lineAt(offset);
+  // A text in a map or list on one line, too: { cmd: echo {{x}} }.
+  const found = /(?:(?:^|[:,-])\s+|[[{]\s*)((?:[^\s"'{}[\],:#](?:[^"'{}[\],:#]|:\S)*)?\{\{.*)$/.exec(text);
+  return found?.[1] === undefined ? undefined : unquotedProblem(source, start + text.length - found[1].length);
+}
+
+/** “quote your {{…}}”, at the expression that starts at `offset`. */
+export function unquotedProblem(source: SourceFile, offset: number): Problem {
+  const { start, text } = source.lineAt(offset);
+  const rest = text.slice(offset - start);
+  const expression = /^[^{]*(?:\{\{.*?\}\}+[^,\]{}#]*)+/.exec(rest)?.[0].trimEnd() ?? rest;
+  const quotes = expression.includes('"') ? "'" : '"';
+  return {
+    code: "YAML_UNQUOTED",
+    message: `${expression} is not in quotes, so YAML reads it as a map`,
+    at: source.position(offset, expression.length),
+    hint: `write ${quotes}${expression}${quotes}`,
+  };
 }

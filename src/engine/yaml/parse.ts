@@ -3,10 +3,9 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { buildTree } from "./build-tree.ts";
 import { SourceFile } from "./file.ts";
 import { type SourceNode, SourceScalar } from "./node.ts";
-import { likelyMistake } from "./likely-mistake.ts";
+import { likelyMistake, unquotedExpression } from "./likely-mistake.ts";
 import { Problems } from "./problems.ts";
 import { decodeSource, tokenize } from "./scan.ts";
-import { unquotedExpression } from "./unquoted.ts";
 
 /**
  * Parses strict YAML 1.2 into a tree that knows its places. `file` is the name that problems show. An empty text is

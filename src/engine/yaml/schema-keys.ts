@@ -19,7 +19,7 @@ export function descriptionAt(schema: z.ZodType, path: readonly PropertyKey[]): 
   return description;
 }
 
-/** The parts of zod's definitions that are looked at (zod 4, `schema.def`). */
+/** The parts of zod's definitions that lead to other schemas (zod 4, `_zod.def`). */
 interface Definition {
   readonly type: string;
   readonly shape?: Readonly<Record<string, z.ZodType>>;
@@ -33,11 +33,17 @@ interface Definition {
   readonly out?: z.ZodType;
   readonly items?: readonly z.ZodType[];
   readonly getter?: () => z.ZodType;
+  /** The schema of an object's other keys. */
+  readonly catchall?: z.ZodType;
+}
+
+export function definitionOf(schema: z.core.$ZodType): Definition {
+  return schema._zod.def as unknown as Definition;
 }
 
 /** Looks through optional, default, union, pipe and the like. */
 function unwrap(schema: z.ZodType): readonly Definition[] {
-  const definition = schema.def as unknown as Definition;
+  const definition = definitionOf(schema);
   const { innerType, options, left, right, getter } = definition;
   if (innerType !== undefined) return unwrap(innerType);
   if (options !== undefined) return options.flatMap(unwrap);

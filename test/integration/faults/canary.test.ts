@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { placeOf } from "#engine/encrypted-values/places.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { hangLimit } from "#support/limit.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 import { person } from "#support/sealed.ts";

@@ -10,32 +10,32 @@ import { checkProject } from "#engine/orchestrate/check-project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { drawProblems } from "#errors/draw.ts";
 import { readPages, root } from "#support/pages.ts";
-import { makeProject } from "#support/project.ts";
+import { inProject } from "#support/in-project.ts";
 
 const page = readPages().find(({ name }) => name === "docs/checking.md");
 const blockOf = (info: string): string => page?.blocks.find((block) => block.info === info)?.text ?? "";
 
 describe("docs/checking.md", () => {
   it("shows what kcore check prints", async () => {
-    const project = await makeProject({
-      "roster/r.yaml": "nodes: { n1: { address: 192.0.2.1, roles: [worker] } }\n",
-      "orchestrate/web.yaml": 'stages:\n  - { id: web, on: "role:web", apply: [web] }\n',
-      "states/web.yaml": `description: A small web server
+    await inProject(
+      {
+        "roster/r.yaml": "nodes: { n1: { address: 192.0.2.1, roles: [worker] } }\n",
+        "orchestrate/web.yaml": 'stages:\n  - { id: web, on: "role:web", apply: [web] }\n',
+        "states/web.yaml": `description: A small web server
 steps:
   - id: config
     file.managed: { path: /etc/site, content: x, ownr: root }
   - id: service
     servce.running: { name: nginx }
 `,
-    });
-    try {
-      const places = { project: project.path, shipped: shippedRoot() };
-      const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules: registry });
-      const drawn = drawProblems(problems, { sourceLine: sourceLines(project.path) });
-      expect(`$ kcore check\n${drawn}\n`).to.equal(blockOf("console"));
-    } finally {
-      await project.remove();
-    }
+      },
+      async (project) => {
+        const places = { project, shipped: shippedRoot() };
+        const { problems } = await checkProject({ ...places, actions: findAction, actionNames, modules: registry });
+        const drawn = drawProblems(problems, { sourceLine: sourceLines(project) });
+        expect(`$ kcore check\n${drawn}\n`).to.equal(blockOf("console"));
+      },
+    );
   });
 
   it("gives editors the files that kcore schema --out writes", () => {

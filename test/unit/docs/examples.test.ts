@@ -24,7 +24,6 @@ import { workflowFile } from "#support/github-jobs.ts";
 import { pipelineFile } from "#support/gitlab-jobs.ts";
 import { readPages, root } from "#support/pages.ts";
 import { inProject } from "#support/in-project.ts";
-import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { contextOf } from "#support/steps.ts";
 
@@ -146,31 +145,32 @@ function statesFor(text: string): Readonly<Record<string, string>> {
 
 async function plan(files: Readonly<Record<string, string>>, request: Partial<RunRequest>): Promise<void> {
   const texts = Object.entries({ "roster/r.yaml": roster, ...ownModules, ...files });
-  const project = await makeProject(
+  await inProject(
     Object.fromEntries(
       texts.map(([name, text]) => [name, text.replaceAll("AAAA…", hostKey).replaceAll("age:…", sealed)]),
     ),
+    async (project) => {
+      try {
+        const deps = runDependencies(fakeNodes({}), [], {
+          project,
+          shipped: shippedRoot(),
+          actions: findAction,
+          actionNames,
+          readSecret: () => Promise.resolve("a secret"),
+        });
+        const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
+        const loaded = loadRoster(project);
+        const modules = openOwnModules({ project, shipped: shippedRoot() }).beside(registry);
+        const catalogue = openCatalogue(deps, { roster: loaded, run }, modules);
+        const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });
+        await preparePlan({ request: asked, deps, roster: loaded, catalogue, run });
+      } catch (error) {
+        if (error instanceof KcoreError)
+          throw new Error(drawProblems(error.problems, { color: false }), { cause: error });
+        throw error;
+      }
+    },
   );
-  try {
-    const deps = runDependencies(fakeNodes({}), [], {
-      project: project.path,
-      shipped: shippedRoot(),
-      actions: findAction,
-      actionNames,
-      readSecret: () => Promise.resolve("a secret"),
-    });
-    const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
-    const loaded = loadRoster(project.path);
-    const modules = openOwnModules({ project: project.path, shipped: shippedRoot() }).beside(registry);
-    const catalogue = openCatalogue(deps, { roster: loaded, run }, modules);
-    const asked = runRequest({ what: { kind: "orchestration", name: "example" }, dryRun: true, ...request });
-    await preparePlan({ request: asked, deps, roster: loaded, catalogue, run });
-  } catch (error) {
-    if (error instanceof KcoreError) throw new Error(drawProblems(error.problems, { color: false }), { cause: error });
-    throw error;
-  } finally {
-    await project.remove();
-  }
 }
 
 describe("the examples of README and docs", () => {

@@ -134,6 +134,17 @@ describe("what README and docs name", () => {
     expect(shown.filter(({ code }) => !codes.has(code))).to.deep.equal([]);
   });
 
+  it("V11: every error code once in docs/errors.md, and in tables of others none that is not there", () => {
+    const codesOf = (name: string) =>
+      (pages.find((page) => page.name === name)?.prose ?? [])
+        .flatMap(({ text }) => /^\| ([A-Z][A-Z0-9_]+) +\|/.exec(text)?.[1] ?? [])
+        .filter((code) => code !== "CODE");
+    expect(codesOf("docs/errors.md").toSorted()).to.deep.equal([...codes].toSorted());
+    const named = codesOf("docs/troubleshooting.md").filter((code) => code.includes("_"));
+    expect(named).not.to.have.length(0);
+    expect(named.filter((code) => !codes.has(code))).to.deep.equal([]);
+  });
+
   it("every action, helper and key that there is, and none that is not", () => {
     const helperNames = namesBelow("docs/templates.md", "## Helpers").map((usage) => usage.split(" ")[0] ?? "");
     const same = (found: Iterable<string>, known: Iterable<string>) =>

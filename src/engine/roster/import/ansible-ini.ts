@@ -1,5 +1,5 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { ForeignFile } from "./foreign-file.ts";
+import type { ForeignFile } from "./found.ts";
 import type { Inventory } from "./inventory.ts";
 
 /**

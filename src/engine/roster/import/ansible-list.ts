@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SourcePosition } from "#errors/problem.ts";
-import type { ForeignFile } from "./foreign-file.ts";
+import type { ForeignFile } from "./found.ts";
 import type { Inventory, Variables } from "./inventory.ts";
 
 /** The output of `ansible-inventory --list`: groups by name, and the variables of hosts. */

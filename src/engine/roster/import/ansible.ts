@@ -3,7 +3,7 @@ import type { Plain } from "../flow-yaml.ts";
 import type { Fields, Found } from "./found.ts";
 import { mayShare } from "./found.ts";
 import type { Inventory, Variable, Variables } from "./inventory.ts";
-import { asNumber, isForbidden, hasJinja, isTrue, plainValue, textOf } from "./plain-values.ts";
+import { asNumber, isForbidden, hasJinja, isTrue, plainValue, plainText } from "./plain-values.ts";
 import { takeArguments } from "./ssh-options.ts";
 
 type Key = "address" | "port" | "user" | "identityFile";
@@ -55,7 +55,7 @@ function takeAddress(found: Found, fields: Fields, host: string, at: SourcePosit
 
 function groupOf(found: Found, inventory: Inventory, name: string, names: Map<string, string>): string | undefined {
   const group = inventory.groups.get(name);
-  const key = names.get(name) ?? found.nameOf(name, group?.at ?? { file: "", line: 1, column: 1 }, "group");
+  const key = names.get(name) ?? found.entryName(name, group?.at ?? { file: "", line: 1, column: 1 }, "group");
   if (key === undefined || !group) return undefined;
   names.set(name, key);
   if (!found.groups.has(key)) {
@@ -76,7 +76,7 @@ function connectionOf(inventory: Inventory, host: string, groups: readonly strin
 }
 
 function isReachable(found: Found, host: string, connection: Variable | undefined): boolean {
-  const value = textOf(connection?.value ?? "ssh");
+  const value = plainText(connection?.value ?? "ssh");
   if (connection === undefined || value === "local" || overSsh.includes(value)) return true;
   found.leave(
     connection.at,
@@ -141,7 +141,7 @@ function takeConnecting(
     if (owner === "group" && !mayShare(key)) found.leave(at, name, "an address is a host's own");
     else found.put(fields, key, key === "port" ? asNumber(value) : value, at, name);
   } else if (/^ansible_ssh_(common|extra)_args$|^ansible_ssh_args$/.test(name))
-    takeArguments(found, fields, textOf(value), at);
+    takeArguments(found, fields, plainText(value), at);
   else if (byOtherMeans.test(name)) found.leave(at, name, "kcore needs no interpreter on nodes");
   else if (name !== "ansible_group_priority") found.leave(at, name, "it is for Ansible alone");
 }

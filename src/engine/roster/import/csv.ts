@@ -56,7 +56,7 @@ interface Row {
  */
 export function readCsv(found: Found, file: string, text: string): void {
   const [heading = [], ...rows] = rowsOf(file, text);
-  const keys = heading.map(({ text: name, at }) => keyOf(found, name.trim(), at));
+  const keys = heading.map(({ text: name, at }) => fieldOf(found, name.trim(), at));
   if (!keys.includes("name") && !keys.includes("address"))
     throw new KcoreError({
       code: "ROSTER_IMPORT",
@@ -67,7 +67,7 @@ export function readCsv(found: Found, file: string, text: string): void {
   for (const row of rows) readRow(found, keys, row);
 }
 
-function keyOf(found: Found, name: string, at: SourcePosition): string | undefined {
+function fieldOf(found: Found, name: string, at: SourcePosition): string | undefined {
   if (/^(vars|labels)\.[^.]+$/.test(name) && !isForbidden(name.replace(/^\w+\./, ""))) return name;
   const key = columns.get(name.toLowerCase().replaceAll(/[\s-]+/g, "_"));
   if (key !== undefined) return key;
@@ -107,7 +107,7 @@ function readCell(found: Found, fields: Fields, key: string, { text, at }: Cell)
   else if (key === "labels") takeLabels(found, fields, labelsOf(value), at);
   else if (key === "jump") {
     const hops = hopsOf(wordsOf(value).join(","));
-    if (hops) found.ways.set(fields, { at, hops });
+    if (hops) found.routes.set(fields, { at, hops });
     else found.leave(at, `jump ${value}`, "hops are USER@HOST:PORT, by commas");
   } else if (key === "hostKeys") found.put(fields, "hostKeys", value.split(/\s*[;\n]\s*/), at);
   else if (["roles", "groups", "taints"].includes(key)) found.put(fields, key as "roles", wordsOf(value), at);

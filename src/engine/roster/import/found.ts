@@ -31,8 +31,8 @@ export class Found {
   readonly defaults: Fields = {};
   readonly groups = new Map<string, FoundEntry>();
   readonly nodes = new Map<string, FoundEntry>();
-  /** The ways to nodes, groups and defaults (by their fields), first hop first. */
-  readonly ways = new Map<Fields, { readonly at: SourcePosition; readonly hops: readonly Hop[] }>();
+  /** The routes to nodes, groups and defaults (by their fields), first hop first. */
+  readonly routes = new Map<Fields, { readonly at: SourcePosition; readonly hops: readonly Hop[] }>();
   readonly leftOut: LeftOut[] = [];
   /** Login names of nodes, groups and defaults that a roster cannot hold: without them kcore would log in as root. */
   readonly lostLogins: (LeftOut & { readonly fields: Fields })[] = [];
@@ -68,7 +68,7 @@ export class Found {
 
   /** A node of this name, if there is none yet. */
   node(name: string, at: SourcePosition): Fields | undefined {
-    const key = this.nameOf(name, at, "node");
+    const key = this.entryName(name, at, "node");
     if (key === undefined) return undefined;
     const earlier = this.nodes.get(key);
     if (earlier) {
@@ -81,7 +81,7 @@ export class Found {
   }
 
   /** A name as a roster takes it; other characters become hyphens, which is told. */
-  nameOf(text: string, at: SourcePosition, what: string): string | undefined {
+  entryName(text: string, at: SourcePosition, what: string): string | undefined {
     if (EntryName.safeParse(text).success && !isForbidden(text)) return text;
     const name = text.replaceAll(/[^A-Za-z0-9._-]+|:+/g, "-").replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
     if (EntryName.safeParse(name).success && name !== text) {
@@ -103,4 +103,17 @@ function reasonOf({ issues: [first] }: { readonly issues: readonly { readonly me
   return first !== undefined && /^[a-z]/.test(first.message)
     ? `it ${first.message}`
     : "no value that a roster takes there";
+}
+
+/** A file of another program: as it is shown, and its text. */
+export interface ForeignFile {
+  readonly file: string;
+  readonly text: string;
+}
+
+/** A file that an operator gave, or a folder of Ansible's inventories. */
+export interface GivenFile extends ForeignFile {
+  readonly isFolder?: boolean;
+  /** Whether `group_vars` or `host_vars` lie beside it. */
+  readonly hasVariables?: boolean;
 }

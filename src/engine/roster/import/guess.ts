@@ -40,7 +40,7 @@ function byTree(file: string, text: string): Format | undefined {
   const root = parseForeign(file, text);
   if (root.kind !== "map") return undefined;
   const values = [...root.entries.values()].map(({ value }) => value);
-  const has = (...keys: readonly string[]): boolean => values.some((value) => keys.some((key) => keyOf(value, key)));
+  const has = (...keys: readonly string[]): boolean => values.some((value) => keys.some((key) => hasKey(value, key)));
   if (root.entries.has("_meta") || root.entries.has("plugin") || has("hosts", "children") || root.entries.has("all"))
     return "ansible";
   if (has("sensitive") || has("address", "public_ip", "ip", "private_ip")) return "terraform";
@@ -53,6 +53,6 @@ function byTree(file: string, text: string): Format | undefined {
     : undefined;
 }
 
-function keyOf(value: SourceNode, key: string): boolean {
+function hasKey(value: SourceNode, key: string): boolean {
   return value.kind === "map" && (value as SourceMap).entries.has(key);
 }

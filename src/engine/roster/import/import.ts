@@ -3,13 +3,11 @@ import { takeInventory } from "./ansible.ts";
 import { readPlainInventory, unsure } from "./ansible-ini.ts";
 import { correctValues, locateIn, readList, type AnsibleAnswer, type InventoryList } from "./ansible-list.ts";
 import { readCsv } from "./csv.ts";
-import { draftText } from "./draft-text.ts";
-import { Found, type LeftOut } from "./found.ts";
-import type { GivenFile } from "./foreign-file.ts";
+import { Found, type LeftOut, type GivenFile } from "./found.ts";
 import { guessFormat, type Format } from "./guess.ts";
 import { Inventory } from "./inventory.ts";
 import { readSalt } from "./salt.ts";
-import { settle, type Draft } from "./settle.ts";
+import { draftRoster, type Draft, draftText } from "./draft.ts";
 import { readSshConfig, type AskSsh, type ReadIncluded } from "./ssh-config.ts";
 import { readTerraform } from "./terraform.ts";
 import { parseForeign } from "#engine/yaml/foreign.ts";
@@ -84,7 +82,7 @@ export function importRoster(
   takeInventory(found, inventory);
   if (user === undefined && found.lostLogins.length > 0) throw loginsLost(found.lostLogins);
   if (user !== undefined) for (const { fields } of found.lostLogins) fields["user"] = user;
-  const draft = settle(found, roster, groups);
+  const draft = draftRoster(found, roster, groups);
   const heading = `From ${files
     .map(({ file }) => file)
     .join(", ")

@@ -42,6 +42,6 @@ export function asNumber(value: unknown): unknown {
 }
 
 /** The text of a value that is one by itself; of a list or map, none. */
-export function textOf(value: unknown): string {
+export function plainText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }

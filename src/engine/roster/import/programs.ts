@@ -6,7 +6,7 @@ import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { AnsibleAnswer, InventoryList } from "./ansible-list.ts";
-import type { ForeignFile, GivenFile } from "./foreign-file.ts";
+import type { ForeignFile, GivenFile } from "./found.ts";
 import type { Programs } from "./import.ts";
 
 const limit = { encoding: "utf8", maxBuffer: 1 << 28, timeout: 120_000 } as const;

@@ -1,6 +1,5 @@
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
-import type { Found } from "./found.ts";
-import type { ForeignFile } from "./foreign-file.ts";
+import type { Found, ForeignFile } from "./found.ts";
 import { reasonFor, splitWords, takeOption } from "./ssh-options.ts";
 
 /** Reads the files that an `Include` names; each with the name that is shown. */

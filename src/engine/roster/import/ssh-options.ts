@@ -101,7 +101,7 @@ export function takeOption(found: Found, fields: Fields, name: string, value: st
   else if (option === "proxyjump" || option === "proxycommand") {
     if (value.toLowerCase() === "none") return;
     const hops = option === "proxyjump" ? hopsOf(value) : hopsOfCommand(value);
-    if (hops) found.ways.set(fields, { at, hops });
+    if (hops) found.routes.set(fields, { at, hops });
     else found.leave(at, `${name} ${value}`, "only hops over SSH are known: jump: [HOST]");
   } else found.leave(at, `${name} ${value}`.trim(), reasonFor(option));
 }

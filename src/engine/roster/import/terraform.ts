@@ -4,7 +4,7 @@ import { plainOf, type SourceEntry, type SourceMap, type SourceNode } from "#eng
 import { KcoreError } from "#errors/problem.ts";
 import { NodeSchema } from "../entry-schema.ts";
 import type { Fields, Found } from "./found.ts";
-import { asNumber, plainValue, textOf } from "./plain-values.ts";
+import { asNumber, plainValue, plainText } from "./plain-values.ts";
 import { hopsOf } from "./ssh-options.ts";
 
 const addresses = ["address", "ip", "ip_address", "public_ip", "ipv4_address", "private_ip", "host"];
@@ -85,8 +85,8 @@ function readKey(found: Found, fields: Fields, { key, keyAt, value }: SourceEntr
   const plain = plainOf(value);
   if (plain === null) return;
   if (name === "jump") {
-    const hops = hopsOf(Array.isArray(plain) ? plain.join(",") : textOf(plain));
-    if (hops) found.ways.set(fields, { at: keyAt, hops });
+    const hops = hopsOf(Array.isArray(plain) ? plain.join(",") : plainText(plain));
+    if (hops) found.routes.set(fields, { at: keyAt, hops });
     else found.leave(keyAt, key, "hops are USER@HOST:PORT");
   } else if (Object.hasOwn(NodeSchema.shape, name)) {
     const known = name as keyof typeof NodeSchema.shape;

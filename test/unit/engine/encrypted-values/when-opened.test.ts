@@ -6,13 +6,13 @@ import type { SecretReference } from "#engine/params/secret-reference.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { placeOf } from "#engine/encrypted-values/places.ts";
-import { sealFor } from "#engine/encrypted-values/seal.ts";
+import { sealFor } from "#engine/encrypted-values/recipients.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
-import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
 import { person } from "#support/sealed.ts";
+import { inProject } from "#support/in-project.ts";
 
 /** The sealed places; the value of each is its name. */
 const SEALED = ["token", "other", "deep"] as const;
@@ -35,34 +35,34 @@ describe("a sealed value is opened", () => {
     ];
     const [token, other, deep] = await Promise.all(SEALED.map((name) => seal("roster/r.yaml", at(name), name)));
     const text = state.replace("SEALED", await seal("states/s.yaml", ["params", "key", "default"], "key"));
-    const project = await makeProject({
-      "roster/r.yaml": `nodes:\n  n1:\n    address: 192.0.2.1\n    vars:\n      token: ${token}\n      other: ${other}\n      map: { deep: "${deep}", plain: x }\n  n2: { address: 192.0.2.2 }\n`,
-      "states/s.yaml": text,
-      ...extra,
-    });
-    const opened: string[] = [];
-    const readSecret = (reference: SecretReference, place?: { readonly line: number }): Promise<string> => {
-      const name = names.get("age" in reference ? reference.age : "") ?? "?";
-      if (refuse) throw new KcoreError({ code: "SECRET_IDENTITY", message: `line ${place?.line}` });
-      opened.push(name);
-      return Promise.resolve(name);
-    };
-    try {
-      const deps = runDependencies(fakeNodes({}), [], { project: project.path, readSecret });
-      const roster = loadRoster(project.path);
-      const run = { id: "r1" };
-      const catalogue = openCatalogue(deps, { roster, run }, registry);
-      const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
-      const node = roster.nodes.get("n1") as NodeEntry;
-      const apply = [{ state: "s", given: new Map() }];
-      const use = { node, apply, taken: new Set<string>(), registered: new Set<string>() };
-      // Drafted anew for each value that was opened, the steps have their ids all the same.
-      for (const { id } of await catalogue.expand(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
-      await preparePlan({ request, deps, roster, catalogue, run });
-      return opened.toSorted();
-    } finally {
-      await project.remove();
-    }
+    return inProject(
+      {
+        "roster/r.yaml": `nodes:\n  n1:\n    address: 192.0.2.1\n    vars:\n      token: ${token}\n      other: ${other}\n      map: { deep: "${deep}", plain: x }\n  n2: { address: 192.0.2.2 }\n`,
+        "states/s.yaml": text,
+        ...extra,
+      },
+      async (project) => {
+        const opened: string[] = [];
+        const readSecret = (reference: SecretReference, place?: { readonly line: number }): Promise<string> => {
+          const name = names.get("age" in reference ? reference.age : "") ?? "?";
+          if (refuse) throw new KcoreError({ code: "SECRET_IDENTITY", message: `line ${place?.line}` });
+          opened.push(name);
+          return Promise.resolve(name);
+        };
+        const deps = runDependencies(fakeNodes({}), [], { project, readSecret });
+        const roster = loadRoster(project);
+        const run = { id: "r1" };
+        const catalogue = openCatalogue(deps, { roster, run }, registry);
+        const request = runRequest({ what: { kind: "state", names: ["s"] }, on: "n1" });
+        const node = roster.nodes.get("n1") as NodeEntry;
+        const apply = [{ state: "s", given: new Map() }];
+        const use = { node, apply, taken: new Set<string>(), registered: new Set<string>() };
+        // Drafted anew for each value that was opened, the steps have their ids all the same.
+        for (const { id } of await catalogue.expand(use)) expect(id).to.match(/^s\/[a-z]\d*$/);
+        await preparePlan({ request, deps, roster, catalogue, run });
+        return opened.toSorted();
+      },
+    );
   }
   const file = (content: string, more = ""): string =>
     `  - { id: f${content.length}, file.managed: { path: /f, content: "${content}" }${more} }\n`;

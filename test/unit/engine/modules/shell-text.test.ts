@@ -1,20 +1,12 @@
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { parse } from "yaml";
-import { exampleIn } from "#cli/modules/module-example.ts";
 import { shellSources } from "#engine/expressions/shell-values.ts";
 import { registry } from "#engine/modules/registry.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { ModuleDefinition, Step } from "#engine/step/define.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
-import { argumentsIn } from "#support/cases/describe.ts";
-import { readTable } from "#support/cases/table.ts";
 import { contextOf } from "#support/steps.ts";
-import { moreArguments } from "../../../../scripts/module-samples.ts";
+import { samplesOf } from "../../../../scripts/module-samples.ts";
 
-const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const MARK = "kcoremark";
 
 /** Places in which a shell reads text as code, now or later. An argument whose mark gets there must declare it. */
@@ -70,19 +62,6 @@ const moreSamples: Readonly<Record<string, readonly object[]>> = {
   "authorized_key.present": [{ user: "root", keys: `ssh-ed25519 ${key}`, options: ['command="a"'] }],
 };
 
-function samplesOf(name: string): readonly unknown[] {
-  const file = name.replaceAll(/[._]/g, "-");
-  const source = readFileSync(join(root, "src/engine/modules", `${file}.ts`), "utf8");
-  const example = parse(exampleIn(source) ?? "") as Record<string, unknown>;
-  const table = join(root, "test/modules", `${file}.yaml`);
-  return [
-    example[name],
-    ...(existsSync(table) ? argumentsIn(readTable(table)) : []),
-    ...(moreArguments[name] ?? []),
-    ...(moreSamples[name] ?? []),
-  ];
-}
-
 function isDeclared(module: ModuleDefinition, args: unknown): boolean {
   const node = parseSource("args.yaml", JSON.stringify(args));
   return shellSources(module.args, node, args as Record<string, unknown>).some(({ scalar }) =>
@@ -97,7 +76,8 @@ describe("S4: arguments that a shell reads", () => {
     it(`of ${name} are declared by their type`, async () => {
       const module = await load();
       const undeclared = new Set<string>();
-      for (const sample of samplesOf(name))
+      const { example, cases, more } = samplesOf(name);
+      for (const sample of [example, ...cases, ...more, ...(moreSamples[name] ?? [])])
         for (const [path, text] of leavesOf(sample)) {
           const marked = withLeaf(sample, path, text.replace(/"?$/, `;${MARK}$&`));
           const sent = sentBy(module, marked);

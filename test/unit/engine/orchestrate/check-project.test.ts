@@ -5,21 +5,16 @@ import { actionNames, findAction } from "#actions/registry.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { checkProject, type ProjectCheck, type CheckOptions } from "#engine/orchestrate/check-project.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { makeProject } from "#support/project.ts";
+import { inProject } from "#support/in-project.ts";
 
 const roster = `nodes:
   n1: { address: 192.0.2.1, roles: [controller], vars: { mode: "0640" } }
   n2: { address: 192.0.2.2, roles: [worker], vars: { mode: "0999", site: a } }
 `;
 
-async function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<ProjectCheck> {
-  const project = await makeProject({ "roster/r.yaml": roster, ...files });
+function check(files: Readonly<Record<string, string>>, more: Partial<CheckOptions> = {}): Promise<ProjectCheck> {
   const options = { shipped: shippedRoot(), actions: findAction, actionNames, modules: registry };
-  try {
-    return await checkProject({ ...options, project: project.path, ...more });
-  } finally {
-    await project.remove();
-  }
+  return inProject({ "roster/r.yaml": roster, ...files }, (project) => checkProject({ ...options, project, ...more }));
 }
 
 /** Each problem as `FILE:LINE CODE`. */
@@ -257,17 +252,14 @@ stages:
   });
 
   it("reads no secret, and runs no command that would print one", async () => {
-    const folder = await makeProject({});
-    const proof = join(folder.path, "proof");
-    const state = `params: { pw: { type: secret, default: { command: "touch ${proof}" } } }
+    await inProject({}, async (folder) => {
+      const proof = join(folder, "proof");
+      const state = `params: { pw: { type: secret, default: { command: "touch ${proof}" } } }
 ${steps('{ id: a, file.managed: { path: /a, content: "{{params.pw}}" }, sensitive: true }')}`;
-    const stages = 'stages: [{ id: a, on: "*", apply: [s] }]\n';
-    try {
+      const stages = 'stages: [{ id: a, on: "*", apply: [s] }]\n';
       expect(await placesIn({ "states/s.yaml": state, "orchestrate/o.yaml": stages })).to.deep.equal([]);
       expect(existsSync(proof)).to.equal(false);
-    } finally {
-      await folder.remove();
-    }
+    });
   });
 
   it("checks files as far as they go where there is no node, or no roster that can be read", async () => {

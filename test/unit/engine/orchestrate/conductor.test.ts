@@ -122,21 +122,6 @@ describe("conducting a run", () => {
     expect(order).to.deep.equal(["s/a", "a", "s/b", "b"]);
   });
 
-  it("cuts a node's stages at an action that concerns it, and gives its outputs to what follows", async () => {
-    const seen: unknown[] = [];
-    const { log, stages } = await conduct(two, [
-      applyStage("key", two, ["s/a"]),
-      acts("issue", ({ node }) => ({ changed: true, outputs: { cert: `for ${node?.name}` } }), { nodes: two }),
-      seeing("certs", "issue", seen, two),
-    ]);
-    expect(seen).to.deep.equal([{ cert: "for n1" }, { cert: "for n2" }]);
-    expect(log.filter((line) => line.startsWith("n1 perform"))).to.deep.equal([
-      "n1 perform [key]",
-      "n1 perform [certs]",
-    ]);
-    expect(stages).to.deep.equal(["key ok", "issue ok", "certs ok"]);
-  });
-
   it("cuts before a stage that rests on what an earlier one registers", async () => {
     const seen: unknown[] = [];
     const { log } = await conduct(
@@ -436,18 +421,6 @@ describe("conducting a run", () => {
     expect(seen).to.deep.equal([{ cert: "kept" }]);
     const outcomes = said("action.finished").map((event) => "outcome" in event && event.outcome);
     expect(outcomes).to.deep.equal(["would-change", "ok"]);
-  });
-
-  it("shows each node's outputs by name to an action that concerns no single node", async () => {
-    const seen: unknown[] = [];
-    const issue = actionOf("issue", ({ node }) => ({ changed: false, outputs: { for: node?.name } }));
-    await conduct(two, [
-      actionStage("issue", issue, { nodes: two }),
-      actionStage("sum", issue, {
-        task: { kind: "action", action: issue, args: ({ stages }) => void seen.push(stages["issue"]) },
-      }),
-    ]);
-    expect(JSON.parse(JSON.stringify(seen))).to.deep.equal([{ n1: { for: "n1" }, n2: { for: "n2" } }]);
   });
 
   it("asks for the CA's passphrase once, and for no confirmation with --yes", async () => {

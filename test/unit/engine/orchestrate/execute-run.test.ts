@@ -5,13 +5,12 @@ import type { Action, ActionContext, ActionResult } from "#engine/orchestrate/ac
 import { actionNames, findAction } from "#actions/registry.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
 import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
-import { KcoreError } from "#errors/problem.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";
-import { makeProject } from "#support/project.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
+import { inProject } from "#support/in-project.ts";
 
 const ROSTER = `nodes:
   w1: { address: 192.0.2.1, roles: [worker] }
@@ -46,14 +45,13 @@ interface Given {
 
 /** Executes a run in which the steps of web and certs are in order, unless `lessons` say otherwise. */
 async function execute({ files, request, actions = [], lessons, deps }: Given) {
-  const project = await makeProject({ ...shared, ...files });
-  try {
+  return inProject({ ...shared, ...files }, async (project) => {
     const events: RunEventBody[] = [];
     const nodes = fakeNodes({ "web/config": {}, "certs/cert": {}, "certs/folder": {}, ...lessons });
     const { exitCode } = await executeRun(
       runRequest(request),
       runDependencies(nodes, events, {
-        project: project.path,
+        project,
         actions: (name) => Promise.resolve(actions.find((action) => action.name === name)),
         actionNames: actions.map(({ name }) => name),
         ...deps,
@@ -61,9 +59,7 @@ async function execute({ files, request, actions = [], lessons, deps }: Given) {
     );
     const logOf = (word: string): string[] => nodes.log.filter((line) => line.includes(word));
     return { exitCode, events, nodes, logOf };
-  } finally {
-    await project.remove();
-  }
+  });
 }
 const problemsOf = (given: Given): Promise<string[]> => problemsOfRejection(execute(given));
 const orchestration = (text: string, name = "test") => ({ [`orchestrate/${name}.yaml`]: text });
@@ -217,15 +213,6 @@ stages: [{ include: inner, with: { nodes: "({{params.all}}) and role:worker" } }
 `);
     const { events } = await execute({ files: { ...outer, ...orchestration(INNER, "inner") } });
     expect(outline(events)).to.deep.equal(["web | web (2 of 2: w1, w2) | w1 w2"]);
-  });
-
-  it("stops between waves when health fails", async () => {
-    let calls = 0;
-    const sick = acts("cluster.health", () => {
-      if (++calls === 2) throw new KcoreError({ code: "CLUSTER_UNHEALTHY", message: "c1 does not replicate" });
-    });
-    const { exitCode, nodes } = await execute({ ...deploying, actions: [sick], request: { on: "role:controller" } });
-    expect([exitCode, nodes.options.has("c2")]).to.deep.equal([1, false]);
   });
 
   it("records that health checks were left out, and gives what such a check leaves to later stages", async () => {

@@ -2,24 +2,21 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { loadOrchestration, type Orchestration } from "#engine/orchestrate/load-orchestration.ts";
 import { problemsIn } from "#support/problems.ts";
-import { makeProject } from "#support/project.ts";
+import { inProject } from "#support/in-project.ts";
 
 type Files = Readonly<Record<string, string>>;
 
 /** Runs `work` in a project with these orchestrations; `load` reads the one named x. */
-async function withFiles<T>(files: Files, work: (load: () => Orchestration) => T): Promise<T> {
+function withFiles<T>(files: Files, work: (load: () => Orchestration) => T): T {
   const texts = Object.entries(files).map(([name, text]) => [`orchestrate/${name}.yaml`, text] as const);
-  const project = await makeProject(Object.fromEntries(texts));
-  const folder = { path: join(project.path, "orchestrate"), shown: "orchestrate", origin: "project" as const };
-  try {
+  return inProject(Object.fromEntries(texts), (project) => {
+    const folder = { path: join(project, "orchestrate"), shown: "orchestrate", origin: "project" as const };
     return work(() => loadOrchestration("x", [folder]));
-  } finally {
-    await project.remove();
-  }
+  });
 }
 
-const loaded = (files: Files): Promise<Orchestration> => withFiles(files, (load) => load());
-const problemsOf = (files: Files): Promise<string[]> => withFiles(files, problemsIn);
+const loaded = (files: Files): Orchestration => withFiles(files, (load) => load());
+const problemsOf = (files: Files): string[] => withFiles(files, problemsIn);
 
 const WEB = `params: { nodes: { type: target, required: true } }
 waves: [{ on: "role:controller", batch: 1 }, { on: "*" }]
@@ -31,8 +28,8 @@ stages:
 const FLAT = WEB.replace(/^waves.*\n/m, "");
 
 describe("an orchestration that includes others", () => {
-  it("has their stages in the place of the include, nested ones too", async () => {
-    const { stages, params } = await loaded({
+  it("has their stages in the place of the include, nested ones too", () => {
+    const { stages, params } = loaded({
       x: `stages:
   - { id: first, run: wait }
   - { include: middle }
@@ -47,35 +44,35 @@ describe("an orchestration that includes others", () => {
     expect([...params.keys()]).to.deep.equal([]);
   });
 
-  it("goes in their waves unless it has its own", async () => {
+  it("goes in their waves unless it has its own", () => {
     const target = "params: { all: { type: target } }\n";
     const include = "stages: [{ include: web, with: { nodes: '{{params.all}}' } }]\n";
-    const taken = await loaded({ x: `${target}${include}`, web: WEB });
+    const taken = loaded({ x: `${target}${include}`, web: WEB });
     expect(taken.waves.map(({ at }) => at.file)).to.deep.equal(["orchestrate/web.yaml", "orchestrate/web.yaml"]);
-    const own = await loaded({ x: `${target}waves: [{ on: "*" }]\n${include}`, web: WEB });
+    const own = loaded({ x: `${target}waves: [{ on: "*" }]\n${include}`, web: WEB });
     expect(own.waves.map(({ at }) => at.file)).to.deep.equal(["orchestrate/x.yaml"]);
-    expect(await problemsOf({ x: include, web: WEB })).to.deep.equal([
+    expect(problemsOf({ x: include, web: WEB })).to.deep.equal([
       "orchestrate/x.yaml:1:21+3 waves need exactly one parameter of type target, here are 0 [ORCHESTRATION_INVALID] | declare it: params: { node_name: { type: target, required: true } }",
     ]);
     const two = `${target}stages: [{ include: web, with: { nodes: a } }, { include: db, with: { nodes: b } }]\n`;
     const db = WEB.replace("id: web", "id: db").replace("id: check", "id: dbcheck");
-    expect(await problemsOf({ x: two, web: WEB, db })).to.deep.equal([
+    expect(problemsOf({ x: two, web: WEB, db })).to.deep.equal([
       'orchestrate/x.yaml:2:59+2 both “web” and “db” go in waves [ORCHESTRATION_INVALID] | say here how all of it goes: waves: [{ on: "role:controller", batch: 1 }, { on: "*" }]',
     ]);
   });
 
-  it("tells a circle at the include that closes it", async () => {
+  it("tells a circle at the include that closes it", () => {
     const including = (name: string): string => `stages: [{ include: ${name} }]\n`;
-    expect(await problemsOf({ x: including("y"), y: including("z"), z: including("y") })).to.deep.equal([
+    expect(problemsOf({ x: including("y"), y: including("z"), z: including("y") })).to.deep.equal([
       "orchestrate/z.yaml:1:21+1 orchestrations include each other: y → z → y [STAGE_INCLUDE_CYCLE] | remove one include; what both need can stand in a third file",
     ]);
-    expect(await problemsOf({ x: including("x") })).to.have.length(1);
+    expect(problemsOf({ x: including("x") })).to.have.length(1);
   });
 
-  it("refuses an id that two stages have, at the include or behind it", async () => {
+  it("refuses an id that two stages have, at the include or behind it", () => {
     const inner = "stages: [{ id: a, run: wait, onFailure: [{ id: b, run: wait }] }]\n";
     expect(
-      await problemsOf({
+      problemsOf({
         x: "stages:\n  - { id: b, run: wait }\n  - { include: inner }\n  - { id: a, run: wait }\n",
         inner,
       }),
@@ -83,13 +80,13 @@ describe("an orchestration that includes others", () => {
       "orchestrate/x.yaml:3:16+5 there are two stages “b” [STAGE_ID_DUPLICATE] | the first is in line 2; includes share their ids with the file",
       "orchestrate/x.yaml:4:11+1 there are two stages “a” [STAGE_ID_DUPLICATE] | the first is in line 3; rename one",
     ]);
-    const [twice] = await problemsOf({ x: "stages: [{ include: inner }, { include: inner }]\n", inner });
+    const [twice] = problemsOf({ x: "stages: [{ include: inner }, { include: inner }]\n", inner });
     expect(twice).to.contain("orchestrate/x.yaml:1:41+5 there are two stages “a”");
   });
 
-  it("tells what is wrong with an include at its place, and the problems of what it names with it", async () =>
+  it("tells what is wrong with an include at its place, and the problems of what it names with it", () =>
     expect(
-      await problemsOf({
+      problemsOf({
         x: `stages:
   - { include: web, wiht: { nodes: "*" } }
   - { include: wbe }
@@ -108,11 +105,11 @@ describe("an orchestration that includes others", () => {
       "orchestrate/x.yaml:6:39+7 “include” does not belong to this stage [STAGE_INVALID] | it stands among the stages at the top of the file",
     ]));
 
-  it("lets `when` rest on earlier stages and `with` on none", async () => {
+  it("lets `when` rest on earlier stages and `with` on none", () => {
     const x = (when: string, given = "n1"): string =>
       `stages: [{ id: a, run: wait }, { include: web, when: "{{stages.${when}.x}}", with: { nodes: "${given}" } }]\n`;
-    await loaded({ x: x("a"), web: FLAT });
-    expect(await problemsOf({ x: x("web", "{{stages.a.x}}"), web: FLAT })).to.deep.equal([
+    loaded({ x: x("a"), web: FLAT });
+    expect(problemsOf({ x: x("web", "{{stages.a.x}}"), web: FLAT })).to.deep.equal([
       "orchestrate/x.yaml:1:54+18 the include of “web” rests on “stages.web”, which comes later [STAGE_INVALID] | only earlier stages have given something",
       "orchestrate/x.yaml:1:80+27 this must be known before the run starts, it cannot rest on “stages.a” [STAGE_INVALID] | use params, node, nodes or vars; “when” may rest on what stages gave",
     ]);

@@ -8,8 +8,8 @@ import { loadRoster } from "#engine/roster/load-roster.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { fakeNodes } from "#support/fake-session.ts";
 import { problemsIn } from "#support/problems.ts";
-import { makeProject } from "#support/project.ts";
 import { runDependencies, runRequest } from "#support/runs.ts";
+import { inProject } from "#support/in-project.ts";
 
 const MINE = `params: { disk: { type: map, default: { serial: S1 } }, image: { type: map } }
 steps:
@@ -21,37 +21,39 @@ steps:
 /** The real deploy_node over one node with these variables: ids of stages with a turn, those of the stage `system`, and its requirements. */
 async function deploy(vars: string, states: Readonly<Record<string, string>> = {}) {
   const disks = "disks: [{ serial: S1, use: os }]";
-  const project = await makeProject({
-    "roster/r.yaml": `nodes:\n  n1: { address: 192.0.2.1, ${disks}, vars: { ${vars} } }\n`,
-    ...states,
-  });
-  try {
-    const deps = runDependencies(fakeNodes({}), [], {
-      project: project.path,
-      shipped: shippedRoot(),
-      actions: findAction,
-      actionNames,
-    });
-    const roster = loadRoster(project.path);
-    const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
-    const catalogue = openCatalogue(deps, { roster, run }, registry);
-    const what = { kind: "orchestration", name: "deploy_node" } as const;
-    const plan = await preparePlan({ request: runRequest({ what, on: "n1" }), deps, roster, catalogue, run });
-    const node = roster.nodes.get("n1");
-    const scope = { ...(node && { node }), stages: new StageOutputs(new Map(), []).scope("n1") };
-    const own = plan.stages.filter(({ id }) => ["clear", "image", "live", "flake", "system"].includes(id));
-    const turns = own.filter(({ when }) => when?.(scope) !== false);
-    const system = turns.find(({ id }) => id === "system");
-    const rests = system?.task.kind === "apply" ? [...(system.task.dependencies?.(scope) ?? [])] : [];
-    const planned = system && plan.planned?.get(system)?.planned;
-    return { turns: turns.map(({ id }) => id), rests, planned };
-  } catch (error) {
-    return problemsIn(() => {
-      throw error;
-    });
-  } finally {
-    await project.remove();
-  }
+  return inProject(
+    {
+      "roster/r.yaml": `nodes:\n  n1: { address: 192.0.2.1, ${disks}, vars: { ${vars} } }\n`,
+      ...states,
+    },
+    async (project) => {
+      try {
+        const deps = runDependencies(fakeNodes({}), [], {
+          project,
+          shipped: shippedRoot(),
+          actions: findAction,
+          actionNames,
+        });
+        const roster = loadRoster(project);
+        const run = { id: "r1", challenge: "c", time: "2026-11-21T06:57:24Z", revision: "f128abb" };
+        const catalogue = openCatalogue(deps, { roster, run }, registry);
+        const what = { kind: "orchestration", name: "deploy_node" } as const;
+        const plan = await preparePlan({ request: runRequest({ what, on: "n1" }), deps, roster, catalogue, run });
+        const node = roster.nodes.get("n1");
+        const scope = { ...(node && { node }), stages: new StageOutputs(new Map(), []).scope("n1") };
+        const own = plan.stages.filter(({ id }) => ["clear", "image", "live", "flake", "system"].includes(id));
+        const turns = own.filter(({ when }) => when?.(scope) !== false);
+        const system = turns.find(({ id }) => id === "system");
+        const rests = system?.task.kind === "apply" ? [...(system.task.dependencies?.(scope) ?? [])] : [];
+        const planned = system && plan.planned?.get(system)?.planned;
+        return { turns: turns.map(({ id }) => id), rests, planned };
+      } catch (error) {
+        return problemsIn(() => {
+          throw error;
+        });
+      }
+    },
+  );
 }
 
 describe("what deploy_node installs", () => {

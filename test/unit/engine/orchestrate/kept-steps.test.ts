@@ -8,8 +8,8 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { fakeNodes } from "#support/fake-session.ts";
-import { makeProject } from "#support/project.ts";
 import { applyStage, unresolvedStep, runDependencies, runRequest } from "#support/runs.ts";
+import { inProject } from "#support/in-project.ts";
 
 describe("kept steps", () => {
   it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
@@ -23,38 +23,38 @@ describe("kept steps", () => {
 
   it("spare each node the second rendering (S8: what is used instead of shipped files is told)", async () => {
     const nodes = ["n1", "n2", "n3"].map((name, index) => `  ${name}: { address: 192.0.2.${index + 1} }\n`);
-    const project = await makeProject({
-      "roster/r.yaml": `nodes:\n${nodes.join("")}`,
-      "states/web.yaml": `steps: [{ id: config, file.managed: { path: /etc/web, content: "{{node.name}}" } }]\n`,
-      "states/nix.yaml": "steps: []\n",
-    });
-    try {
-      const events: RunEventBody[] = [];
-      const request = runRequest({ what: { kind: "state", names: ["web"] }, on: "*" });
-      const deps = runDependencies(fakeNodes({ "web/config": {} }), events, {
-        project: project.path,
-        shipped: shippedRoot(),
-      });
-      const roster = loadRoster(project.path, {});
-      const run = { id: "r", time: "t", revision: null };
-      const opened = openCatalogue(deps, { roster, run }, registry);
-      const expanded: string[] = [];
-      const catalogue: typeof opened = {
-        ...opened,
-        expand: (use) => {
-          expanded.push(use.node.name);
-          return opened.expand(use);
-        },
-      };
-      const plan = await preparePlan({ request, deps, roster, catalogue, run });
-      await new Conductor(plan, request, deps).conduct();
-      expect(events.filter(({ type }) => type === "step.finished")).to.have.lengthOf(3);
-      expect(expanded).to.deep.equal(["n1", "n2", "n3"]);
-      expect(plan.warnings).to.deep.equal([
-        "states/nix.yaml of the project is used instead of the one that kcore ships",
-      ]);
-    } finally {
-      await project.remove();
-    }
+    await inProject(
+      {
+        "roster/r.yaml": `nodes:\n${nodes.join("")}`,
+        "states/web.yaml": `steps: [{ id: config, file.managed: { path: /etc/web, content: "{{node.name}}" } }]\n`,
+        "states/nix.yaml": "steps: []\n",
+      },
+      async (project) => {
+        const events: RunEventBody[] = [];
+        const request = runRequest({ what: { kind: "state", names: ["web"] }, on: "*" });
+        const deps = runDependencies(fakeNodes({ "web/config": {} }), events, {
+          project,
+          shipped: shippedRoot(),
+        });
+        const roster = loadRoster(project, {});
+        const run = { id: "r", time: "t", revision: null };
+        const opened = openCatalogue(deps, { roster, run }, registry);
+        const expanded: string[] = [];
+        const catalogue: typeof opened = {
+          ...opened,
+          expand: (use) => {
+            expanded.push(use.node.name);
+            return opened.expand(use);
+          },
+        };
+        const plan = await preparePlan({ request, deps, roster, catalogue, run });
+        await new Conductor(plan, request, deps).conduct();
+        expect(events.filter(({ type }) => type === "step.finished")).to.have.lengthOf(3);
+        expect(expanded).to.deep.equal(["n1", "n2", "n3"]);
+        expect(plan.warnings).to.deep.equal([
+          "states/nix.yaml of the project is used instead of the one that kcore ships",
+        ]);
+      },
+    );
   });
 });

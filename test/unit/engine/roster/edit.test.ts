@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { addNode, setHostKeys, setNodeFields } from "#engine/roster/edit.ts";
+import { keysOfPath, scalarsOf, valueAt } from "#engine/encrypted-values/places.ts";
+import { addNode, removeEntry, replaceScalars, setNodeFields, setValue } from "#engine/roster/edit.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { problemsIn } from "#support/problems.ts";
@@ -81,23 +82,12 @@ describe("addNode", () => {
   });
 });
 
-describe("setHostKeys", () => {
-  const set = (text: string, name: string, ...keys: string[]): string => setHostKeys({ file: "r", text }, name, keys);
+describe("setNodeFields", () => {
+  const set = (text: string, name: string, ...hostKeys: string[]): string =>
+    setNodeFields({ file: "r", text }, name, { hostKeys });
+  const fields = (text: string, given: Parameters<typeof setNodeFields>[2]): string =>
+    setNodeFields({ file: "r", text }, "n1", given);
 
-  it("adds one line to a node of lines", () =>
-    expect(diff(ROSTER, set(ROSTER, "n1", KEY))).to.deep.equal([`+    hostKeys: [${KEY}]`]));
-  it("changes one line of a node in braces", () => {
-    const text = set(ROSTER, "n2", KEY);
-    expect(text.split("\n").filter((line) => !ROSTER.includes(line))).to.deep.equal([
-      `  n2: { address: 192.0.2.12, roles: [ worker ], hostKeys: [${KEY}],  }   # rack 2`,
-    ]);
-    expect(text.split("\n")).to.have.length(ROSTER.split("\n").length);
-  });
-  it("replaces pinned keys in their line", () => {
-    const before = set(ROSTER, "n1", KEY);
-    expect(set(before, "n1", OTHER)).to.equal(before.replace(KEY, OTHER));
-    expect(set(before, "n1", KEY)).to.equal(before);
-  });
   it("replaces keys written line by line, keeping comments", () => {
     const before = `nodes:\n  a:\n    address: g\n    hostKeys:\n      - ${KEY} # first\n      - ${OTHER}\n    user: root\n`;
     expect(set(before, "a", OTHER, KEY)).to.equal(before.replace(KEY, "1").replace(OTHER, KEY).replace("1", OTHER));
@@ -108,6 +98,34 @@ describe("setHostKeys", () => {
   it("refuses a node that is not in the file, and one that is an alias", () => {
     expect(problemsIn(() => set(ROSTER, "n9", KEY))[0]).to.include("r has no node “n9” [ROSTER_NODE_UNKNOWN]");
     expect(problemsIn(() => set("nodes:\n  a: &a { address: g }\n  b: *a\n", "b", KEY))[0]).to.include("[ROSTER_EDIT]");
+  });
+
+  it("replaces values in block and flow style and adds what is missing, each in its place", () => {
+    const text = `nodes:
+  n1:
+    address:  192.0.2.11   # eth0
+    roles:
+      - controller
+      - infra # both
+    labels: { tier: ssd }   # fast
+    dc:
+  n2: { address: 192.0.2.12 }
+`;
+    expect(fields(text, { address: "192.0.2.99", roles: ["worker"], labels: {}, dc: "DC2", port: 2222 })).to
+      .equal(`nodes:
+  n1:
+    address:  192.0.2.99   # eth0
+    roles:
+      - worker # both
+    labels: {}   # fast
+    dc: DC2
+    port: 2222
+  n2: { address: 192.0.2.12 }
+`);
+    expect(fields("nodes:\n  n1: { address: h, labels: { a: b } } # x\n", { labels: { c: "d" }, port: 1 })).to.equal(
+      "nodes:\n  n1: { address: h, labels: { c: d }, port: 1 } # x\n",
+    );
+    expect(fields("nodes:\n  n1:\n", { address: "h" })).to.equal("nodes:\n  n1:\n    address: h\n");
   });
 });
 
@@ -164,7 +182,7 @@ describe("editing any roster", () => {
           3,
         );
         expect(lines.join("\n")).to.equal(text);
-        const pinned = setHostKeys({ file: "r", text: added }, chosen, [KEY]);
+        const pinned = setNodeFields({ file: "r", text: added }, chosen, { hostKeys: [KEY] });
         const [before, after] = [added.split("\n"), pinned.split("\n")];
         const changed = after.filter((line) => !before.includes(line));
         expect(changed).to.have.length(1);
@@ -174,7 +192,7 @@ describe("editing any roster", () => {
             ? pinned.replace(`, hostKeys: [${KEY}]`, "")
             : after.filter((line) => line !== changed[0]).join("\n");
         expect(kept).to.equal(added);
-        const replaced = setHostKeys({ file: "r", text: pinned }, chosen, [OTHER]);
+        const replaced = setNodeFields({ file: "r", text: pinned }, chosen, { hostKeys: [OTHER] });
         expect(replaced).to.equal(pinned.replace(KEY, OTHER));
         const plain = plainOf(parseSource("r", replaced)) as { nodes: Record<string, { hostKeys?: string[] }> };
         expect(plain.nodes[chosen]?.hostKeys).to.deep.equal([OTHER]);
@@ -184,39 +202,85 @@ describe("editing any roster", () => {
     ));
 });
 
-describe("setNodeFields", () => {
-  const set = (text: string, fields: Parameters<typeof setNodeFields>[2]) =>
-    setNodeFields({ file: "r", text }, "n1", fields);
+const file = "roster/a.yaml";
+const set = (text: string, path: string, name = file): string =>
+  setValue({ file: name, text }, keysOfPath(parseSource(name, text), path), "V");
 
-  it("replaces values in block and flow style and adds what is missing, each in its place", () => {
-    const text = `nodes:
-  n1:
-    address:  192.0.2.11   # eth0
-    roles:
-      - controller
-      - infra # both
-    labels: { tier: ssd }   # fast
-    dc:
-  n2: { address: 192.0.2.12 }
-`;
-    expect(set(text, { address: "192.0.2.99", roles: ["worker"], labels: {}, dc: "DC2", port: 2222 })).to.equal(`nodes:
-  n1:
-    address:  192.0.2.99   # eth0
-    roles: [worker] # both
-    labels: {}   # fast
-    dc: DC2
-    port: 2222
-  n2: { address: 192.0.2.12 }
-`);
-    expect(set("nodes:\n  n1: { address: h, labels: { a: b } } # x\n", { labels: { c: "d" }, port: 1 })).to.equal(
-      "nodes:\n  n1: { address: h, labels: { c: d }, port: 1 } # x\n",
-    );
-    expect(set("nodes:\n  n1:\n", { address: "h" })).to.equal("nodes:\n  n1: { address: h }\n");
+describe("setValue", () => {
+  const cases: readonly (readonly [string, string, string, string])[] = [
+    ["a plain value", "a: x # c\nb: 1\n", "a", "a: V # c\nb: 1\n"],
+    ["a quoted one", "a: 'x: y'  # c\n", "a", "a: V  # c\n"],
+    ["a block", "a: |\n  one\n  two\nb: 1\n", "a", "a: V\nb: 1\n"],
+    ["a block at the end", "a: >-\n  one", "a", "a: V"],
+    ["an item of a list", "l: [x, y]\n", "l.1", "l: [x, V]\n"],
+    ["nothing", "a:\nb: 1\n", "a", "a: V\nb: 1\n"],
+    ["null", "a: ~\n", "a.b", "a: { b: V }\n"],
+    ["an empty map", "a: {} # c\n", "a.b", "a: { b: V } # c\n"],
+    ["a new key beside others", "n:\n  a: 1 # c\n\nm: 2\n", "n.b", "n:\n  a: 1 # c\n  b: V\n\nm: 2\n"],
+    ["new keys, each on its line", "n:\n  a: 1\n", "n.v.w", "n:\n  a: 1\n  v:\n    w: V\n"],
+    ["new keys below an empty one", "n:\n  v:\nm: 1\n", "n.v.w", "n:\n  v:\n    w: V\nm: 1\n"],
+    ["a new key in braces", "n: { a: 1 }\n", "n.b.c", "n: { a: 1, b: { c: V } }\n"],
+    ["a new key at the top", "a: 1\n", "b.c", "a: 1\nb:\n  c: V\n"],
+    ["a new file", "", "a.b", "a:\n  b: V\n"],
+    ["a file of comments", "# c", "a", "# c\na: V\n"],
+    ["Windows line breaks", "n:\r\n  a: 1\r\nm: 2\r\n", "n.b", "n:\r\n  a: 1\r\n  b: V\r\nm: 2\r\n"],
+    [
+      "an argument of a step, by the step's id",
+      "steps:\n  - id: a\n    x.y: { z: 1 }\n  - id: b\n    x.y:\n      z: 2\n",
+      "steps.b.x.y.w",
+      "steps:\n  - id: a\n    x.y: { z: 1 }\n  - id: b\n    x.y:\n      z: 2\n      w: V\n",
+    ],
+  ];
+  for (const [what, text, path, wanted] of cases)
+    it(`sets ${what} and leaves every other character`, () => {
+      expect(set(text, path)).to.equal(wanted);
+      expect(set(set(text, path), path)).to.equal(wanted);
+    });
+
+  it("keeps JSON JSON", () => {
+    const json = set(set('{ "a": 1 }\n', "b", "p.json"), "c.d", "p.json");
+    expect(JSON.parse(json)).to.deep.equal({ a: 1, b: "V", c: { d: "V" } });
+    expect(JSON.parse(set("{}", "b", "p.json"))).to.deep.equal({ b: "V" });
+    expect(JSON.parse(set('{"a": "x"}', "a", "p.json"))).to.deep.equal({ a: "V" });
   });
 
-  it("changes nothing where a value comes from elsewhere, or the node is unknown", () => {
-    const shared = "defaults: &d { a: b }\nnodes:\n  n1: { address: h, labels: *d }\n";
-    expect(problemsIn(() => set(shared, { labels: {} }))[0]).to.contain("ROSTER_EDIT");
-    expect(problemsIn(() => set("nodes: { n2: { address: h } }", { port: 1 }))[0]).to.contain("ROSTER_NODE_UNKNOWN");
+  it("refuses what it cannot edit by splicing", () => {
+    for (const [text, path] of [
+      ["a: &x 1\nb: *x\n", "b"],
+      ["a: { b: 1 }\n", "a"],
+      ["a: 1\n", "a.b"],
+      ["a: [1]\n", "a.7"],
+    ] as const) {
+      const [problem = ""] = problemsIn(() => set(text, path));
+      expect(problem, text).to.match(/\[ROSTER_EDIT\] \| edit the file by hand$/);
+    }
+  });
+});
+
+describe("keysOfPath", () => {
+  it("takes the longest key that is there, since keys may hold dots", () => {
+    const root = parseSource(file, "steps:\n  - id: a.b\n    file.managed: { path: /x }\nx: { y: 1 }\nx.y: 2\n");
+    expect(keysOfPath(root, "steps.a.b.file.managed.path")).to.deep.equal(["steps", "a.b", "file.managed", "path"]);
+    expect(keysOfPath(root, "x.y")).to.deep.equal(["x.y"]);
+    expect(keysOfPath(root, "new.deep.key")).to.deep.equal(["new", "deep", "key"]);
+    expect(valueAt(root, ["steps", "a.b", "file.managed", "path"])).to.include({ value: "/x" });
+  });
+});
+
+describe("replaceScalars and removeEntry", () => {
+  it("replace several values at once", () => {
+    const text = "a: one # c\nb:\n  - one\n  - |\n    one\n";
+    const root = parseSource(file, text);
+    const ones = scalarsOf(root, (value) => String(value).trim() === "one").map(({ node }, index) => {
+      return [node, { text: `V${index}` }] as const;
+    });
+    expect(replaceScalars({ file, text }, root, new Map(ones))).to.equal("a: V0 # c\nb:\n  - V1\n  - V2\n");
+  });
+
+  it("remove one line, and refuse what has more", () => {
+    expect(removeEntry({ file, text: "# c\na: x # d\nb: y\n" }, "a")).to.equal("# c\nb: y\n");
+    expect(removeEntry({ file, text: "a: x" }, "a")).to.equal("");
+    for (const text of ["{ a: x, b: y }\n", "a:\n  x: 1\nb: y\n", "b: y\n"])
+      expect(problemsIn(() => removeEntry({ file, text }, "a"))[0]).to.contain("ROSTER_EDIT");
   });
 });

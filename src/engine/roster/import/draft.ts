@@ -1,7 +1,7 @@
 import type { Roster } from "../roster.ts";
 import { isAddress } from "../entry-fields.ts";
 import { JumpSchema } from "../entry-schema.ts";
-import type { Plain } from "../flow-yaml.ts";
+import { type Plain, asFlow, asKey } from "../flow-yaml.ts";
 import type { Fields, Found, FoundEntry, Hop } from "./found.ts";
 
 /** The contents of a new roster file. */
@@ -13,14 +13,14 @@ export interface Draft {
 }
 
 /**
- * The imported entries as one file beside the present roster. Ways become names of nodes and jump hosts; entries that the roster
+ * The imported entries as one file beside the present roster. Routes become names of nodes and jump hosts; entries that the roster
  * has already, or would have twice, are left out and reported.
  */
-export function settle(found: Found, there: Roster, groupsThere: ReadonlySet<string>): Draft {
-  return new Settling(found, there, groupsThere).draft();
+export function draftRoster(found: Found, there: Roster, groupsThere: ReadonlySet<string>): Draft {
+  return new RosterDraft(found, there, groupsThere).draft();
 }
 
-class Settling {
+class RosterDraft {
   readonly #found: Found;
   readonly #there: Roster;
   readonly #groupsThere: ReadonlySet<string>;
@@ -35,16 +35,16 @@ class Settling {
   }
 
   draft(): Draft {
-    const { nodes, groups, defaults, ways } = this.#found;
+    const { nodes, groups, defaults, routes } = this.#found;
     this.#leaveUnreachable();
     this.#leaveTwice();
-    for (const [fields, { at, hops }] of ways) {
+    for (const [fields, { at, hops }] of routes) {
       const names = hops.flatMap((hop) => this.#hopOf(hop, at) ?? []);
-      // A way of which a part is missing leads nowhere.
+      // A route of which a part is missing leads nowhere.
       if (names.length === hops.length) fields["jump"] = names;
     }
-    this.#leaveOwnWays();
-    this.#tellOfUsers();
+    this.#leaveOwnRoutes();
+    this.#reportUsers();
     const used = new Set([...nodes.values()].flatMap(({ fields }) => (fields["groups"] ?? []) as readonly string[]));
     for (const name of used)
       if (!groups.has(name) && !this.#groupsThere.has(name)) groups.set(name, { at: anywhere, fields: {} });
@@ -62,11 +62,11 @@ class Settling {
       if (fields["address"] !== undefined || fields["transport"] === "local") continue;
       this.#found.leave(at, `the node ${name}`, "it has no address that can be used");
       this.#found.nodes.delete(name);
-      this.#found.ways.delete(fields);
+      this.#found.routes.delete(fields);
     }
   }
 
-  /** One machine is in a roster once: by its name, and by the way to it. */
+  /** One machine is in a roster once: by its name, and by the route to it. */
   #leaveTwice(): void {
     const places = new Map<string, string>();
     for (const node of this.#there.nodes.values())
@@ -85,18 +85,18 @@ class Settling {
       this.#found.leave(at, `the node ${name}`, why);
       this.#aliases.set(name, twin);
       this.#found.nodes.delete(name);
-      this.#found.ways.delete(fields);
+      this.#found.routes.delete(fields);
     }
   }
 
   #placeOf(fields: Fields): string {
-    const way = this.#layersOf(fields)
-      .map((layer) => this.#found.ways.get(layer)?.hops)
+    const route = this.#layersOf(fields)
+      .map((layer) => this.#found.routes.get(layer)?.hops)
       .find((hops) => hops !== undefined);
     const address = typeof fields["address"] === "string" ? fields["address"] : "";
     const port = Number(this.#valueOf(fields, "port") ?? 22);
     const isLocal = this.#valueOf(fields, "transport") === "local";
-    return placeOf(address, port, way?.map(({ host }) => host) ?? [], isLocal ? "local" : "ssh");
+    return placeOf(address, port, route?.map(({ host }) => host) ?? [], isLocal ? "local" : "ssh");
   }
 
   #valueOf(fields: Fields, key: string): Plain | undefined {
@@ -136,7 +136,7 @@ class Settling {
       this.#found.leave(at, `the jump host ${host}`, "it has no address that can be used");
       return undefined;
     }
-    const base = this.#found.nameOf(host, at, "jump host");
+    const base = this.#found.entryName(host, at, "jump host");
     if (base === undefined) return undefined;
     const isTaken = (name: string): boolean =>
       this.#jumps.has(name) ||
@@ -149,8 +149,8 @@ class Settling {
     return name;
   }
 
-  /** A default of all nodes may be the way to the jump host itself; a host never jumps over itself. */
-  #leaveOwnWays(): void {
+  /** A default of all nodes may be the route to the jump host itself; a host never jumps over itself. */
+  #leaveOwnRoutes(): void {
     for (const [name, { fields }] of this.#found.nodes) {
       const jump = this.#valueOf(fields, "jump");
       if (Array.isArray(jump) && jump.includes(name)) fields["jump"] = [];
@@ -158,7 +158,7 @@ class Settling {
   }
 
   /** ssh and Ansible log in as the one who calls them; kcore as root. It is told once. */
-  #tellOfUsers(): void {
+  #reportUsers(): void {
     const unnamed = [...this.#found.nodes].filter(
       ([, { fields }]) => this.#found.asCaller.has(fields) && this.#valueOf(fields, "user") === undefined,
     );
@@ -182,4 +182,48 @@ function placeOf(address: string, port: number, jump: readonly string[], transpo
 
 function fieldsOf(entries: ReadonlyMap<string, FoundEntry>): Map<string, Fields> {
   return new Map([...entries].map(([name, { fields }]) => [name, fields]));
+}
+
+/** Keys of an entry in the order in which a person writes them; the others come after. */
+const order = [
+  "address",
+  "transport",
+  "port",
+  "user",
+  "identityFile",
+  "sudo",
+  "jump",
+  "hostKeys",
+  "id",
+  "dc",
+  "roles",
+  "groups",
+  "labels",
+];
+
+/** A roster file: one line for each key of an entry, so that later changes are small. */
+export function draftText({ defaults, groups, nodes, jumps }: Draft, heading: string): string {
+  const first = Object.keys(defaults).length === 0 ? [] : ["defaults:", ...linesOf(defaults, "  ")];
+  const lines = [
+    `# ${heading}`,
+    ...first,
+    ...entryLines("groups", groups),
+    ...entryLines("jumps", jumps),
+    ...entryLines("nodes", nodes),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function entryLines(name: string, entries: ReadonlyMap<string, Fields>): string[] {
+  if (entries.size === 0) return name === "nodes" ? ["nodes: {}"] : [];
+  const lines = [...entries].flatMap(([key, fields]) =>
+    Object.keys(fields).length === 0 ? [`  ${asKey(key)}: {}`] : [`  ${asKey(key)}:`, ...linesOf(fields, "    ")],
+  );
+  return [`${name}:`, ...lines];
+}
+
+function linesOf(fields: Fields, indent: string): string[] {
+  const rank = (key: string): number => (order.includes(key) ? order.indexOf(key) : order.length);
+  const entries = Object.entries(fields).sort(([a], [b]) => rank(a) - rank(b));
+  return entries.map(([key, value]) => `${indent}${asKey(key)}: ${asFlow(value)}`);
 }

@@ -8,31 +8,31 @@ import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
 /** Where a value that rests on a node's answer was written, with its scope; undefined for the answer itself. */
-export type ToldBy = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
+export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
 /** A scope's paths that rest on nodes' answers, besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
-const told = Symbol("told");
-type ToldScope = Scope & { readonly [told]?: ReadonlyMap<string, ToldBy> };
+const untrusted = Symbol("untrusted");
+type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, UntrustedSource> };
 
 /** The scope, with these paths marked as resting on nodes' answers. */
-export function withTold(scope: Scope, paths: Iterable<readonly [string, ToldBy]>): Scope {
-  const seen: ToldScope = { ...scope, [told]: new Map(paths) };
+export function withUntrusted(scope: Scope, paths: Iterable<readonly [string, UntrustedSource]>): Scope {
+  const seen: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
   return seen;
 }
 
 /** Whether the value rests on a node's answer. */
-export function isToldValue(value: SourceNode, scope: Scope): boolean {
-  return referencesOf(value).paths.some((path) => tells(path, scope));
+export function isUntrustedValue(value: SourceNode, scope: Scope): boolean {
+  return referencesOf(value).paths.some((path) => isNodeAnswer(path, scope));
 }
 
 /**
  * Refuses a name of a file on the bastion that a node decides (S2). A fact or a step's output may be the key of a lookup, or a part of the
  * name that cannot leave its folder: `files/{{facts.os.id}}.conf`. @throws KcoreError EXPRESSION_TYPE
  */
-export function refuseToldName(name: SourceNode, scope: Scope): void {
+export function refuseUntrustedName(name: SourceNode, scope: Scope): void {
   const pieces = piecesOf(name, scope);
-  const parts = pieces.filter(({ isTold }) => isTold);
-  const isWritten = pieces.some(({ text, isTold }) => !isTold && /\w/.test(text));
+  const parts = pieces.filter(({ isUntrusted }) => isUntrusted);
+  const isWritten = pieces.some(({ text, isUntrusted }) => !isUntrusted && /\w/.test(text));
   if (parts.length === 0 || (isWritten && parts.every(({ text }) => /^\w[\w.+-]*$/.test(text)))) return;
   throw new KcoreError({
     code: "EXPRESSION_TYPE",
@@ -44,74 +44,74 @@ export function refuseToldName(name: SourceNode, scope: Scope): void {
 
 interface Piece {
   readonly text: string;
-  readonly isTold: boolean;
+  readonly isUntrusted: boolean;
 }
 
 /** The pieces of a text; a parameter's pieces are those of the value given for it. */
 function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   if (node.kind !== "scalar") return [];
   const { value: text } = node;
-  if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isTold: false }];
+  if (typeof text !== "string" || !mayHoldExpression(text)) return [{ text: String(text), isUntrusted: false }];
   const template = templateOfScalar(node);
-  const calls = new Set(toldIn(template.program, scope, "top"));
+  const calls = new Set(answersIn(template.program, scope, "top"));
   const pieces: Piece[] = [];
   const value = (given: unknown, call: Call): void => {
-    const piece = { text: printed(given) ?? "", isTold: calls.has(call) };
-    const inner = piece.isTold ? givenPieces(call, scope) : [];
+    const piece = { text: printed(given) ?? "", isUntrusted: calls.has(call) };
+    const inner = piece.isUntrusted ? givenPieces(call, scope) : [];
     // Inside a block the same name may mean another value, whose text differs.
     pieces.push(...(inner.map((one) => one.text).join("") === piece.text && piece.text !== "" ? inner : [piece]));
   };
-  new Interpreter(template).into({ text: (part) => pieces.push({ text: part, isTold: false }), value }, scope);
+  new Interpreter(template).into({ text: (part) => pieces.push({ text: part, isUntrusted: false }), value }, scope);
   return pieces;
 }
 
 function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
   if (path.type !== "PathExpression" || params.length > 0) return [];
   const length = path.parts[0] === "item" ? 1 : 2;
-  const by = (scope as ToldScope)[told]?.get(path.parts.slice(0, length).join("."));
+  const by = (scope as UntrustedScope)[untrusted]?.get(path.parts.slice(0, length).join("."));
   const node = by && nodeAt(by.node, path.parts.slice(length));
   return by && node ? piecesOf(node, by.scope()) : [];
 }
 
 /** Where an expression stands: at the top, in an `each` or `with` block, or in such a block over a node's answer. */
-type Place = "top" | "into" | "told";
+type Place = "top" | "into" | "untrusted";
 
-function* toldIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
+function* answersIn({ body }: Program, scope: Scope, place: Place): Generator<Call> {
   for (const statement of body) {
-    if (statement.type === "MustacheStatement" && isTold(statement, scope, place)) yield statement;
+    if (statement.type === "MustacheStatement" && isUntrustedCall(statement, scope, place)) yield statement;
     if (statement.type !== "BlockStatement") continue;
     const inner = placeWithin(statement, scope, place);
-    if (statement.program) yield* toldIn(statement.program, scope, inner);
-    if (statement.inverse) yield* toldIn(statement.inverse, scope, place);
+    if (statement.program) yield* answersIn(statement.program, scope, inner);
+    if (statement.inverse) yield* answersIn(statement.inverse, scope, place);
   }
 }
 
 function placeWithin({ path, params }: BlockStatement, scope: Scope, place: Place): Place {
   const isInto = path.type === "PathExpression" && (path.original === "each" || path.original === "with");
-  if (!isInto || place === "told") return place;
-  return params.some((one) => isToldAt(one, scope, place)) ? "told" : "into";
+  if (!isInto || place === "untrusted") return place;
+  return params.some((one) => isUntrustedAt(one, scope, place)) ? "untrusted" : "into";
 }
 
-function isTold(call: Call, scope: Scope, place: Place): boolean {
+function isUntrustedCall(call: Call, scope: Scope, place: Place): boolean {
   const { path, params } = call;
   const all = [...expressionsOf(call)];
-  if (all.length === 0) return isToldAt(path, scope, place);
+  if (all.length === 0) return isUntrustedAt(path, scope, place);
   const isLookup = path.type === "PathExpression" && path.original === "lookup";
-  return (isLookup ? params.slice(0, 1) : all).some((one) => isToldAt(one, scope, place));
+  return (isLookup ? params.slice(0, 1) : all).some((one) => isUntrustedAt(one, scope, place));
 }
 
-function isToldAt(expression: Expression, scope: Scope, place: Place): boolean {
-  if (expression.type === "SubExpression") return isTold(expression, scope, place);
+function isUntrustedAt(expression: Expression, scope: Scope, place: Place): boolean {
+  if (expression.type === "SubExpression") return isUntrustedCall(expression, scope, place);
   if (expression.type !== "PathExpression") return false;
   const { parts, data, depth } = expression;
-  if (place === "told") return true;
-  if (data) return parts[0] === "root" && tells(parts.slice(1), scope);
-  return parts.length === 0 ? place === "top" || depth > 0 : tells(parts, scope);
+  if (place === "untrusted") return true;
+  if (data) return parts[0] === "root" && isNodeAnswer(parts.slice(1), scope);
+  return parts.length === 0 ? place === "top" || depth > 0 : isNodeAnswer(parts, scope);
 }
 
-function tells([root, name]: readonly string[], scope: Scope): boolean {
+function isNodeAnswer([root, name]: readonly string[], scope: Scope): boolean {
   if (root === undefined || root === "facts" || root === "steps") return true;
-  const paths = [...((scope as ToldScope)[told]?.keys() ?? [])];
+  const paths = [...((scope as UntrustedScope)[untrusted]?.keys() ?? [])];
   return paths.some(
     (path) => path === root || (name === undefined ? path.startsWith(`${root}.`) : path === `${root}.${name}`),
   );
