@@ -71,7 +71,7 @@ class Session implements NodeSession {
       onFrame: (frame, offset) => this.#takeFrame(frame, offset),
       onLimit: (error) => this.#giveUp(error.problems[0] as Problem),
       onStall: (problem) => this.#giveUp(problem),
-      settled: () => this.#report.settled(),
+      settled: () => this.#report.emitted(),
       onBug: (error) => this.#call?.reject(error),
     });
   }
@@ -116,7 +116,7 @@ class Session implements NodeSession {
     }
     await this.#grant();
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
-    await this.#report.settled();
+    await this.#report.emitted();
     const { registered, isStopped } = this.#state.queue;
     const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
     return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
@@ -148,7 +148,7 @@ class Session implements NodeSession {
     if (this.#isFinished) return;
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
-    await this.#report.settled();
+    await this.#report.emitted();
     if (this.#verified && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
       await dropUnusedSaves(this.#options, this.#verified, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });

@@ -12,7 +12,7 @@ import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect.ts";
 import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
-import { NodeBudget } from "./node-budget.ts";
+import { NodeBudget, setFact } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
 import {
   runVariables,
@@ -22,7 +22,6 @@ import {
   type StageWork,
   type WorkResult,
 } from "./session.ts";
-import { setFact } from "./step-facts.ts";
 import { exactly, newStream, outputOf } from "./step-output.ts";
 
 export interface RunnerlessOptions {
