@@ -35,6 +35,7 @@ export class StepEvents {
     this.#isClosed = isClosed;
   }
 
+  /** The node has answered, or has nothing to do: foreseen events are emitted from now on. */
   open(): void {
     if (!this.#isClosed) return;
     this.#isClosed = false;
@@ -127,8 +128,8 @@ export class StepEvents {
   }
 
   /** Resolves when every event was emitted. */
-  async emitted(): Promise<void> {
-    await this.#emitted;
+  get emitted(): Promise<void> {
+    return this.#emitted;
   }
 
   /** Whether earlier steps are not over. */

@@ -136,16 +136,13 @@ export function registeredResult(record: StepRecord | undefined): Registered | u
 export function plannedAgain(
   records: ReadonlyMap<string, StepRecord>,
   facts: Readonly<Record<string, string>>,
-  { needs, render }: UnresolvedStep,
+  step: UnresolvedStep,
 ): PlannedStep | undefined {
-  const steps = new Map(
-    needs.steps.map((name) => [
-      name,
-      registeredResult([...records.values()].find(({ draft }) => draft.register === name)),
-    ]),
-  );
+  const { steps, facts: needsFacts } = step.needs;
+  const all = [...records.values()];
+  const registered = steps.map((name) => [name, registeredResult(all.find(({ draft }) => draft.register === name))] as const);
   try {
-    const rendered = render({ steps, ...(needs.facts && { facts: shapeFacts(facts) }) });
+    const rendered = step.render({ steps: new Map(registered), ...(needsFacts && { facts: shapeFacts(facts) }) });
     return rendered.kind === "step" ? rendered.plan : undefined;
   } catch (error) {
     if (error instanceof KcoreError) return undefined;

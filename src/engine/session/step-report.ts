@@ -50,7 +50,7 @@ const cost = { frame: 128, event: 512, diff: 65_536 };
 export class StepReport implements StepResults {
   readonly #node: string;
   readonly #now: () => number;
-  readonly #events: StepEvents;
+  readonly events: StepEvents;
   readonly #output: StepOutput;
   readonly records = new Map<string, StepRecord>();
   readonly facts: Record<string, string> = {};
@@ -67,12 +67,12 @@ export class StepReport implements StepResults {
     emit: Emit;
     recorded: ReadonlyMap<string, readonly Outcome[]>;
     now?: () => number;
-    /** Foreseen events wait for {@link open}. */
+    /** Foreseen events wait until `events` are opened. */
     isClosed?: boolean;
   }) {
     this.#node = options.node;
     this.#now = options.now ?? Date.now;
-    this.#events = new StepEvents(options.emit, options.recorded, options.isClosed);
+    this.events = new StepEvents(options.emit, options.recorded, options.isClosed);
     this.#output = new StepOutput(this.#now);
     this.budget = new NodeBudget(options.node, () => this.records.size);
   }
@@ -83,22 +83,7 @@ export class StepReport implements StepResults {
 
   /** Reports the given steps from now on, in this order. */
   expect(keys: readonly string[]): void {
-    this.#events.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
-  }
-
-  /** The node has answered, or has nothing to do: foreseen events are emitted from now on. */
-  open(): void {
-    this.#events.open();
-  }
-
-  /** Emits the events that still wait for earlier steps. */
-  release(): void {
-    this.#events.release();
-  }
-
-  /** Resolves when every event was emitted. */
-  async emitted(): Promise<void> {
-    await this.#events.emitted();
+    this.events.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }
 
   /** Keeps the plan of a step that is being sent. */
@@ -116,7 +101,7 @@ export class StepReport implements StepResults {
     if (record && problem) record.problem = problem;
     // A step that handles a failure has its turn now.
     const isHandler = record?.draft.answers.some((id) => this.outcomeOf(stepKey(id)) === "failed") ?? false;
-    if (isHandler) this.#events.skipTo(key);
+    if (isHandler) this.events.skipTo(key);
     this.finish(key, outcome, { ...(reason !== undefined && { reason }), isForeseen: !isHandler });
   }
 
@@ -153,30 +138,25 @@ export class StepReport implements StepResults {
 
   #takeOfStep(key: string, record: StepRecord, type: string, text: string): void {
     const { draft } = record;
-    const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
         return this.#begin(key, record, text);
       case "note": {
         const note = cleanText(unescapeLine(truncate(text, limits.note)));
         this.budget.spend(note.length);
-        this.#events.reportNow(key, draft.id, { type: "step.note", ...names, text: note });
+        this.#note(key, draft.id, note);
         break;
       }
       case "wiping":
         this.wiping.add(truncate(text, limits.word));
         break;
       case "retry":
-        this.#events.reportNow(key, draft.id, {
-          type: "step.note",
-          ...names,
-          text: `not yet; ${truncate(text, limits.word)} more attempts`,
-        });
+        this.#note(key, draft.id, `not yet; ${truncate(text, limits.word)} more attempts`);
         break;
       case "milestone": {
         this.budget.spend(cost.event);
         const milestone = cleanText(truncate(text, limits.word));
-        this.#events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
+        this.events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
         break;
       }
       case "end": {
@@ -193,17 +173,21 @@ export class StepReport implements StepResults {
     }
   }
 
+  #note(key: string, step: string, text: string): void {
+    this.events.reportNow(key, step, { type: "step.note", node: this.#node, step, text });
+  }
+
   #begin(key: string, record: StepRecord, why: string): void {
     const { draft } = record;
-    if (record.starts >= mostStarts + this.#events.recordedEnds(draft.id))
+    if (record.starts >= mostStarts + this.events.recordedEnds(draft.id))
       throw this.budget.exceeded(`the start of “${draft.title}” ${mostStarts} times`);
     this.budget.spend(cost.event);
     beginAttempt(record, this.#now(), this.budget);
     record.plan ??= plannedAgain(this.records, this.facts, record.draft);
     this.#output.forget(key);
-    this.#events.begin(key, draft.id, draft.answers.length > 0);
+    this.events.begin(key, draft.id, draft.answers.length > 0);
     if (why !== "") record.why = startReason(this.records, why);
-    this.#events.report(key, draft.id, startedEvent(record, this.#node));
+    this.events.report(key, draft.id, startedEvent(record, this.#node));
   }
 
   #takeQuick(keys: string): void {
@@ -223,9 +207,9 @@ export class StepReport implements StepResults {
   ): void {
     const record = this.records.get(key);
     if (!record) return;
-    for (const { stream, ...made } of this.#output.drain(key)) {
-      const event = this.#outputOf(record, stream, made);
-      if (event) this.#events.report(key, record.draft.id, event);
+    for (const made of this.#output.drain(key)) {
+      const event = this.#outputEvent(record, made.stream, made);
+      if (event) this.events.report(key, record.draft.id, event);
     }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
@@ -239,11 +223,11 @@ export class StepReport implements StepResults {
     for (const one of reverted) one.outcome = "interrupted";
     if (outcome === "failed")
       record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
-    if (!this.#events.wasRecorded(record.draft.id, outcome)) {
-      for (const one of reverted) this.#events.reportNew(key, revertedEvent(one, this.#node, record));
+    if (!this.events.wasRecorded(record.draft.id, outcome)) {
+      for (const one of reverted) this.events.reportNew(key, revertedEvent(one, this.#node, record));
       this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });
     }
-    this.#events.end(key, halts);
+    this.events.end(key, halts);
     dropValues(record, this.budget);
   }
 
@@ -262,13 +246,13 @@ export class StepReport implements StepResults {
     );
     const target = plan?.step.shown;
     if (shown === undefined || target === undefined || hidden(plan))
-      return this.#events.reportNew(key, event, { isForeseen });
+      return this.events.reportNew(key, event, { isForeseen });
     this.budget.spend(cost.diff);
     const complete = async (): Promise<RunEventBody> => {
       const diff = await unifiedDiff(shown, target);
       return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
     };
-    this.#events.reportNew(key, event, { complete });
+    this.events.reportNew(key, event, { complete });
   }
 
   /** Why a step failed; undefined for a step that did not fail. */
@@ -297,12 +281,12 @@ export class StepReport implements StepResults {
     const record = this.records.get(key);
     if (!record || isFinal(record.outcome)) return;
     for (const made of this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes)) {
-      const event = this.#outputOf(record, stream === "o" ? "out" : "err", made);
-      if (event) this.#events.reportNow(key, record.draft.id, event);
+      const event = this.#outputEvent(record, stream === "o" ? "out" : "err", made);
+      if (event) this.events.reportNow(key, record.draft.id, event);
     }
   }
 
-  #outputOf(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
+  #outputEvent(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
     if (stream === "err") record.errors = lastLines(record.errors + made.text, limits.errors);
     return outputEvent(record, { node: this.#node, stream, made });
   }
