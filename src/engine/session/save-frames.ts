@@ -7,10 +7,9 @@ import type {
   SavedDevice,
   SaveOccasion,
   KeptTable,
-  TablePiece,
   TableSave,
   TableStore,
-} from "#engine/partition-backups/table-store.ts";
+} from "#engine/partition-backups/saved-tables.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
 /** Bytes of a part (`a_part` in step/fragments/areas.ts), and of a text. */
@@ -31,7 +30,7 @@ interface OpenSave {
   readonly size: number;
   readonly save: TableSave;
   readonly ids: Set<string>;
-  readonly pieces: TablePiece[];
+  readonly pieces: SavedDevice["pieces"][number][];
   readonly texts: Map<string, string>;
   bytes: number;
 }
