@@ -6,7 +6,7 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { lookingText, type Looking } from "#engine/program/without-runner.ts";
+import { runnerlessText, type RunnerlessRequest } from "#engine/program/without-runner.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
@@ -159,7 +159,7 @@ class RunnerlessSession implements NodeSession {
 
   /** Runs a shell on the node until its end. @throws KcoreError */
   async #runShell(
-    what: Looking,
+    what: RunnerlessRequest,
     onFrame: (frame: Frame, channel: Promise<FollowerChannel>) => void,
     onStderr?: (bytes: Uint8Array) => void,
   ): Promise<ShellEnd> {
@@ -175,7 +175,7 @@ class RunnerlessSession implements NodeSession {
       attempt: 1,
       stopping: this.#stopping.signal,
       mayStop: true,
-      text: lookingText(run, what),
+      text: runnerlessText(run, what),
       sudoPassword: this.#options.sudoPassword,
       onHost: (host) => (this.#host = host),
       onFrame: (frame) => {
@@ -226,7 +226,7 @@ class RunnerlessSession implements NodeSession {
   async #endGroup(pid: string, command: FollowerChannel): Promise<void> {
     const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
     try {
-      const text = lookingText(run, { kind: "end", pid });
+      const text = runnerlessText(run, { kind: "end", pid });
       const { sudoPassword } = this.#options;
       const nothing = { onFrame: () => undefined, onLimit: () => undefined };
       const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
