@@ -5,7 +5,7 @@ import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { addAbortSignal } from "node:stream";
 import { replaceFile } from "#base/file.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { Asker } from "#engine/step/blob.ts";
+import type { FetchRequest } from "#engine/step/blob.ts";
 import type { RemoteContent } from "#engine/step/remote.ts";
 import { Secret } from "#engine/step/secret.ts";
 
@@ -30,7 +30,7 @@ export interface FetchOptions {
   readonly limits: Limits;
   /** Aborted: no step wants it any more. */
   readonly signal: AbortSignal;
-  readonly tell: Asker["tell"];
+  readonly onProgress: FetchRequest["onProgress"];
 }
 
 /**
@@ -57,7 +57,7 @@ export async function fetchFile(content: RemoteContent, file: string, options: F
 /** The bytes of the URL; an error at their end when their hash is another. */
 async function* checked(
   content: RemoteContent,
-  { limits, patience, tell, ...options }: FetchOptions & { readonly patience: Patience },
+  { limits, patience, onProgress, ...options }: FetchOptions & { readonly patience: Patience },
 ): AsyncGenerator<Buffer> {
   const body = await openUrl(content, options);
   const length = Number(body.headers["content-length"] ?? Number.NaN);
@@ -74,7 +74,7 @@ async function* checked(
     patience.renew();
     hash.update(chunk);
     if ((got += chunk.length) > limits.bytes) throw tooLarge();
-    tell({ got, ...total });
+    onProgress({ got, ...total });
     yield chunk;
   }
   const found = hash.digest("hex");

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
+import type { BlobFeed, FeedPeer } from "#engine/session/blob-feed.ts";
 import type { FollowerChannel } from "#engine/session/follower-channel.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
 import { TransferProgress } from "#engine/session/transfer-progress.ts";
-import { blobOf, type Asker } from "#engine/step/blob.ts";
+import { blobOf, type FetchRequest } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -36,9 +36,9 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     const progress = new TransferProgress({ ...options, now: Date.now });
     const whose = { stateDir: "/s", runId: "r", who: "w", node: "n", login: "root" };
     const run = { nonce: "f", ...whose, dryRun: false, grants: [] };
-    const fed = { feed, party: {} as FedNode };
-    const askerFor = (): Asker => ({ signal: new AbortController().signal, tell: () => undefined });
-    await sendBlobs(follower, [...offered.keys()], { run, offered, progress, fed, askerFor, isOpen: () => isOpen });
+    const fed = { feed, peer: {} as FeedPeer };
+    const requestFor = (): FetchRequest => ({ signal: new AbortController().signal, onProgress: () => undefined });
+    await sendBlobs(follower, [...offered.keys()], { run, offered, progress, fed, requestFor, isOpen: () => isOpen });
     return { asked, sent };
   }
 
