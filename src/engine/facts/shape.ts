@@ -7,12 +7,12 @@ export type NodeFacts = Readonly<Record<string, unknown>>;
 const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */
-interface Told {
+interface FactLine {
   readonly path: readonly string[];
   readonly read: (text: string | undefined) => unknown;
 }
 
-const told: readonly Told[] = [...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, ""))].map(
+const factLines: readonly FactLine[] = [...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, ""))].map(
   ([name, facts]) => ({ path: name.split("."), read: reader(name, facts as [FactDescription, ...FactDescription[]]) }),
 );
 
@@ -22,7 +22,7 @@ const told: readonly Told[] = [...Map.groupBy(factCatalogue, ({ name }) => name.
  */
 export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
   const facts = emptyMap();
-  for (const { path, read } of told) {
+  for (const { path, read } of factLines) {
     const name = path.join(".");
     let map = facts;
     for (const part of path.slice(0, -1)) map = (map[part] ??= emptyMap()) as Record<string, unknown>;
@@ -35,7 +35,7 @@ function emptyMap(): Record<string, unknown> {
   return Object.create(null) as Record<string, unknown>;
 }
 
-function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): Told["read"] {
+function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): FactLine["read"] {
   const [{ name: first, type }] = facts;
   if (first === name)
     return (text) => (type === "texts" ? (text?.split("\n").filter(Boolean) ?? null) : valueOf(type, text));
