@@ -44,7 +44,7 @@ export class Questions {
     const wait = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
     try {
       return await new Promise<string>((resolve, reject) => {
-        this.#open.set(question.id, { question, resolve: resolve });
+        this.#open.set(question.id, { question, resolve });
         wait.addEventListener("abort", () =>
           reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "nobody answered in time")),
         );
