@@ -7,8 +7,9 @@ import { FeedMember } from "#engine/peer-transfer/member.ts";
 import type { FeedPeer } from "#engine/session/blob-feed.ts";
 import { Blob } from "#engine/step/blob.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
+import { fakeChannel, runOnNode } from "#support/fake-session.ts";
 
-const nonce = "f".repeat(32);
+const { nonce } = runOnNode;
 const content = new Blob({
   sha256: "a".repeat(64),
   size: 5_000_000,
@@ -47,7 +48,7 @@ class FakeNode {
       node,
       host,
       endpoint: { name: node, transport: "ssh", address: node, port: 22, user: "root", hostKeys: [], jump: [] },
-      run: { nonce, stateDir: "/s", runId: "r", who: "w", node, dryRun: false, grants: [], login: "root" },
+      run: { ...runOnNode, node },
       sudoPassword: () => Promise.resolve(undefined),
       emit: (event) => this.events.push(event),
     };
@@ -66,18 +67,13 @@ class FakeNode {
   #channel(): Channel {
     const stdout = (this.#stdout = new PassThrough());
     stdout.write(`${nonce} hello\n`);
-    return {
-      stdout,
+    return fakeChannel(stdout, {
       write: (text) => {
         if (!this.#isDeaf) for (const line of String(text).split("\n")) this.#hear(line);
         return Promise.resolve();
       },
-      taken: () => 0,
-      end: () => undefined,
-      exit: Promise.resolve({}),
       close: () => void (this.#isDeaf || stdout.end()),
-      stderrTail: () => "",
-    };
+    });
   }
 
   #hear(line: string): void {
