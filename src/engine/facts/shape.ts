@@ -8,25 +8,30 @@ const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */
 interface FactLine {
-  readonly path: readonly string[];
+  readonly name: string;
   readonly read: (text: string | undefined) => unknown;
 }
 
-const factLines: readonly FactLine[] = [...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, ""))].map(
-  ([name, facts]) => ({ path: name.split("."), read: reader(name, facts as [FactDescription, ...FactDescription[]]) }),
-);
+const factLines: readonly FactLine[] = [
+  ...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, "")),
+].map(([name, facts]) => ({ name, read: reader(name, facts as [FactDescription, ...FactDescription[]]) }));
 
 /**
  * The node's facts as expressions see them, from the flat lines of facts.sh: dots become maps, every value has its type, and
  * a missing one, or one of another type, is null. All of it is data: nothing is ever evaluated (requirement S-4).
  */
 export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
+  return factTree(({ name, read }) => read(Object.hasOwn(flat, name) ? flat[name] : undefined));
+}
+
+/** A map of maps, with a value for each line of facts.sh. */
+export function factTree(valueAt: (line: FactLine) => unknown): NodeFacts {
   const facts = emptyMap();
-  for (const { path, read } of factLines) {
-    const name = path.join(".");
+  for (const line of factLines) {
+    const path = line.name.split(".");
     let map = facts;
     for (const part of path.slice(0, -1)) map = (map[part] ??= emptyMap()) as Record<string, unknown>;
-    map[path.at(-1) ?? name] = read(Object.hasOwn(flat, name) ? flat[name] : undefined);
+    map[path.at(-1) as string] = valueAt(line);
   }
   return facts;
 }
