@@ -1,6 +1,6 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Outcome, RunEvent } from "./event.ts";
-import { TAIL, type ActionModel, type Changed, type StepModel } from "./run-model.ts";
+import type { Changed, Outcome, RunEvent } from "./event.ts";
+import { TAIL, type ActionModel, type StepModel } from "./run-model.ts";
 import { lastLines } from "./whole-lines.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
