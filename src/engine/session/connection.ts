@@ -2,6 +2,8 @@ import { shellUnusable } from "#engine/transport/unreachable.ts";
 import type { Problem } from "#errors/problem.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
 import {
+  go,
+  stay,
   toQueue,
   toRunner,
   type ConnectionEvent,
@@ -276,16 +278,4 @@ function hello(
   if (skew > 5) effects.push({ do: "emit", event: { type: "warning", node, text } });
   effects.push(toQueue({ type: "hello", boot }));
   return { state: { ...state, boot, unanswered: 0 }, effects };
-}
-
-function stay(state: Connection): TransitionResult<Connection> {
-  return { state, effects: [] };
-}
-
-function go(
-  state: Connection,
-  phase: ConnectionPhase,
-  ...effects: readonly (SessionEffect | SessionEvent)[]
-): TransitionResult<Connection> {
-  return { state: { ...state, phase }, effects };
 }

@@ -3,6 +3,7 @@ import { batchResults, failureHandlers, firstFailure, isRebooting, rebootLimit, 
 import { nextBatch, type StepInputs } from "./next-batch.ts";
 import { rebootStopped, rebootTooLong } from "./problems.ts";
 import {
+  go,
   toConnection,
   toRunner,
   type Batch,
@@ -243,12 +244,4 @@ function returned(call: PerformCall, nodeFailure?: NodeFailure): SessionEffect {
 /** The transition with these effects before its own. */
 function after(effects: readonly SessionEffect[], result: TransitionResult<Queue>): TransitionResult<Queue> {
   return { ...result, effects: [...effects, ...result.effects] };
-}
-
-function go(
-  state: Queue,
-  phase: QueuePhase,
-  ...effects: readonly (SessionEffect | SessionEvent)[]
-): TransitionResult<Queue> {
-  return { state: { ...state, phase }, effects };
 }

@@ -1,10 +1,10 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
 import {
+  go,
   toConnection,
   toQueue,
   type Batch,
   type SessionEffect,
-  type SessionEvent,
   type TransitionResult,
 } from "./session-events.ts";
 
@@ -100,15 +100,3 @@ export function ended(state: Runner, after: EndReason): TransitionResult<Runner>
 const startGoodbyeTimer: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: 15_000 };
 
 export const clearGoodbyeTimer: SessionEffect = { do: "clear-timer", timer: "goodbye" };
-
-export function stay(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
-  return { state, effects };
-}
-
-export function go(
-  state: Runner,
-  phase: RunnerPhase,
-  ...effects: readonly (SessionEffect | SessionEvent)[]
-): TransitionResult<Runner> {
-  return { state: { ...state, phase }, effects };
-}
