@@ -1,6 +1,6 @@
 import { quote } from "#base/quote.ts";
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
 import { factsText, shippedText } from "./texts.ts";
 

@@ -9,7 +9,7 @@ import { FrameReader } from "#engine/program/frames.ts";
 import { savingText } from "#engine/program/without-runner.ts";
 import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { granted, isGranted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
