@@ -30,7 +30,11 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
   /** Hashed in this process. */
   const sound = new Set<string>();
 
-  async function bring(content: RemoteContent, signal: AbortSignal, onProgress: FetchRequest["onProgress"]): Promise<void> {
+  async function bring(
+    content: RemoteContent,
+    signal: AbortSignal,
+    onProgress: FetchRequest["onProgress"],
+  ): Promise<void> {
     const file = join(folder, content.sha256);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (!(await isKept(file, content.sha256, signal))) {

@@ -1,7 +1,15 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunEvent } from "./event.ts";
 import { changeAction, changeStep } from "./reduce-steps.ts";
-import { emptyRun, nodeTime, runTime, type NodeModel, type RunModel, type StageModel, type StepModel } from "./run-model.ts";
+import {
+  emptyRun,
+  nodeTime,
+  runTime,
+  type NodeModel,
+  type RunModel,
+  type StageModel,
+  type StepModel,
+} from "./run-model.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;

@@ -90,7 +90,12 @@ export class FeedMember {
   }
 
   /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
-  fetch(content: FedContent, { peer }: FeedMember, key: OneTimeKey, progress: (bytes: number) => void): Promise<FeedFailure> {
+  fetch(
+    content: FedContent,
+    { peer }: FeedMember,
+    key: OneTimeKey,
+    progress: (bytes: number) => void,
+  ): Promise<FeedFailure> {
     const { address, port, user } = peer.endpoint;
     const where = `${address} ${port} ${user} ${peer.host.hostKey}`;
     const text = `fetch NUMBER ${contentWords(content)} ${where}\n${key.secret.trimEnd()}\n`;
@@ -129,7 +134,10 @@ export class FeedMember {
     }
   }
 
-  #request(text: string, { size = 0, step = 1, progress = () => undefined }: Partial<FeedRequest> = {}): Promise<FeedFailure> {
+  #request(
+    text: string,
+    { size = 0, step = 1, progress = () => undefined }: Partial<FeedRequest> = {},
+  ): Promise<FeedFailure> {
     if (this.#isOver) return Promise.resolve(gone);
     const { promise, resolve } = Promise.withResolvers<FeedFailure>();
     const request: FeedRequest = { size, step, resolve, progress, got: 0, timer: undefined };

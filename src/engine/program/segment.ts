@@ -46,10 +46,7 @@ const usesFiles = new RegExp(
 
 /** The runner's functions that only some segments need, by name. */
 const extras = new Map(
-  [...shippedText("runner-on-demand").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [
-    name,
-    text,
-  ]),
+  [...shippedText("runner-on-demand").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
 );
 
 function extraOf(name: string): string {

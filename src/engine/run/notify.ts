@@ -89,7 +89,11 @@ function recipientOf({ command, webhook, mail }: Notice): string {
   return command?.[0] ?? mail ?? new URL(webhook as string).host;
 }
 
-async function deliverNotice({ command, webhook, mail }: Notice, content: NoticeContent, project: string): Promise<void> {
+async function deliverNotice(
+  { command, webhook, mail }: Notice,
+  content: NoticeContent,
+  project: string,
+): Promise<void> {
   const json = `${JSON.stringify(content)}\n`;
   if (webhook !== undefined) {
     const signal = AbortSignal.timeout(limit);

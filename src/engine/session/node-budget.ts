@@ -68,7 +68,8 @@ export function setFact(facts: Record<string, string>, text: string, budget: Nod
   if (at <= 0) return 0;
   const name = text.slice(0, Math.min(at, factLimits.name + 1));
   if (name.length > factLimits.name) throw budget.exceeded(`a name of more than ${factLimits.name} characters`);
-  if (name.split(".").length > factLimits.levels) throw budget.exceeded(`a name of more than ${factLimits.levels} levels`);
+  if (name.split(".").length > factLimits.levels)
+    throw budget.exceeded(`a name of more than ${factLimits.levels} levels`);
   if (!Object.hasOwn(facts, name) && Object.keys(facts).length >= factLimits.names)
     throw budget.exceeded(`more than ${factLimits.names} facts at once`);
   const value = unescapeLine(text.slice(at + 1));

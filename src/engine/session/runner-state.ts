@@ -1,12 +1,5 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import {
-  go,
-  toConnection,
-  toQueue,
-  type Batch,
-  type SessionEffect,
-  type TransitionResult,
-} from "./session-events.ts";
+import { go, toConnection, toQueue, type Batch, type SessionEffect, type TransitionResult } from "./session-events.ts";
 
 /** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
 type EndReason = "rest" | "join" | "finish";

@@ -140,7 +140,9 @@ export function plannedAgain(
 ): PlannedStep | undefined {
   const { steps, facts: needsFacts } = step.needs;
   const all = [...records.values()];
-  const registered = steps.map((name) => [name, registeredResult(all.find(({ draft }) => draft.register === name))] as const);
+  const registered = steps.map(
+    (name) => [name, registeredResult(all.find(({ draft }) => draft.register === name))] as const,
+  );
   try {
     const rendered = step.render({ steps: new Map(registered), ...(needsFacts && { facts: shapeFacts(facts) }) });
     return rendered.kind === "step" ? rendered.plan : undefined;

@@ -54,7 +54,8 @@ export function scriptAmong(words: readonly unknown[]): number | undefined {
 /** The first word after `behind` that is neither an option nor the value of `-o`. */
 function operandBehind(words: readonly unknown[], behind: number): number | undefined {
   const found = words.findIndex(
-    (word, at) => at > behind && !/^[-+]/.test(plainText(word)) && !/^[-+][A-Za-z]*[oO]$/.test(plainText(words[at - 1])),
+    (word, at) =>
+      at > behind && !/^[-+]/.test(plainText(word)) && !/^[-+][A-Za-z]*[oO]$/.test(plainText(words[at - 1])),
   );
   return found === -1 ? undefined : found;
 }

@@ -54,10 +54,7 @@ interface HeldConnection {
   readonly hostKey?: string;
 }
 
-function heldHost(
-  { name, address }: Endpoint,
-  { folder, master, fingerprint, hostKey }: HeldConnection,
-): Host {
+function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, hostKey }: HeldConnection): Host {
   const channels = new Set<Channel>();
   const streams = new Set<Duplex>();
   let reason: string | undefined;

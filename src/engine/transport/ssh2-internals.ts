@@ -67,7 +67,9 @@ export function signNextRequest(client: Client, identity: Identity, onFailure: (
     if (sign || (name !== undefined && hash === undefined)) return ask(user, key, algorithm, sign);
     ask(user, key, name, (data, done) => {
       if (identity.agent) {
-        callbackify(identity.agent.sign)(data, hash, (error, signature) => (error ? onFailure(error) : done(signature)));
+        callbackify(identity.agent.sign)(data, hash, (error, signature) =>
+          error ? onFailure(error) : done(signature),
+        );
         return;
       }
       const signature = identity.key.sign(data, hash) as Buffer | Error;

@@ -181,8 +181,7 @@ describe("a node's session over SSH, under faults", () => {
       apply: sh`put_file ${big} ${path} 0644 root root`,
     };
   };
-  const count = (name: string): Step =>
-    commandStep(sh`echo x >>${join(folder, name)}; echo "output of ${name}"`);
+  const count = (name: string): Step => commandStep(sh`echo x >>${join(folder, name)}; echo "output of ${name}"`);
   /** One run of two segments and a large blob, over a line that breaks once. */
   async function runOver(cut: () => void): Promise<void> {
     cut();

@@ -579,9 +579,7 @@ done; printf 'no end'`);
   });
 
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
-    const noisy = commandStep(
-      sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`,
-    );
+    const noisy = commandStep(sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`);
     const { events } = await performOn(state, [draftOf("noisy", noisy)]);
     const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
     const text = pieces.map((event) => event.text).join("");

@@ -149,7 +149,12 @@ function describeTransport(name: string, start: () => Promise<TransportUnderTest
       const start = (n: number) => host.exec(`read -r x; echo ${n} $x; cat`, { input: `i${n}\n` });
       const channels = await Promise.all([1, 2, 3, 4].map(start));
       for (const channel of channels) channel.end();
-      expect(await Promise.all(channels.map(({ stdout }) => text(stdout)))).to.deep.equal(["1 i1\n", "2 i2\n", "3 i3\n", "4 i4\n"]);
+      expect(await Promise.all(channels.map(({ stdout }) => text(stdout)))).to.deep.equal([
+        "1 i1\n",
+        "2 i2\n",
+        "3 i3\n",
+        "4 i4\n",
+      ]);
     });
 
     it("closes a command's channel when its signal fires", async () => {
