@@ -43,7 +43,7 @@ export interface Sent {
   readonly from?: string;
 }
 
-/** A save of what lies on a disk that may be wiped, or written over by an earlier table. */
+/** A save of the contents of a disk that may be wiped, or written over by an earlier table. */
 export interface Save {
   readonly device: string;
   /** The save's id, for `kcore disk restore-table`. */

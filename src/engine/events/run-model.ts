@@ -60,7 +60,7 @@ export interface StageModel extends StageOutline {
 /** A step or an action in its last attempt. */
 interface Attempt {
   readonly startedAt: number;
-  /** It had ended, and was begun again: after a reboot, in a resumed run. */
+  /** An ended attempt came before: the node rebooted, or the run was resumed. */
   readonly again?: boolean;
   /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
   readonly before?: Changed;

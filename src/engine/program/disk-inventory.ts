@@ -63,10 +63,10 @@ export function deviceAndUpper({ devices }: DiskInventory, name: string): readon
 }
 
 /** In the order of disk-inventory.sh. */
-const columns = [
-  ...["name", "path", "type", "size", "start", "disk", "serial", "wwn", "model"],
-  ...["fstype", "label", "pttype", "ptuuid", "partuuid", "partlabel", "mounts", "holders"],
-] as readonly Exclude<keyof BlockDevice, "links">[];
+const columns =
+  "name path type size start disk serial wwn model fstype label pttype ptuuid partuuid partlabel mounts holders".split(
+    " ",
+  ) as readonly Exclude<keyof BlockDevice, "links">[];
 
 function readDevice(line: string, links: readonly (readonly string[])[]): BlockDevice {
   const [, ...cells] = line.split("\t");

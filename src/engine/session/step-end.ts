@@ -12,7 +12,7 @@ export function startedEvent({ draft, stage }: StepRecord, node: string): RunEve
   return { type: "step.started", node, stage, step, title, module };
 }
 
-/** The event of new output; undefined: nobody may see it. */
+/** The event of new output; undefined: it stays hidden. */
 export function outputEvent(
   { draft, plan }: StepRecord,
   { node, stream, made }: { node: string; stream: "out" | "err"; made: NewOutput },

@@ -6,7 +6,7 @@ const openLimit = 30_000;
 
 /**
  * Waits until a server has opened a channel; a late one is disposed of.
- * @throws KcoreError HOST_UNREACHABLE when it takes too long, INTERRUPTED; what `opening` rejects with
+ * @throws KcoreError HOST_UNREACHABLE when it takes too long, INTERRUPTED; the error of `opening`
  */
 export async function channelOpened<T>(
   { host, what, caller }: { readonly host: string; readonly what: string; readonly caller: AbortSignal | undefined },
