@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import type { Timers } from "./timers.ts";
+import type { Timers } from "#base/timers.ts";
 
 /** The speed of `--speed max`: all events at once. */
 export const MAX_SPEED = 1e6;

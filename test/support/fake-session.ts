@@ -1,4 +1,6 @@
+import { PassThrough } from "node:stream";
 import type { NodeOutcome } from "#engine/events/event.ts";
+import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
@@ -41,21 +43,37 @@ export function fakeNodes(
   return { open, log, options };
 }
 
-/** A host whose channel prints nothing until its input ends or it is closed. */
-export function silentHost(): Host {
-  const silence = Promise.withResolvers<void>();
-  const channel: Channel = {
-    stdout: (async function* (): AsyncGenerator<Buffer> {
-      await silence.promise;
-      yield* [];
-    })(),
+/** The variables of a run on n1. */
+export const runOnNode: RunVariables = {
+  nonce: "f".repeat(32),
+  stateDir: "/s",
+  runId: "r",
+  who: "w",
+  node: "n1",
+  dryRun: false,
+  grants: [],
+  login: "root",
+};
+
+/** A channel with this output, which takes everything. */
+export function fakeChannel(stdout: AsyncIterable<Uint8Array>, more: Partial<Channel> = {}): Channel {
+  return {
+    stdout,
     write: () => Promise.resolve(),
     taken: () => 0,
-    end: () => silence.resolve(),
-    close: () => silence.resolve(),
+    end: () => undefined,
+    close: () => undefined,
     exit: Promise.resolve({}),
     stderrTail: () => "",
+    ...more,
   };
+}
+
+/** A host whose channel prints nothing until its input ends or it is closed. */
+export function silentHost(): Host {
+  const silence = new PassThrough();
+  const end = () => void silence.end();
+  const channel = fakeChannel(silence, { end, close: end });
   return { name: "n1", exec: () => Promise.resolve(channel) } as unknown as Host;
 }
 

@@ -1,4 +1,4 @@
-import type { Timers } from "#tui/timers.ts";
+import type { Timers } from "#base/timers.ts";
 
 /** A clock that stands still until it is moved. */
 export class FakeTimers implements Timers {

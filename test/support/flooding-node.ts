@@ -7,6 +7,7 @@ import type { WorkResult } from "#engine/session/session.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import { openSession } from "#engine/session/open-session.ts";
+import { fakeChannel } from "./fake-session.ts";
 import { hangLimit } from "./limit.ts";
 import { isLongForm } from "./hostile.ts";
 import { nodeEntry } from "./runs.ts";
@@ -96,20 +97,13 @@ export async function flood(drafts: readonly UnresolvedStep[], says: () => Itera
 
 function hostileChannel(chunks: readonly Uint8Array[], onSent: (bytes: number) => void): Channel {
   let isClosed = false;
-  return {
-    stdout: (async function* (): AsyncGenerator<Uint8Array> {
-      for (const bytes of chunks) {
-        if (isClosed) return;
-        yield bytes;
-      }
-    })(),
-    write: async (bytes) => onSent(bytes.length),
-    taken: () => 0,
-    end: () => undefined,
-    close: () => (isClosed = true),
-    exit: Promise.resolve({}),
-    stderrTail: () => "",
-  };
+  const stdout = (async function* (): AsyncGenerator<Uint8Array> {
+    for (const bytes of chunks) {
+      if (isClosed) return;
+      yield bytes;
+    }
+  })();
+  return fakeChannel(stdout, { write: async (bytes) => onSent(bytes.length), close: () => (isClosed = true) });
 }
 
 /** Bytes in use, without garbage. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Step } from "#engine/step/define.ts";
+import { sh, type Sh } from "#engine/step/sh.ts";
 import { openSession } from "#engine/session/open-session.ts";
 import type { NodeSession, OpenSession, SessionOptions, WorkResult } from "#engine/session/session.ts";
 import type { LateScope, PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts";
@@ -8,6 +9,7 @@ import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import { hangLimit } from "./limit.ts";
 import { nodeEntry } from "./runs.ts";
+import { plannedStep } from "./steps.ts";
 import { noTables } from "./tables.ts";
 
 /** A draft of a step that rests on nothing late, unless `needs` says so. */
@@ -17,23 +19,10 @@ export function draftOf(
   extra: Partial<PlannedStep> & { readonly needs?: UnresolvedStep["needs"] } = {},
 ): UnresolvedStep {
   const { needs = { facts: false, steps: [] }, ...more } = extra;
-  const base = {
-    id: `test/${id}`,
-    title: id,
-    state: "test",
-    module: "test.step",
-    at: { file: "states/test.yaml", line: 1, column: 1 },
-  };
-  const plan = (late: LateScope): PlannedStep => ({
-    ...base,
-    step: typeof step === "function" ? step(late) : step,
-    require: [],
-    onChanges: [],
-    restartOn: [],
-    onFailure: [],
-    sensitive: false,
-    ...more,
-  });
+  const at = { file: "states/test.yaml", line: 1, column: 1 };
+  const base = { id: `test/${id}`, title: id, state: "test", module: "test.step", at };
+  const plan = (late: LateScope): PlannedStep =>
+    plannedStep(typeof step === "function" ? step(late) : step, { ...base, ...more });
   return {
     ...base,
     needs,
@@ -42,6 +31,16 @@ export function draftOf(
     ...(more.register !== undefined && { register: more.register }),
     render: (late) => ({ kind: "step", plan: plan(late) }),
   };
+}
+
+/** A step that runs this text, whatever it finds. */
+export function commandStep(apply: Sh, more: Partial<Step> = {}): Step {
+  return { want: {}, probe: sh``, apply, always: true, ...more };
+}
+
+/** What steps printed. */
+export function printedIn({ events }: Pick<TestSession, "events">): string[] {
+  return events.flatMap((event) => (event.type === "step.output" ? [event.text] : []));
 }
 
 export interface TestSession {
@@ -68,18 +67,9 @@ export function sessionOn(
     transport: options.endpoint?.transport ?? "local",
     stateDir,
   });
-  const endpoint: Endpoint = {
-    name: "n1",
-    transport: "local",
-    address: "localhost",
-    port: 22,
-    user: "root",
-    hostKeys: [],
-    jump: [],
-  };
   const session = open({
     node,
-    endpoint,
+    endpoint: { name: "n1", transport: "local", address: "localhost", port: 22, user: "root", hostKeys: [], jump: [] },
     connect: createTransport({ home: stateDir }).connect,
     runId: `test-${randomBytes(4).toString("hex")}`,
     nonce: randomBytes(16).toString("hex"),
@@ -124,8 +114,9 @@ export async function performOn(
   stateDir: string,
   drafts: readonly UnresolvedStep[],
   options: Parameters<typeof sessionOn>[1] = {},
+  open?: OpenSession,
 ): Promise<TestSession & WorkResult> {
-  const run = sessionOn(stateDir, options);
+  const run = sessionOn(stateDir, options, open);
   const result = await run.session.perform([{ stage: "s", drafts }]);
   await run.session.finish(result.outcome, result.problem);
   return { ...run, ...result };

@@ -3,14 +3,16 @@ import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { randomBytes } from "node:crypto";
+import { quote } from "#base/quote.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { remoteBlob } from "#engine/step/remote.ts";
 import type { Facts, ModuleDefinition, Step, StepContext } from "#engine/step/define.ts";
-import { compileAlone, standaloneText } from "#engine/program/compile-step.ts";
+import { compileAlone } from "#engine/program/compile-step.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
+import { shippedText } from "#engine/program/texts.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { hangLimit } from "./limit.ts";
 import { refusalsOf } from "./refusals.ts";
@@ -121,7 +123,9 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       chmodSync(join(folder, "bin", name), 0o755);
     }
     const remote = shell.startsWith("ssh:");
-    const text = standaloneText(compiled, {
+    const library = (["step", "files", "dry-run"] as const).map(shippedText).join("\n");
+    const variables = {
+      K_LIB: library,
       k_nonce: "NONCE",
       k_due: options.due ? "1" : "",
       k_unsure: options.unsure ? "1" : "",
@@ -133,7 +137,9 @@ export async function runStepOn(shell: string, step: Step, options: StepRunOptio
       K_NODE: "n1",
       K_BOOT_ID: options.bootId ?? readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
       K_GRANTED: (options.granted ?? []).join("\n"),
-    }).render({ secret: String, blob: String });
+    };
+    const given = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`);
+    const text = [library, ...given, compiled.skeleton, compiled.text].join("\n");
     const journal = join(folder, "journal");
     const command = remote
       ? `${shell.slice(4)} 'mkdir -p -m 700 /tmp/kcore-step/tmp /tmp/kcore-step/owed /tmp/kcore-step/blobs; setsid sh 5>/tmp/kcore-step/journal; s=$?; echo; echo ===JOURNAL; cat /tmp/kcore-step/journal; rm -rf /tmp/kcore-step; exit $s'`

@@ -1,4 +1,4 @@
-import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/partition-backups/table-store.ts";
+import type { KeptTable, SavedDevice, SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
 /** For tests without grants: every call fails. */
 export const noTables: TableStore = {

@@ -1,5 +1,5 @@
 import { appendFile, chmod } from "node:fs/promises";
-import { parseHostKey, judgeHostKey, type HostKey } from "#engine/transport/host-key.ts";
+import { parseHostKey, hostKeyTrust, type HostKey } from "#engine/transport/host-key.ts";
 import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
 import type { Transport } from "#engine/transport/connect.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -35,7 +35,7 @@ export async function verifyHostKey(
   const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
   const found = lookUpKnownHost(files, entry.address, entry.port);
   const trusted = pinned.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
-  switch (judgeHostKey(key, trusted)) {
+  switch (hostKeyTrust(key, trusted)) {
     case "trusted":
       return { key, isInRoster: pinned.length > 0 };
     case "revoked":

@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { MAX_SPEED, Player } from "#tui/player.ts";
 import type { RunDrawing } from "#tui/run-drawing.ts";
-import { realTimers } from "#tui/timers.ts";
+import { realTimers } from "#base/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";

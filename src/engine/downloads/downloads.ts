@@ -1,10 +1,9 @@
 import { mkdir, readdir, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { ifThere, sha256Of } from "#base/file.ts";
-import type { Asker } from "#engine/step/blob.ts";
+import type { FetchRequest } from "#engine/step/blob.ts";
 import type { Fetch, RemoteContent } from "#engine/step/remote.ts";
 import { fetchFile, type Limits, usualLimits } from "./fetch-file.ts";
-import { SharedFetch } from "./shared-fetch.ts";
 
 export interface DownloadOptions {
   /** Where contents are kept, by their hash. */
@@ -12,6 +11,11 @@ export interface DownloadOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly limits?: Limits;
 }
+
+type Progress = Parameters<FetchRequest["onProgress"]>[0];
+
+/** Milliseconds between two reports of progress, at least. */
+const reportEvery = 5_000;
 
 /** Milliseconds after which an unused content goes, and the rest of a killed process's. */
 const keptFor = 30 * 86_400_000;
@@ -26,19 +30,23 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
   /** Hashed in this process. */
   const sound = new Set<string>();
 
-  async function bring(content: RemoteContent, signal: AbortSignal, tell: Asker["tell"]): Promise<void> {
+  async function bring(
+    content: RemoteContent,
+    signal: AbortSignal,
+    onProgress: FetchRequest["onProgress"],
+  ): Promise<void> {
     const file = join(folder, content.sha256);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (!(await isKept(file, content.sha256, signal))) {
-      tell({ got: 0 });
+      onProgress({ got: 0 });
       await forgetOld(folder);
-      await fetchFile(content, file, { env, limits, signal, tell });
+      await fetchFile(content, file, { env, limits, signal, onProgress });
     }
     sound.add(content.sha256);
   }
 
-  return async (content, asker) => {
-    asker.signal.throwIfAborted();
+  return async (content, request) => {
+    request.signal.throwIfAborted();
     const { sha256 } = content;
     const file = join(folder, sha256);
     const known = sound.has(sha256) ? await stat(file).catch(() => undefined) : undefined;
@@ -47,12 +55,12 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
     const key = `${sha256} ${String(content.url)}`;
     let shared = running.get(key);
     if (!shared || shared.isLeft) {
-      const begun = new SharedFetch((signal, tell) => bring(content, signal, tell));
+      const begun = new SharedFetch((signal, onProgress) => bring(content, signal, onProgress));
       running.set(key, (shared = begun));
       const forget = (): boolean => running.get(key) === begun && running.delete(key);
       begun.ended.then(forget, forget);
     }
-    await shared.join(asker);
+    await shared.join(request);
     return { file, sha256, size: (await stat(file)).size };
   };
 }
@@ -71,5 +79,51 @@ async function forgetOld(folder: string): Promise<void> {
     const found = await stat(file).catch(() => undefined);
     const limit = name.endsWith(".tmp") ? leftFor : keptFor;
     if (found && Date.now() - found.mtimeMs > limit) await rm(file, { force: true });
+  }
+}
+
+/** One fetch for all steps that ask for it while it goes on. It ends when none waits for it any more. */
+class SharedFetch {
+  /** Settles when it is over. */
+  readonly ended: Promise<void>;
+  readonly #requests = new Set<FetchRequest>();
+  readonly #end = new AbortController();
+  readonly #began = Date.now();
+  #last: Progress | undefined;
+  #reportedAt = 0;
+
+  constructor(work: (signal: AbortSignal, onProgress: FetchRequest["onProgress"]) => Promise<void>) {
+    this.ended = work(this.#end.signal, (progress) => this.#report(progress));
+  }
+
+  /** No step waits for it any more: it is being ended. */
+  get isLeft(): boolean {
+    return this.#end.signal.aborted;
+  }
+
+  /** Resolves when all of it is here; rejects when the request is withdrawn. */
+  async join(request: FetchRequest): Promise<void> {
+    const { signal } = request;
+    const { promise: left, reject } = Promise.withResolvers<never>();
+    const leave = (): void => reject(signal.reason as Error);
+    signal.addEventListener("abort", leave);
+    this.#requests.add(request);
+    if (this.#last) request.onProgress(this.#last);
+    try {
+      await Promise.race([this.ended, left]);
+    } finally {
+      signal.removeEventListener("abort", leave);
+      this.#requests.delete(request);
+      if (this.#requests.size === 0) this.#end.abort();
+    }
+  }
+
+  /** At its beginning, then now and then: an hour's fetch must not fill the record. */
+  #report(progress: Progress): void {
+    const now = Date.now();
+    this.#last = progress;
+    if (now - this.#reportedAt < Math.max(reportEvery, (now - this.#began) / 20)) return;
+    this.#reportedAt = now;
+    for (const { onProgress } of this.#requests) onProgress(progress);
   }
 }

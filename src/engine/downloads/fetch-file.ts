@@ -1,11 +1,16 @@
 import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { Agent as HttpAgent, request as requestHttp, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { addAbortSignal } from "node:stream";
 import { replaceFile } from "#base/file.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { Asker } from "#engine/step/blob.ts";
+import type { FetchRequest } from "#engine/step/blob.ts";
 import type { RemoteContent } from "#engine/step/remote.ts";
 import { Secret } from "#engine/step/secret.ts";
-import { NotFetched, openUrl } from "./open-url.ts";
+
+/** Why a URL gives nothing; in words of ours, which name no address. */
+class NotFetched extends Error {}
 
 export interface Limits {
   /** Bytes of a content: it is held in memory while nodes are given it. */
@@ -25,7 +30,7 @@ export interface FetchOptions {
   readonly limits: Limits;
   /** Aborted: no step wants it any more. */
   readonly signal: AbortSignal;
-  readonly tell: Asker["tell"];
+  readonly onProgress: FetchRequest["onProgress"];
 }
 
 /**
@@ -52,7 +57,7 @@ export async function fetchFile(content: RemoteContent, file: string, options: F
 /** The bytes of the URL; an error at their end when their hash is another. */
 async function* checked(
   content: RemoteContent,
-  { limits, patience, tell, ...options }: FetchOptions & { readonly patience: Patience },
+  { limits, patience, onProgress, ...options }: FetchOptions & { readonly patience: Patience },
 ): AsyncGenerator<Buffer> {
   const body = await openUrl(content, options);
   const length = Number(body.headers["content-length"] ?? Number.NaN);
@@ -69,7 +74,7 @@ async function* checked(
     patience.renew();
     hash.update(chunk);
     if ((got += chunk.length) > limits.bytes) throw tooLarge();
-    tell({ got, ...total });
+    onProgress({ got, ...total });
     yield chunk;
   }
   const found = hash.digest("hex");
@@ -117,7 +122,7 @@ function failed(content: RemoteContent, error: unknown): KcoreError {
   return new KcoreError(
     {
       code: "DOWNLOAD_FAILED",
-      message: `the bastion cannot fetch ${nameOf(content)}: ${whyOf(content, error)}`,
+      message: `the bastion cannot fetch ${urlInMessages(content)}: ${reasonOf(content, error)}`,
       hint: "look whether this machine reaches it, and its proxies (http_proxy, https_proxy, no_proxy)",
     },
     { cause: error },
@@ -125,7 +130,7 @@ function failed(content: RemoteContent, error: unknown): KcoreError {
 }
 
 /** Node's words may name the address, which may be secret; its codes do not. */
-function whyOf({ url }: RemoteContent, error: unknown): string {
+function reasonOf({ url }: RemoteContent, error: unknown): string {
   if (error instanceof NotFetched) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ERR_STREAM_PREMATURE_CLOSE" || message === "aborted") return "the connection was cut before its end";
@@ -135,12 +140,74 @@ function whyOf({ url }: RemoteContent, error: unknown): string {
 function differs(content: RemoteContent, found: string): KcoreError {
   return new KcoreError({
     code: "DOWNLOAD_DIFFERS",
-    message: `what ${nameOf(content)} gives has another SHA-256`,
+    message: `what ${urlInMessages(content)} gives has another SHA-256`,
     detail: `wanted ${content.sha256}\nfound  ${found}`,
     hint: "compare both with what its publisher gives",
   });
 }
 
-function nameOf({ url }: RemoteContent): string {
+function urlInMessages({ url }: RemoteContent): string {
   return url instanceof Secret ? "the URL" : url;
+}
+
+interface UrlOptions {
+  /** Where proxies are named (http_proxy, https_proxy, no_proxy). */
+  readonly env: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+}
+
+const mostRedirects = 10;
+const leads: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+/**
+ * Asks for the content, where the URL leads, and gives the answer's body. The headers go to the URL's own server, never to the target of a redirect.
+ * @throws NotFetched; Node's errors of a connection
+ */
+async function openUrl(content: RemoteContent, options: UrlOptions): Promise<IncomingMessage> {
+  const ask = await asking(content, options);
+  let url = new URL(revealed(content.url));
+  let headers = Object.fromEntries(Object.entries(content.headers).map(([name, value]) => [name, revealed(value)]));
+  for (let hop = 0; hop <= mostRedirects; hop++) {
+    const answer = await ask(url, headers);
+    const { statusCode = 0, statusMessage = "", headers: said } = answer;
+    if (statusCode === 200) return answer;
+    answer.destroy();
+    if (!leads.has(statusCode) || said.location === undefined)
+      throw new NotFetched(`the server answers ${statusCode} ${statusMessage}`.trimEnd());
+    const to = URL.parse(said.location, url.href);
+    if (to?.protocol !== "http:" && to?.protocol !== "https:")
+      throw new NotFetched("the server leads to what is neither http nor https");
+    [url, headers] = [to, {}];
+  }
+  throw new NotFetched(`the server leads on more than ${mostRedirects} times`);
+}
+
+type Ask = (url: URL, headers: Readonly<Record<string, string>>) => Promise<IncomingMessage>;
+
+async function asking({ caFile, proxy }: RemoteContent, { env, signal }: UrlOptions): Promise<Ask> {
+  const ca = caFile === undefined ? {} : { ca: await readCa(caFile) };
+  const proxyEnv = proxy === undefined ? env : { http_proxy: proxy, https_proxy: proxy };
+  return (url, headers) => {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    // One request each: nothing of a connection is kept.
+    const common = { headers, signal };
+    const asked =
+      url.protocol === "https:"
+        ? requestHttps(url, { ...common, agent: new HttpsAgent({ proxyEnv, ...ca }) })
+        : requestHttp(url, { ...common, agent: new HttpAgent({ proxyEnv }) });
+    asked.on("response", resolve).on("error", reject).end();
+    return promise;
+  };
+}
+
+async function readCa(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    throw new NotFetched(`cannot read caFile ${file}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function revealed(text: string | Secret): string {
+  return text instanceof Secret ? text.reveal() : text;
 }

@@ -35,6 +35,68 @@ export interface Sending {
   readonly from?: string;
 }
 
+/** A large content that a node has; `duration` in milliseconds, `from` as of {@link Sending}. */
+export interface Sent {
+  readonly name: string;
+  readonly bytes: number;
+  readonly duration: number;
+  readonly from?: string;
+}
+
+/** A save of the contents of a disk that may be wiped, or written over by an earlier table. */
+export interface Save {
+  readonly device: string;
+  /** The save's id, for `kcore disk restore-table`. */
+  readonly save: string;
+  readonly before: "wipe" | "restore";
+}
+
+/** A step's names, by which its node's events tell of it. */
+export interface StepNames {
+  readonly stage: string;
+  readonly step: string;
+  readonly title: string;
+  readonly module: string;
+}
+
+/** An action of a stage, for an item of its list or for all of it. */
+export interface ActionNames {
+  readonly stage: string;
+  readonly action: string;
+  readonly item?: string;
+}
+
+/** The end of an action, or of a step. */
+export interface WorkEnd {
+  readonly outcome: Outcome;
+  /**
+   * Why: the condition of `skipped`, the step before `unknown`, the owed reaction of `changed`; in a dry run the condition of a verdict:
+   * `unless STEP brings it`.
+   */
+  readonly reason?: string;
+  readonly problem?: Problem;
+  /** Where the step or the action's stage stands. */
+  readonly position?: SourcePosition;
+  /** Milliseconds, measured on the bastion. */
+  readonly duration?: number;
+}
+
+/** The known changes of a step. */
+export interface Changed {
+  /** The differences before apply; in dry runs the changes that it would make. */
+  readonly changes?: readonly Change[];
+  /** Unified diff of a file's text. */
+  readonly diff?: string;
+}
+
+/** The end of a step. */
+export interface StepEnd extends WorkEnd, Changed {
+  /** Always changes: has no test of its own whether it is in order. */
+  readonly always?: boolean;
+  /** The exit status of a failed command: 128 and more stand for a signal, as in a shell. */
+  readonly exitStatus?: number;
+}
+
 export type NodeOutcome = "done" | "failed" | "unreachable" | "interrupted" | "not-started";
 
 /** A question whose first answer counts; every view that watches may show it. */
@@ -103,19 +165,14 @@ export type RunEventBody =
       readonly steps: number;
       readonly bytes: number;
     }
-  /** What lies on a disk that may be wiped, or written over by an earlier table, was saved on the bastion: table, headers and labels (ADR 0012). */
-  | {
+  /** What lies on a disk was saved on the bastion: table, headers and labels (ADR 0012). `isNew`: the same was not kept already. */
+  | ({
       readonly type: "node.saved";
       readonly node: string;
-      readonly device: string;
-      /** The save's id, for `kcore disk restore-table`. */
-      readonly save: string;
-      readonly before: "wipe" | "restore";
-      /** The same was not kept already. */
       readonly isNew: boolean;
       readonly bytes: number;
       readonly pieces: number;
-    }
+    } & Save)
   /** The node neither wiped nor restored the device, so the bastion dropped the save made for that. */
   | { readonly type: "node.unsaved"; readonly node: string; readonly device: string; readonly save: string }
   /**
@@ -123,26 +180,12 @@ export type RunEventBody =
    * node has taken.
    */
   | ({ readonly type: "node.sending"; readonly node: string } & Sending)
-  /** All of it is there; `duration` in milliseconds. */
-  | {
-      readonly type: "node.sent";
-      readonly node: string;
-      readonly name: string;
-      readonly bytes: number;
-      readonly duration: number;
-      readonly from?: string;
-    }
+  /** All of it is there. */
+  | ({ readonly type: "node.sent"; readonly node: string } & Sent)
   | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
   | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }
   | { readonly type: "node.finished"; readonly node: string; readonly outcome: NodeOutcome; readonly problem?: Problem }
-  | {
-      readonly type: "step.started";
-      readonly node: string;
-      readonly stage: string;
-      readonly step: string;
-      readonly title: string;
-      readonly module: string;
-    }
+  | ({ readonly type: "step.started"; readonly node: string } & StepNames)
   | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
   /**
    * Output in the order in which both streams came, cut at line ends as far as lines end; bytes that are not UTF-8 and control
@@ -158,62 +201,17 @@ export type RunEventBody =
       readonly bytes?: string;
       readonly skipped?: number;
     }
-  | {
-      readonly type: "step.finished";
-      readonly node: string;
-      readonly stage: string;
-      readonly step: string;
-      readonly title: string;
-      readonly module: string;
-      readonly outcome: Outcome;
-      /** The differences before apply; in dry runs the changes that it would make. */
-      readonly changes?: readonly Change[];
-      /** Unified diff of a file's text. */
-      readonly diff?: string;
-      /**
-       * Why: the condition of `skipped`, the step before `unknown`, the owed reaction of `changed`; in a dry run the condition of a verdict:
-       * `unless STEP brings it`.
-       */
-      readonly reason?: string;
-      readonly problem?: Problem;
-      readonly position?: SourcePosition;
-      /** Milliseconds, measured on the bastion. */
-      readonly duration?: number;
-      /** Always changes: has no test of its own whether it is in order. */
-      readonly always?: boolean;
-      /** The exit status of a failed command: 128 and more stand for a signal, as in a shell. */
-      readonly exitStatus?: number;
-    }
-  | { readonly type: "action.started"; readonly stage: string; readonly action: string; readonly item?: string }
-  | {
-      readonly type: "action.note";
-      readonly stage: string;
-      readonly action: string;
-      readonly item?: string;
-      readonly text: string;
-    }
+  | ({ readonly type: "step.finished"; readonly node: string } & StepNames & StepEnd)
+  | ({ readonly type: "action.started" } & ActionNames)
+  | ({ readonly type: "action.note"; readonly text: string } & ActionNames)
   /** What an action's command printed on the bastion; as `step.output`. */
-  | {
+  | ({
       readonly type: "action.output";
-      readonly stage: string;
-      readonly action: string;
-      readonly item?: string;
       readonly stream: "out" | "err";
       readonly text: string;
       readonly skipped?: number;
-    }
-  | {
-      readonly type: "action.finished";
-      readonly stage: string;
-      readonly action: string;
-      readonly item?: string;
-      readonly outcome: Outcome;
-      readonly reason?: string;
-      readonly problem?: Problem;
-      /** Where the stage stands. */
-      readonly position?: SourcePosition;
-      readonly duration?: number;
-    }
+    } & ActionNames)
+  | ({ readonly type: "action.finished" } & ActionNames & WorkEnd)
   | { readonly type: "question.asked"; readonly question: Question }
   | { readonly type: "question.answered"; readonly id: string; readonly by: string }
   /** `cutsOutput`: what is printed from here on is not told. */

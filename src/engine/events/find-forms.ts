@@ -12,7 +12,7 @@ const LONG = 4096;
 type Span = readonly [from: number, to: number];
 
 /** The forms in a text, ordered by their starts, and the place from which the text's end may be an unfinished form. */
-interface Sight {
+interface ScanResult {
   readonly spans: readonly Span[];
   readonly tail: number;
 }
@@ -55,7 +55,7 @@ class FormTree {
     }
   }
 
-  scan(text: string): Sight {
+  scan(text: string): ScanResult {
     const spans: Span[] = [];
     let tail = text.length;
     for (let at = 0; at < text.length; at++) {
@@ -108,20 +108,20 @@ export class FormMask {
   }
 
   /** Appends `more` to a stream; gives the masked part that may be printed, and the rest to hold. */
-  take(held: Held, more: string, mask: string): readonly [told: string, held: Held] {
+  take(held: Held, more: string, mask: string): readonly [printed: string, held: Held] {
     const text = held.text + more;
     if (held.seen > LONG && text.length < held.seen * 1.125) return ["", { ...held, text }];
-    const { spans, tail } = this.#look(text, held.text.length);
-    const [told, end] = masked(text, held.covered, spans, tail, mask);
-    return [told, { text: text.slice(tail), covered: Math.max(0, end - tail), seen: text.length - tail }];
+    const { spans, tail } = this.#scan(text, held.text.length);
+    const [printed, end] = masked(text, held.covered, spans, tail, mask);
+    return [printed, { text: text.slice(tail), covered: Math.max(0, end - tail), seen: text.length - tail }];
   }
 
   /** Masks a whole text, or the held end of a stream that ended. */
   mask(text: string, mask: string, covered = 0): string {
-    return this.isEmpty ? text : masked(text, covered, this.#look(text, 0).spans, text.length, mask)[0];
+    return this.isEmpty ? text : masked(text, covered, this.#scan(text, 0).spans, text.length, mask)[0];
   }
 
-  #look(text: string, heldBefore: number): Sight {
+  #scan(text: string, heldBefore: number): ScanResult {
     const plain = this.#plain.scan(text);
     const joined = new Joined(text);
     if (joined.isWhole) return plain;
@@ -145,14 +145,14 @@ function masked(
   spans: readonly Span[],
   tail: number,
   mask: string,
-): readonly [told: string, end: number] {
-  let [told, end] = ["", covered];
+): readonly [printed: string, end: number] {
+  let [printed, end] = ["", covered];
   for (const [from, to] of spans) {
     if (from >= tail) break;
-    if (from >= end) told += text.slice(end, from) + mask;
+    if (from >= end) printed += text.slice(end, from) + mask;
     end = Math.max(end, to);
   }
-  return [told + text.slice(end, tail), end];
+  return [printed + text.slice(end, tail), end];
 }
 
 /** A text without its line breaks, which maps places back to the original text. */

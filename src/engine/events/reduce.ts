@@ -1,31 +1,18 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Outcome, RunEvent } from "./event.ts";
+import type { RunEvent } from "./event.ts";
+import { changeAction, changeStep } from "./reduce-steps.ts";
 import {
   emptyRun,
   nodeTime,
   runTime,
-  TAIL,
-  type ActionModel,
-  type Changed,
   type NodeModel,
   type RunModel,
   type StageModel,
   type StepModel,
 } from "./run-model.ts";
-import { lastLines } from "./whole-lines.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;
-type StepEvent = Extract<RunEvent, { type: `step.${string}` }>;
-type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
-
-/**
- * The run after one more event. The only place that knows the order of events; an event that was seen already (its
- * `seq` is not beyond the last one) changes nothing.
- */
-export function reduceRun(model: RunModel, event: RunEvent): RunModel {
-  return reduce(model, event, copies);
-}
 
 /** The model that a list of events leads to; the cost does not depend on how many nodes there are. */
 export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = emptyRun): RunModel {
@@ -35,43 +22,24 @@ export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = empty
 }
 
 /**
- * A run that goes on, event by event. `reduceRun` copies the map of nodes and the list of a node's steps each time, which
- * is dear with a thousand of them; this class copies them only after a reader took `model`.
+ * A run that goes on, event by event. The only place that knows the order of events; an event that was seen already (its `seq` is not
+ * beyond the last one) changes nothing.
  */
 export class RunFold {
   #model: RunModel;
-  /** The map of nodes that no reader has seen. */
-  #own: ReadonlyMap<string, NodeModel> | undefined;
-  /** The lists of steps that no reader has seen. */
-  #ownSteps = new WeakSet<readonly StepModel[]>();
+  readonly #own = new OwnCopies();
 
   constructor(model: RunModel = emptyRun) {
     this.#model = model;
   }
 
   add(event: RunEvent): void {
-    this.#model = reduce(this.#model, event, this.#owner);
+    this.#model = reduce(this.#model, event, this.#own);
   }
-
-  readonly #owner: Owner = {
-    nodes: (nodes) => {
-      if (nodes === this.#own) return nodes as Map<string, NodeModel>;
-      const own = new Map(nodes);
-      this.#own = own;
-      return own;
-    },
-    steps: (steps) => {
-      if (this.#ownSteps.has(steps)) return steps as StepModel[];
-      const own = [...steps];
-      this.#ownSteps.add(own);
-      return own;
-    },
-  };
 
   /** The run as it is now, never changed afterwards. */
   get model(): RunModel {
-    this.#own = undefined;
-    this.#ownSteps = new WeakSet();
+    this.#own.release();
     return this.#model;
   }
 
@@ -81,20 +49,41 @@ export class RunFold {
   }
 }
 
-/** Gives a map or a list that may be written to, with these entries. */
-interface Owner {
-  readonly nodes: (nodes: ReadonlyMap<string, NodeModel>) => Map<string, NodeModel>;
-  readonly steps: (steps: readonly StepModel[]) => StepModel[];
+/**
+ * The map of nodes and the lists of steps that no reader has seen. They are written to; others are copied first. A copy at each event
+ * is dear with a thousand nodes.
+ */
+class OwnCopies {
+  #nodes: ReadonlyMap<string, NodeModel> | undefined;
+  #steps = new WeakSet<readonly StepModel[]>();
+
+  nodes(nodes: ReadonlyMap<string, NodeModel>): Map<string, NodeModel> {
+    if (nodes === this.#nodes) return nodes as Map<string, NodeModel>;
+    const own = new Map(nodes);
+    this.#nodes = own;
+    return own;
+  }
+
+  steps(steps: readonly StepModel[]): StepModel[] {
+    if (this.#steps.has(steps)) return steps as StepModel[];
+    const own = [...steps];
+    this.#steps.add(own);
+    return own;
+  }
+
+  /** A reader takes them all. */
+  release(): void {
+    this.#nodes = undefined;
+    this.#steps = new WeakSet();
+  }
 }
 
-const copies: Owner = { nodes: (nodes) => new Map(nodes), steps: (steps) => [...steps] };
-
-function reduce(model: RunModel, event: RunEvent, own: Owner): RunModel {
+function reduce(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
   if (event.seq <= model.lastSeq) return model;
   return { ...apply(model, event, own), lastSeq: event.seq, lastAt: event.at };
 }
 
-function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
+function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
   switch (event.type) {
     case "run.started":
       return startRun(model, event, own);
@@ -122,7 +111,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
         ...stage,
         state,
         ...(stage.startedAt === undefined ? {} : { endedAt: event.at }),
-        ...(reason === undefined ? {} : { reason }),
+        ...omitUndefined({ reason }),
       }));
     }
     case "question.asked":
@@ -168,7 +157,7 @@ function apply(model: RunModel, event: RunEvent, own: Owner): RunModel {
 }
 
 /** Nodes that the end of the run (a full disk on the bastion) came to before anything was done on them. */
-function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: Owner): ReadonlyMap<string, NodeModel> {
+function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): ReadonlyMap<string, NodeModel> {
   const idle = [...nodes.values()].filter(
     ({ outcome, startedAt, ranBefore, steps }) => (outcome ?? startedAt ?? ranBefore ?? steps[0]) === undefined,
   );
@@ -179,7 +168,7 @@ function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: Owner): Readon
 }
 
 /** A resumed run keeps the results of its earlier part. */
-function startRun(model: RunModel, event: EventOf<"run.started">, own: Owner): RunModel {
+function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies): RunModel {
   const { runId, title, command, who, dryRun, revision, dirty = false, resumed = false } = event;
   const stages = event.stages.map((outline): StageModel => {
     const earlier = model.stages.find(({ id }) => id === outline.id);
@@ -218,13 +207,13 @@ function kindsOf(
   { roles = {}, dcs = {}, places = [] }: EventOf<"run.started">,
   place: number,
 ): Pick<NodeModel, "roles" | "dc" | "place"> {
-  const way = places[place];
+  const at = places[place];
   const own = Object.keys(roles).filter((role) => roles[role]?.includes(place));
   const dc = Object.keys(dcs).find((name) => dcs[name]?.includes(place));
   return {
     ...(own.length > 0 && { roles: own }),
     ...(dc !== undefined && { dc }),
-    ...(way !== undefined && { place: way }),
+    ...(at !== undefined && { place: at }),
   };
 }
 
@@ -236,7 +225,7 @@ function changeStage(model: RunModel, id: string, change: (stage: StageModel) =>
   return { ...model, stages: stages.map((stage) => (stage.id === id ? change(stage) : stage)) };
 }
 
-function changeNode(model: RunModel, name: string, own: Owner, change: (node: NodeModel) => NodeModel): RunModel {
+function changeNode(model: RunModel, name: string, own: OwnCopies, change: (node: NodeModel) => NodeModel): RunModel {
   const nodes = own.nodes(model.nodes);
   nodes.set(name, change(nodes.get(name) ?? newNode(name)));
   return { ...model, nodes };
@@ -311,125 +300,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         state: "finished",
         outcome: event.outcome,
         endedAt: event.at,
-        ...(event.problem ? { problem: event.problem } : {}),
+        ...omitUndefined({ problem: event.problem }),
       };
   }
-}
-
-/** The output of a step or an action, with one more piece: the tail begins where a line does. */
-function printed(
-  { tail, above = 0, streams }: Pick<StepModel, "tail" | "above" | "streams">,
-  { text, at, stream }: EventOf<"step.output" | "action.output">,
-): Partial<StepModel> {
-  const whole = tail + text;
-  const kept = lastLines(whole, TAIL);
-  const told = kept === whole ? {} : { above: above + whole.slice(0, -kept.length).split("\n").length - 1 };
-  if (streams === undefined && stream === "out") return { tail: kept, heardAt: at, ...told };
-  const before = streams ?? "o".repeat(linesIn(tail));
-  const letters = before + (stream === "out" ? "o" : "e").repeat(linesIn(whole) - linesIn(tail));
-  return { tail: kept, heardAt: at, ...told, streams: letters.slice(letters.length - linesIn(kept)) };
-}
-
-/** Also one that has not ended. */
-function linesIn(text: string): number {
-  return text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
-}
-
-/** Changes the list that it is given. */
-function changeStep(steps: StepModel[], event: StepEvent): readonly StepModel[] {
-  const index = steps.findLastIndex(
-    ({ step, stage }) => step === event.step && (!("stage" in event) || stage === event.stage),
-  );
-  const found = steps[index];
-  // A step that comes again (after a reboot, in a resumed run) takes the place of its interrupted self.
-  const changed = changeOneStep(found ?? newStep(event), event);
-  steps[found === undefined ? steps.length : index] = changed;
-  return steps;
-}
-
-function newStep(event: StepEvent): StepModel {
-  const { stage = "", title = event.step, module = "" } = event as Partial<EventOf<"step.started">>;
-  return { stage, step: event.step, title, module, startedAt: event.at, changes: [], always: false, tail: "" };
-}
-
-function changeOneStep(step: StepModel, event: StepEvent): StepModel {
-  switch (event.type) {
-    case "step.started": {
-      const { stage, title, module } = event;
-      const fresh = {
-        stage,
-        step: event.step,
-        title,
-        module,
-        startedAt: event.at,
-        changes: [],
-        always: false,
-        tail: "",
-      };
-      return { ...fresh, ...againOf(step), ...beforeOf(step) };
-    }
-    case "step.note":
-      return { ...step, note: event.text, heardAt: event.at };
-    case "step.output":
-      return { ...step, ...printed(step, event) };
-    case "step.finished": {
-      const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
-      return { ...step, ...rest, changes, always, ...stillChanged(step, rest.outcome) };
-    }
-  }
-}
-
-interface Changing {
-  readonly outcome?: Outcome;
-  readonly before?: Changed;
-}
-
-/** The change of a step's or an action's earlier attempt, for its next attempt. */
-function beforeOf(one: Changing & Partial<Changed>): { readonly before?: Changed } {
-  if (one.outcome !== "changed") return one.before ? { before: one.before } : {};
-  return { before: { ...omitUndefined({ changes: one.changes, diff: one.diff }) } };
-}
-
-/** A step that an earlier attempt changed stays `changed`, even if a later attempt finds it in order or skips it. */
-function stillChanged(one: Changing & Partial<Changed>, outcome: Outcome) {
-  const { before } = beforeOf(one);
-  return before && (outcome === "ok" || outcome === "skipped") ? ({ ...before, outcome: "changed" } as const) : {};
-}
-
-function againOf({ outcome, again }: StepModel | ActionModel): { readonly again?: true } {
-  return outcome !== undefined || again ? { again: true } : {};
-}
-
-function changeAction(actions: readonly ActionModel[], event: ActionEvent): readonly ActionModel[] {
-  const { stage, action, item } = event;
-  const index = actions.findLastIndex((one) => one.action === action && one.item === item);
-  const before = actions[index];
-  const fresh: ActionModel = {
-    stage,
-    action,
-    startedAt: event.at,
-    tail: "",
-    ...(item === undefined ? {} : { item }),
-    ...(before && againOf(before)),
-    ...(before && beforeOf(before)),
-  };
-  const found = event.type === "action.started" ? fresh : (before ?? fresh);
-  const changed = changeOneAction(found, event);
-  return index < 0 ? [...actions, changed] : actions.with(index, changed);
-}
-
-function changeOneAction(action: ActionModel, event: ActionEvent): ActionModel {
-  if (event.type === "action.started") return action;
-  if (event.type === "action.note") return { ...action, note: event.text, heardAt: event.at };
-  if (event.type === "action.output") return { ...action, ...printed(action, event) };
-  const { outcome, reason, problem, position, duration } = event;
-  return {
-    ...action,
-    outcome,
-    ...stillChanged(action, outcome),
-    ...(reason === undefined ? {} : { reason }),
-    ...(problem === undefined ? {} : { problem }),
-    ...(position === undefined ? {} : { position }),
-    ...(duration === undefined ? {} : { duration }),
-  };
 }

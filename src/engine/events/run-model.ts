@@ -1,5 +1,18 @@
-import type { Problem, SourcePosition } from "#errors/problem.ts";
-import type { Change, NodeOutcome, Outcome, Question, Sending } from "./event.ts";
+import type { Problem } from "#errors/problem.ts";
+import type {
+  ActionNames,
+  Change,
+  Changed,
+  NodeOutcome,
+  Question,
+  Save,
+  Sending,
+  Sent,
+  StageOutline,
+  StepEnd,
+  StepNames,
+  WorkEnd,
+} from "./event.ts";
 
 /** The state of a run after some of its events: plain values, never changed in place. */
 export interface RunModel {
@@ -35,14 +48,7 @@ export interface RunModel {
   readonly warnings: readonly { readonly node?: string; readonly text: string }[];
 }
 
-export interface StageModel {
-  readonly id: string;
-  readonly title: string;
-  readonly nodes: readonly string[];
-  readonly action?: string;
-  /** As in the outline. */
-  readonly planned?: number | readonly number[];
-  readonly open?: boolean;
+export interface StageModel extends StageOutline {
   readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
   readonly reason?: string;
   /** Milliseconds since the epoch; absent until it began, or ended. */
@@ -51,24 +57,31 @@ export interface StageModel {
   readonly actions: readonly ActionModel[];
 }
 
-export interface ActionModel {
-  readonly stage: string;
-  readonly action: string;
+/** A step or an action in its last attempt. */
+interface Attempt {
   readonly startedAt: number;
-  readonly item?: string;
-  /** As a step's. */
+  /** An ended attempt came before: the node rebooted, or the run was resumed. */
   readonly again?: boolean;
+  /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
   readonly before?: Changed;
-  readonly outcome?: Outcome;
-  readonly reason?: string;
-  readonly problem?: Problem;
-  readonly position?: SourcePosition;
-  readonly duration?: number;
   readonly note?: string;
+  /** When it said something last. */
   readonly heardAt?: number;
+  /** The last whole lines of both streams, at most {@link TAIL} characters. */
   readonly tail: string;
+  /** Lines that it printed before those of the tail; absent: none. The record has them. */
   readonly above?: number;
+  /** Of each line of the tail the stream that it came by, `o` or `e`; absent: all by stdout. */
   readonly streams?: string;
+}
+
+/** An action; it has no outcome while it runs. */
+export interface ActionModel extends ActionNames, Attempt, Partial<WorkEnd> {}
+
+/** A step; it has no outcome while it runs. */
+export interface StepModel extends StepNames, Attempt, Partial<StepEnd> {
+  readonly changes: readonly Change[];
+  readonly always: boolean;
 }
 
 export interface NodeModel {
@@ -93,63 +106,16 @@ export interface NodeModel {
   readonly ranBefore?: number;
   readonly milestone?: string;
   /** Disks whose table was saved before they may be wiped. */
-  readonly saved?: readonly {
-    readonly device: string;
-    readonly save: string;
-    readonly before: "wipe" | "restore";
-  }[];
+  readonly saved?: readonly Save[];
   /** Contents on their way to the node, and since when that was told. */
   readonly sending?: Sending & { readonly since: number };
   /** Large contents that it was sent. */
-  readonly sent?: readonly {
-    readonly name: string;
-    readonly bytes: number;
-    readonly duration: number;
-    readonly from?: string;
-  }[];
+  readonly sent?: readonly Sent[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
   readonly problem?: Problem;
   /** In the order in which they began. */
   readonly steps: readonly StepModel[];
-}
-
-/** The known changes of a step. */
-export interface Changed {
-  readonly changes?: readonly Change[];
-  readonly diff?: string;
-}
-
-export interface StepModel {
-  readonly stage: string;
-  readonly step: string;
-  readonly title: string;
-  readonly module: string;
-  /** The node had ended, and was begun again: after a reboot, in a resumed run. */
-  readonly again?: boolean;
-  /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
-  readonly before?: Changed;
-  /** Absent while it runs. */
-  readonly outcome?: Outcome;
-  readonly startedAt: number;
-  readonly duration?: number;
-  readonly changes: readonly Change[];
-  readonly diff?: string;
-  readonly reason?: string;
-  readonly problem?: Problem;
-  readonly position?: SourcePosition;
-  readonly always: boolean;
-  /** The exit status of a failed command. */
-  readonly exitStatus?: number;
-  readonly note?: string;
-  /** When it said something last. */
-  readonly heardAt?: number;
-  /** The last whole lines of both streams, at most {@link TAIL} characters. */
-  readonly tail: string;
-  /** Lines that it printed before those of the tail; absent: none. The record has them. */
-  readonly above?: number;
-  /** Of each line of the tail the stream that it came by, `o` or `e`; absent: all by stdout. */
-  readonly streams?: string;
 }
 
 /** Characters of a step's output that the model keeps. */

@@ -1,4 +1,5 @@
 import { factCatalogue, type FactDescription } from "./catalogue.ts";
+import { factTree } from "./shape.ts";
 
 /** A plain value of a fact. */
 export type FactValue = string | number | boolean;
@@ -62,15 +63,4 @@ export function factValues(value: unknown, path: string): readonly FactValue[] {
 }
 
 /** The tree of names, lists and values as leaves, by which expressions are checked before the facts are there. */
-export const factMembers: Readonly<Record<string, unknown>> = membersOf();
-
-function membersOf(): Record<string, unknown> {
-  const tree = Object.create(null) as Record<string, unknown>;
-  for (const { name } of factCatalogue) {
-    const path = name.replace(/\.(N|NAME)\..*$/, "").split(".");
-    let map = tree;
-    for (const part of path.slice(0, -1)) map = (map[part] ??= Object.create(null)) as Record<string, unknown>;
-    map[path.at(-1) as string] = true;
-  }
-  return tree;
-}
+export const factMembers = factTree(() => true);

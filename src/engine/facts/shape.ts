@@ -7,26 +7,31 @@ export type NodeFacts = Readonly<Record<string, unknown>>;
 const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */
-interface Told {
-  readonly path: readonly string[];
+interface FactLine {
+  readonly name: string;
   readonly read: (text: string | undefined) => unknown;
 }
 
-const told: readonly Told[] = [...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, ""))].map(
-  ([name, facts]) => ({ path: name.split("."), read: reader(name, facts as [FactDescription, ...FactDescription[]]) }),
-);
+const factLines: readonly FactLine[] = [
+  ...Map.groupBy(factCatalogue, ({ name }) => name.replace(/\.(N|NAME)\..*$/, "")),
+].map(([name, facts]) => ({ name, read: reader(name, facts as [FactDescription, ...FactDescription[]]) }));
 
 /**
  * The node's facts as expressions see them, from the flat lines of facts.sh: dots become maps, every value has its type, and
  * a missing one, or one of another type, is null. All of it is data: nothing is ever evaluated (requirement S-4).
  */
 export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
+  return factTree(({ name, read }) => read(Object.hasOwn(flat, name) ? flat[name] : undefined));
+}
+
+/** A map of maps, with a value for each line of facts.sh. */
+export function factTree(valueAt: (line: FactLine) => unknown): NodeFacts {
   const facts = emptyMap();
-  for (const { path, read } of told) {
-    const name = path.join(".");
+  for (const line of factLines) {
+    const path = line.name.split(".");
     let map = facts;
     for (const part of path.slice(0, -1)) map = (map[part] ??= emptyMap()) as Record<string, unknown>;
-    map[path.at(-1) ?? name] = read(Object.hasOwn(flat, name) ? flat[name] : undefined);
+    map[path.at(-1) as string] = valueAt(line);
   }
   return facts;
 }
@@ -35,7 +40,7 @@ function emptyMap(): Record<string, unknown> {
   return Object.create(null) as Record<string, unknown>;
 }
 
-function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): Told["read"] {
+function reader(name: string, facts: readonly [FactDescription, ...FactDescription[]]): FactLine["read"] {
   const [{ name: first, type }] = facts;
   if (first === name)
     return (text) => (type === "texts" ? (text?.split("\n").filter(Boolean) ?? null) : valueOf(type, text));

@@ -3,7 +3,8 @@ import { defineModule, type StepContext } from "../step/define.ts";
 import { diskGuid, DiskId, diskName } from "../step/disk-names.ts";
 import { alone } from "../step/fragments/alone.ts";
 import { clearing } from "../step/fragments/clear.ts";
-import { diskFunctions, diskTools } from "../step/fragments/disk.ts";
+import { diskFunctions } from "../step/fragments/disk-functions.ts";
+import { diskTools } from "../step/fragments/disk.ts";
 import { unmark } from "../step/fragments/unmark.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 

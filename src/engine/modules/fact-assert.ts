@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { Check, checksOf } from "../step/fragments/checks.ts";
+import { Check } from "../step/fragments/check-fields.ts";
+import { checksOf } from "../step/fragments/checks.ts";
 import { sh, shLines } from "../step/sh.ts";
 
 /**

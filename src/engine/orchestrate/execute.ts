@@ -1,6 +1,6 @@
 import type { Emit, Question, RunEvent } from "#engine/events/event.ts";
 import type { OpenSession } from "#engine/session/session.ts";
-import type { TableStore } from "#engine/partition-backups/table-store.ts";
+import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Trust } from "#engine/project/project.ts";
 import type { SourceOptions } from "#engine/roster/sources.ts";

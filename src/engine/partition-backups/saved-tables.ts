@@ -5,7 +5,6 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import type { SavedDevice, SaveOccasion, TableSave, TableStore } from "./table-store.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
 import { syncFolder } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -16,14 +15,20 @@ const SavedTable = z.strictObject({
   version: z.literal(1),
   /** The hash of the parts by which two saves are the same: name, size, and the bytes. */
   id: Hash,
+  /** The node's id, or its name where it has none. */
   nodeId: z.string(),
+  /** By which the device was named: a serial, WWN, link in by-id or by-path, `VG/LV`, `md/ARRAY`. */
   name: z.string(),
+  /** The disk's own ids: `serial S3Z8NB0K`; none of a volume or an array. */
   ids: z.array(z.string()).readonly(),
+  /** Bytes. */
   size: z.int().positive(),
+  /** In the order of their offsets; they do not overlap. */
   pieces: z
     .array(z.strictObject({ offset: z.int().min(0), length: z.int().positive(), sha256: Hash }))
     .min(1)
     .readonly(),
+  /** The output of the node's tools about it, by tool. */
   texts: z.record(z.string(), z.string()).readonly(),
   /** Each time that it was as it is here, the oldest first. */
   occasions: z
@@ -32,18 +37,52 @@ const SavedTable = z.strictObject({
         at: z.int(),
         node: z.string(),
         run: z.string(),
+        /** The reason for the save: a wipe, or an earlier table that is put back. */
         before: z.enum(["wipe", "restore"]),
+        /** The grants that allow the wipe or restore; an interrupted wipe goes on by the same grant. */
         grants: z.array(z.string()).readonly().default([]),
       }),
     )
     .min(1)
     .readonly(),
 });
+type Save = z.output<typeof SavedTable>;
+
+/** A disk, volume or array as it was when it was saved. */
+export type SavedDevice = Pick<Save, "name" | "ids" | "size" | "pieces" | "texts">;
+/** Why it was saved. */
+export type SaveOccasion = Pick<Save, "nodeId"> & Omit<Save["occasions"][number], "at">;
+
 /** A disk, volume or array as it was once, and when. */
-export type SavedTable = z.output<typeof SavedTable> & {
+export type SavedTable = Save & {
   /** The absolute path of its pieces, one gzip member each, one behind the other. */
   readonly file: string;
 };
+
+/** The result of a save. */
+export interface KeptTable {
+  readonly id: string;
+  /** Whether no equal save was there. */
+  readonly isNew: boolean;
+  /** Bytes that it takes. */
+  readonly bytes: number;
+  /** Drops the occasion, since nothing was wiped or restored; a save without an occasion is removed. */
+  readonly forget: () => Promise<void>;
+}
+
+/** One save on its way to the bastion's disk; nothing of it counts before it was kept. */
+export interface TableSave {
+  /** The next piece: its bytes and the same as a gzip member. */
+  add(gzip: Uint8Array): Promise<void>;
+  /** All is there. Resolves when it lies on the disk. */
+  keep(device: SavedDevice, occasion: SaveOccasion): Promise<KeptTable>;
+  drop(): Promise<void>;
+}
+
+/** Keeps the tables that a run is about to destroy (ADR 0012). */
+export interface TableStore {
+  open(): Promise<TableSave>;
+}
 
 /** Occasions that are kept of one save, besides the first. */
 const mostOccasions = 100;
@@ -185,7 +224,7 @@ async function namesIn(folder: string): Promise<readonly string[]> {
 
 async function readSave(folder: string): Promise<SavedTable> {
   const path = join(folder, "save.json");
-  let save: z.output<typeof SavedTable>;
+  let save: Save;
   try {
     save = SavedTable.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (error) {

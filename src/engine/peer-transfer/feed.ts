@@ -1,19 +1,19 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit } from "#engine/events/event.ts";
-import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
+import type { BlobFeed, FeedPeer } from "#engine/session/blob-feed.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { FeedMember, type Fed, wrongHash } from "./member.ts";
+import { FeedMember, type FedContent, wrongHash } from "./member.ts";
 import { type FeedOrder, FeedPlan } from "./plan.ts";
 
 /** Bytes from which on a content is fetched from other nodes: a smaller one is there before a node has logged in to another one. */
 const least = 1 << 20;
-/** Milliseconds between two tellings of how far a content is. */
-const tellEvery = 900;
+/** Milliseconds between two reports of how far a content is. */
+const reportEvery = 900;
 /** A node that so often got nothing from others is sent everything by the bastion. */
 const strikesOfReader = 2;
 /** Characters of a node's message that are told. */
-const mostTold = 300;
+const longestReason = 300;
 /** Characters of a path or an address that sh, sshd and ssh take as they are. */
 const plain = /^[\w./:@%+-]+$/;
 
@@ -25,10 +25,10 @@ interface Content {
 }
 
 /** One content, for one node. */
-interface Errand {
-  readonly party: FedNode;
+interface Delivery {
+  readonly peer: FeedPeer;
   readonly content: Content;
-  readonly fed: Fed;
+  readonly fed: FedContent;
 }
 
 /** Lets the nodes of one run fetch large contents from one another (ADR 0312). A failure costs a warning: then the bastion sends. */
@@ -39,7 +39,7 @@ export class Feed implements BlobFeed {
   readonly #members = new Map<string, FeedMember>();
   /** How often a node got nothing from others. */
   readonly #strikes = new Map<string, number>();
-  readonly #told = new Set<string>();
+  readonly #warned = new Set<string>();
   /** Connections whose sessions have ended, and which are ours to close. */
   readonly #inherited = new Set<Host>();
   /** Members whose end is waited for, with that end. */
@@ -51,7 +51,7 @@ export class Feed implements BlobFeed {
     this.#patience = patience;
   }
 
-  takes({ host, node }: FedNode, { sensitive, form, size }: Blob): boolean {
+  takes({ host, node }: FeedPeer, { sensitive, form, size }: Blob): boolean {
     return (
       host.hostKey !== undefined &&
       (this.#strikes.get(node) ?? 0) < strikesOfReader &&
@@ -61,34 +61,34 @@ export class Feed implements BlobFeed {
     );
   }
 
-  async bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left"> {
-    const { node, emit } = party;
-    const errand = this.#errandOf(party, name, blob);
-    const { content } = errand;
+  async bring(peer: FeedPeer, name: string, blob: Blob): Promise<"there" | "send" | "left"> {
+    const { node, emit } = peer;
+    const delivery = this.#deliveryOf(peer, name, blob);
+    const { content } = delivery;
     const { promise, resolve } = Promise.withResolvers<FeedOrder>();
     content.waiting.set(node, resolve);
-    this.#carryOut(content, content.plan.ask(node));
+    this.#dispatch(content, content.plan.request(node));
     const awaited = content.plan.awaited(node);
     if (awaited !== undefined) emit({ type: "node.waiting", node, reason: `for ${content.label} from ${awaited}` });
     const { from } = await promise;
     const source = from === undefined ? undefined : this.#members.get(from);
-    if (from !== undefined && !source) this.#carryOut(content, content.plan.failed(node, { isBad: true }));
-    if (source && (await this.#fetch(errand, source))) return "there";
+    if (from !== undefined && !source) this.#dispatch(content, content.plan.failed(node, { isBad: true }));
+    if (source && (await this.#fetch(delivery, source))) return "there";
     return content.plan.isTravelling(node) ? "send" : "left";
   }
 
-  async keep(party: FedNode, name: string, blob: Blob): Promise<boolean> {
-    const errand = this.#errandOf(party, name, blob);
-    const { content, fed } = errand;
-    if (!content.plan.isTravelling(party.node)) return false;
-    if (!canServe(party) || !content.plan.wantsSource) {
-      this.#arrived(errand, false);
+  async keep(peer: FeedPeer, name: string, blob: Blob): Promise<boolean> {
+    const delivery = this.#deliveryOf(peer, name, blob);
+    const { content, fed } = delivery;
+    if (!content.plan.isTravelling(peer.node)) return false;
+    if (!canServe(peer) || !content.plan.wantsSource) {
+      this.#arrived(delivery, false);
       return false;
     }
-    const why = await this.#memberOf(party).keep(fed);
-    if (why !== undefined && content.plan.isTravelling(party.node))
-      this.#warn(party, `other nodes cannot get ${content.label} from it`, why);
-    this.#arrived(errand, why === undefined);
+    const why = await this.#memberOf(peer).keep(fed);
+    if (why !== undefined && content.plan.isTravelling(peer.node))
+      this.#warn(peer, `other nodes cannot get ${content.label} from it`, why);
+    this.#arrived(delivery, why === undefined);
     return why === undefined;
   }
 
@@ -96,14 +96,14 @@ export class Feed implements BlobFeed {
     for (const content of this.#contents.values()) {
       content.waiting.get(node)?.({ node });
       content.waiting.delete(node);
-      this.#carryOut(content, content.plan.leave(node));
+      this.#dispatch(content, content.plan.leave(node));
     }
   }
 
   inherits(host: Host): boolean {
     const isRead = [...this.#members].some(
-      ([node, { party, isOver }]) =>
-        party.host === host && !isOver && [...this.#contents.values()].some(({ plan }) => plan.isSource(node)),
+      ([node, { peer, isOver }]) =>
+        peer.host === host && !isOver && [...this.#contents.values()].some(({ plan }) => plan.isSource(node)),
     );
     if (isRead) this.#inherited.add(host);
     return isRead;
@@ -115,34 +115,34 @@ export class Feed implements BlobFeed {
     await Promise.all(this.#ending);
   }
 
-  #errandOf(party: FedNode, name: string, { sha256, size, label = "contents" }: Blob): Errand {
+  #deliveryOf(peer: FeedPeer, name: string, { sha256, size, label = "contents" }: Blob): Delivery {
     let content = this.#contents.get(sha256);
     if (!content) this.#contents.set(sha256, (content = { label, plan: new FeedPlan(), waiting: new Map() }));
-    return { party, content, fed: { name, size, sha256 } };
+    return { peer, content, fed: { name, size, sha256 } };
   }
 
   /** The node's member over this connection: the one before has ended with its own. */
-  #memberOf(party: FedNode): FeedMember {
-    const { node } = party;
+  #memberOf(peer: FeedPeer): FeedMember {
+    const { node } = peer;
     const known = this.#members.get(node);
-    if (known?.party.host === party.host && !known.isOver) return known;
+    if (known?.peer.host === peer.host && !known.isOver) return known;
     if (known) this.#retire(known);
-    const member = new FeedMember(party, this.#patience);
+    const member = new FeedMember(peer, this.#patience);
     this.#members.set(node, member);
     void member.closed.then(() => {
       if (this.#members.get(node) === member) this.#forget(node);
-      return this.#letGo(party.host);
+      return this.#letGo(peer.host);
     });
     return member;
   }
 
   #forget(node: string): void {
     this.#members.delete(node);
-    for (const content of this.#contents.values()) this.#carryOut(content, content.plan.gone(node));
+    for (const content of this.#contents.values()) this.#dispatch(content, content.plan.gone(node));
   }
 
   #retire(member: FeedMember): void {
-    const { node, host } = member.party;
+    const { node, host } = member.peer;
     this.#forget(node);
     const end = member.close().then(() => this.#letGo(host));
     this.#ending.add(end);
@@ -154,69 +154,69 @@ export class Feed implements BlobFeed {
     if (this.#inherited.delete(host)) await host.close();
   }
 
-  #carryOut(content: Content, orders: readonly FeedOrder[]): void {
+  #dispatch(content: Content, orders: readonly FeedOrder[]): void {
     for (const order of orders) {
       content.waiting.get(order.node)?.(order);
       content.waiting.delete(order.node);
     }
   }
 
-  #arrived({ party, content, fed }: Errand, isKept: boolean): void {
-    const member = this.#members.get(party.node);
-    const serves = isKept && canServe(party) && content.plan.wantsSource && member?.isOver === false;
+  #arrived({ peer, content, fed }: Delivery, isKept: boolean): void {
+    const member = this.#members.get(peer.node);
+    const serves = isKept && canServe(peer) && content.plan.wantsSource && member?.isOver === false;
     if (isKept && !serves) member?.drop(fed);
-    this.#carryOut(content, content.plan.arrived(party.node, { serves }));
+    this.#dispatch(content, content.plan.arrived(peer.node, { serves }));
   }
 
   /** True: it is where the runner waits for it. False: the bastion has to send it. */
-  async #fetch(errand: Errand, source: FeedMember): Promise<boolean> {
-    const { party, content, fed } = errand;
-    const { node, emit } = party;
-    const from = source.party.node;
+  async #fetch(delivery: Delivery, source: FeedMember): Promise<boolean> {
+    const { peer, content, fed } = delivery;
+    const { node, emit } = peer;
+    const from = source.peer.node;
     const began = Date.now();
     const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
     const key = makeOneTimeKey();
     const shut = await source.admit(fed, key);
     const isWanted = (): boolean => content.plan.isTravelling(node);
-    const tell = tellProgress(errand, from);
-    const progress = (bytes: number): void => (isWanted() ? tell(bytes) : undefined);
-    const why = shut ?? (isWanted() ? await this.#memberOf(party).fetch(fed, source, key, progress) : "it left");
+    const report = progressReporter(delivery, from);
+    const progress = (bytes: number): void => (isWanted() ? report(bytes) : undefined);
+    const why = shut ?? (isWanted() ? await this.#memberOf(peer).fetch(fed, source, key, progress) : "it left");
     source.dismiss(key);
     if (!isWanted()) return false;
     if (why === undefined) {
       emit({ type: "node.sent", node, name: content.label, bytes: fed.size, duration: Date.now() - began, from });
-      this.#arrived(errand, true);
+      this.#arrived(delivery, true);
       return true;
     }
-    this.#warn(party, `the bastion sends it ${content.label}, which it could not get from ${from}`, why);
+    this.#warn(peer, `the bastion sends it ${content.label}, which it could not get from ${from}`, why);
     // A shut port holds for every reader; another failure may be this reader's fault.
     const isShut = shut !== undefined || /Permission denied/.test(why);
     if (!isShut) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
-    this.#carryOut(content, content.plan.failed(node, { isBad: isShut || why === wrongHash }));
+    this.#dispatch(content, content.plan.failed(node, { isBad: isShut || why === wrongHash }));
     return false;
   }
 
   /** Once for each node and reason. */
-  #warn({ node }: FedNode, what: string, why: string): void {
-    const text = `${what}: ${why.slice(0, mostTold)}`;
-    if (this.#told.has(`${node} ${text}`)) return;
-    this.#told.add(`${node} ${text}`);
+  #warn({ node }: FeedPeer, what: string, why: string): void {
+    const text = `${what}: ${why.slice(0, longestReason)}`;
+    if (this.#warned.has(`${node} ${text}`)) return;
+    this.#warned.add(`${node} ${text}`);
     this.#emit({ type: "warning", node, text: cleanText(text).trim() });
   }
 }
 
 /** Whether others can log in there and read our programs' files, which are root's: a login that becomes root by sudo cannot. */
-function canServe({ run, endpoint }: FedNode): boolean {
+function canServe({ run, endpoint }: FeedPeer): boolean {
   return run.login === "root" && [run.stateDir, endpoint.address].every((word) => plain.test(word));
 }
 
 /** Tells how far it is, once a second. */
-function tellProgress({ party, content, fed }: Errand, from: string): (bytes: number) => void {
-  const { node, emit } = party;
+function progressReporter({ peer, content, fed }: Delivery, from: string): (bytes: number) => void {
+  const { node, emit } = peer;
   let last = { sent: 0, at: Date.now() };
   return (sent) => {
     const at = Date.now();
-    if (at - last.at < tellEvery || sent <= last.sent) return;
+    if (at - last.at < reportEvery || sent <= last.sent) return;
     const rate = Math.round(((sent - last.sent) * 1_000) / (at - last.at));
     last = { sent, at };
     emit({ type: "node.sending", node, name: content.label, sent, total: fed.size, rate, from });

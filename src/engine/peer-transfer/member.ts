@@ -4,7 +4,7 @@ import { feedText } from "#engine/program/without-runner.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import { type FollowerChannel, openFollowerChannel } from "#engine/session/follower-channel.ts";
 import { NodeBudget } from "#engine/session/node-budget.ts";
-import type { FedNode } from "#engine/session/blob-feed.ts";
+import type { FeedPeer } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
 /** Bytes that a node fetches within its patience at least: less is no use, and a source that means ill could hold it up. */
@@ -19,7 +19,7 @@ const gone = "its connection ended";
 export const wrongHash = "its hash is wrong";
 
 /** A content, by its name on the node. */
-export interface Fed {
+export interface FedContent {
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
@@ -28,7 +28,7 @@ export interface Fed {
 /** The reason for which an order failed, in the node's words or kcore's; undefined after success. */
 type FeedFailure = string | undefined;
 
-interface Question {
+interface FeedRequest {
   /** Bytes that come within our patience at least, or it gets no further. */
   readonly step: number;
   /** Bytes that it hashes at the end. */
@@ -42,25 +42,25 @@ interface Question {
 
 /** One node's part in the feeding: a channel in which feed.sh listens. Its methods never reject: they resolve with a failure. */
 export class FeedMember {
-  readonly party: FedNode;
+  readonly peer: FeedPeer;
   /** Resolves when the node listens no more. */
   readonly closed: Promise<void>;
   readonly #budget: NodeBudget;
   readonly #patience: number;
   readonly #admitted = new Set<OneTimeKey>();
-  readonly #asked = new Map<number, Question>();
+  readonly #requests = new Map<number, FeedRequest>();
   /** Until the channel is open. */
-  readonly #unsaid: string[] = [];
+  readonly #unsent: string[] = [];
   #channel: FollowerChannel | undefined;
   #last = 0;
   #isOver = false;
   #beat: NodeJS.Timeout | undefined;
 
   /** `patience`: milliseconds for which the node may make no progress with its order. */
-  constructor(party: FedNode, patience = 30_000) {
-    this.party = party;
+  constructor(peer: FeedPeer, patience = 30_000) {
+    this.peer = peer;
     this.#patience = patience;
-    this.#budget = new NodeBudget(party.node, () => this.#last);
+    this.#budget = new NodeBudget(peer.node, () => this.#last);
     this.closed = this.#open();
   }
 
@@ -69,14 +69,14 @@ export class FeedMember {
   }
 
   /** Keeps the content for other nodes while the bastion sends it to this one. */
-  keep(content: Fed): Promise<FeedFailure> {
-    return this.#ask(`keep NUMBER ${wordsOf(content)}`, { size: content.size });
+  keep(content: FedContent): Promise<FeedFailure> {
+    return this.#request(`keep NUMBER ${contentWords(content)}`, { size: content.size });
   }
 
   /** Lets a holder of the key begin to read the content, for two minutes, or until all are dismissed. */
-  admit({ name }: Fed, key: OneTimeKey): Promise<FeedFailure> {
+  admit({ name }: FedContent, key: OneTimeKey): Promise<FeedFailure> {
     this.#admitted.add(key);
-    return this.#ask(`admit NUMBER ${name} ${key.line}`);
+    return this.#request(`admit NUMBER ${name} ${key.line}`);
   }
 
   /** The key opens nothing any more. */
@@ -85,16 +85,21 @@ export class FeedMember {
   }
 
   /** Keeps the content no longer. */
-  drop({ name }: Fed): void {
+  drop({ name }: FedContent): void {
     void this.#channel?.send(`drop ${name}\n`);
   }
 
   /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
-  fetch(content: Fed, { party }: FeedMember, key: OneTimeKey, progress: (bytes: number) => void): Promise<FeedFailure> {
-    const { address, port, user } = party.endpoint;
-    const where = `${address} ${port} ${user} ${party.host.hostKey}`;
-    const text = `fetch NUMBER ${wordsOf(content)} ${where}\n${key.secret.trimEnd()}\n`;
-    return this.#ask(text, { size: content.size, step: leastFetched, progress });
+  fetch(
+    content: FedContent,
+    { peer }: FeedMember,
+    key: OneTimeKey,
+    progress: (bytes: number) => void,
+  ): Promise<FeedFailure> {
+    const { address, port, user } = peer.endpoint;
+    const where = `${address} ${port} ${user} ${peer.host.hostKey}`;
+    const text = `fetch NUMBER ${contentWords(content)} ${where}\n${key.secret.trimEnd()}\n`;
+    return this.#request(text, { size: content.size, step: leastFetched, progress });
   }
 
   /** Ends it: resolves when the node has tidied up, or was given the time for it. */
@@ -108,18 +113,18 @@ export class FeedMember {
   }
 
   async #open(): Promise<void> {
-    const { host, run, sudoPassword } = this.party;
+    const { host, run, sudoPassword } = this.peer;
     try {
       const channel = await openFollowerChannel({
         host,
         run,
         sudoPassword,
         text: feedText(run, { id: randomBytes(8).toString("hex") }),
-        onFrame: (frame) => this.#hear(frame),
+        onFrame: (frame) => this.#takeFrame(frame),
         onLimit: ({ problems }: KcoreError) => this.#end(problems[0]?.message),
       });
       this.#channel = channel;
-      for (const text of this.#unsaid.splice(0)) void channel.send(text);
+      for (const text of this.#unsent.splice(0)) void channel.send(text);
       this.#beat = setInterval(() => void channel.send("beat\n"), beatEvery).unref();
       if (this.#isOver) channel.end();
       const said = (await channel.closed).trim();
@@ -129,58 +134,61 @@ export class FeedMember {
     }
   }
 
-  #ask(text: string, { size = 0, step = 1, progress = () => undefined }: Partial<Question> = {}): Promise<FeedFailure> {
+  #request(
+    text: string,
+    { size = 0, step = 1, progress = () => undefined }: Partial<FeedRequest> = {},
+  ): Promise<FeedFailure> {
     if (this.#isOver) return Promise.resolve(gone);
     const { promise, resolve } = Promise.withResolvers<FeedFailure>();
-    const question: Question = { size, step, resolve, progress, got: 0, timer: undefined };
+    const request: FeedRequest = { size, step, resolve, progress, got: 0, timer: undefined };
     const number = (this.#last += 1);
-    this.#asked.set(number, question);
-    this.#wait(question, size === 0);
+    this.#requests.set(number, request);
+    this.#wait(request, size === 0);
     const line = `${text.replace("NUMBER", String(number))}\n`;
     if (this.#channel) void this.#channel.send(line);
-    else this.#unsaid.push(line);
+    else this.#unsent.push(line);
     return promise;
   }
 
   /** From now on it may get no further for a while; longer, when it has all of it and hashes it. */
-  #wait(question: Question, isThere: boolean): void {
-    clearTimeout(question.timer);
-    const limit = this.#patience + (isThere ? question.size / hashing : 0);
+  #wait(request: FeedRequest, isThere: boolean): void {
+    clearTimeout(request.timer);
+    const limit = this.#patience + (isThere ? request.size / hashing : 0);
     const silent = `it got no further for ${Math.round(limit / 100) / 10} s`;
-    question.timer = setTimeout(() => this.#end(silent), limit).unref();
+    request.timer = setTimeout(() => this.#end(silent), limit).unref();
   }
 
-  #hear({ type, rest }: Frame): void {
+  #takeFrame({ type, rest }: Frame): void {
     this.#budget.spend(type.length + rest.length);
-    const question = this.#asked.get(Number(type));
-    if (!question) return;
+    const request = this.#requests.get(Number(type));
+    if (!request) return;
     const [word, ...words] = rest.split(" ");
     if (word === "at") {
-      const bytes = Math.min(question.size, Number(words[0]) || 0);
-      const isThere = bytes === question.size && question.got < bytes;
-      if (isThere || bytes - question.got >= question.step) {
-        question.got = bytes;
-        this.#wait(question, isThere);
+      const bytes = Math.min(request.size, Number(words[0]) || 0);
+      const isThere = bytes === request.size && request.got < bytes;
+      if (isThere || bytes - request.got >= request.step) {
+        request.got = bytes;
+        this.#wait(request, isThere);
       }
-      return question.progress(bytes);
+      return request.progress(bytes);
     }
-    this.#asked.delete(Number(type));
-    clearTimeout(question.timer);
-    question.resolve(word === "yes" ? undefined : words.join(" "));
+    this.#requests.delete(Number(type));
+    clearTimeout(request.timer);
+    request.resolve(word === "yes" ? undefined : words.join(" "));
   }
 
   #end(why = gone): void {
     this.#isOver = true;
     clearInterval(this.#beat);
     this.#channel?.end();
-    for (const { resolve, timer } of this.#asked.values()) {
+    for (const { resolve, timer } of this.#requests.values()) {
       clearTimeout(timer);
       resolve(why);
     }
-    this.#asked.clear();
+    this.#requests.clear();
   }
 }
 
-function wordsOf({ name, size, sha256 }: Fed): string {
+function contentWords({ name, size, sha256 }: FedContent): string {
   return `${name} ${size} ${sha256}`;
 }

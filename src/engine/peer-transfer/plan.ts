@@ -49,11 +49,11 @@ export class FeedPlan {
   }
 
   /** The node needs it. */
-  ask(node: string): readonly FeedOrder[] {
+  request(node: string): readonly FeedOrder[] {
     this.#sources.delete(node);
     this.#free(node);
     if (!this.#waiting.includes(node)) this.#waiting.push(node);
-    return this.#settle();
+    return this.#assign();
   }
 
   /** The node needs it no more, or not now. */
@@ -61,7 +61,7 @@ export class FeedPlan {
     const at = this.#waiting.indexOf(node);
     if (at >= 0) this.#waiting.splice(at, 1);
     this.#free(node);
-    return this.#settle();
+    return this.#assign();
   }
 
   /** The node has it. `serves`: others can get it there. */
@@ -69,7 +69,7 @@ export class FeedPlan {
     if (!this.#travelling.has(node)) return [];
     this.#free(node);
     if (serves) this.#sources.set(node, { readers: 0, strikes: 0 });
-    return this.#settle();
+    return this.#assign();
   }
 
   /** The node got nothing from its source, and the bastion sends it now. `isBad`: no other node would get anything there. */
@@ -80,13 +80,13 @@ export class FeedPlan {
     this.#free(node);
     this.#travelling.set(node, undefined);
     if (from !== undefined && source && (isBad || ++source.strikes >= strikesOfOne)) this.#sources.delete(from);
-    return this.#settle();
+    return this.#assign();
   }
 
   /** The node cannot give it to others any more. */
   gone(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
-    return this.#settle();
+    return this.#assign();
   }
 
   #sourceOf(node: string): Source | undefined {
@@ -100,7 +100,7 @@ export class FeedPlan {
     this.#travelling.delete(node);
   }
 
-  #settle(): readonly FeedOrder[] {
+  #assign(): readonly FeedOrder[] {
     const orders: FeedOrder[] = [];
     for (let node = this.#waiting[0]; node !== undefined; node = this.#waiting[0]) {
       const [best] = [...this.#sources].toSorted(([, a], [, b]) => a.readers - b.readers);

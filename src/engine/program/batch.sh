@@ -30,9 +30,9 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_look N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
+# b_inspect N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
 # = 1 for a step in order.
-b_look() {
+b_inspect() {
   b_paths= b_sums= b_links=
   for b_n in "$@"; do
     b_load "$b_n"
@@ -48,18 +48,18 @@ b_look() {
   b_keep seen "$b_x" "$@"
   [ -z "$b_sums" ] || b_keep hash "$(sha256sum -- $b_sums 2>/dev/null)" "$@"
   b_targets=$K_NL
-  [ -z "$b_links" ] || b_look_links $b_links
+  [ -z "$b_links" ] || b_read_links $b_links
   for b_n in "$@"; do
     b_load "$b_n"
     eval "b_have=\$seen_$b_n b_hash=\$hash_$b_n"
-    b_judge
+    b_compare
     eval "facts_$b_n=\$b_facts have_$b_n=\"\$b_kind \$b_have\" good_$b_n=\$b_good"
   done
 }
 
-# b_look_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
+# b_read_links PATH...: reads the targets of links. BusyBox prints a target as it is, and a line break in it could forge
 # lines of other paths. If the lines do not fit, each link is read by itself.
-b_look_links() {
+b_read_links() {
   b_x=$(stat -c %N -- "$@" 2>/dev/null)$K_NL
   b_rest=$b_x
   for b_y in "$@"; do
@@ -86,8 +86,8 @@ b_keep() {
   set +f
 }
 
-# b_judge: compares the loaded step with b_have (a line of stat) and b_hash.
-b_judge() {
+# b_compare: compares the loaded step with b_have (a line of stat) and b_hash.
+b_compare() {
   b_good=
   case $b_have in
     '') b_kind=absent ;;
@@ -125,8 +125,8 @@ b_judge() {
   esac
 }
 
-# b_tell TYPE N: adds the facts found of step N to b_out, as frames.
-b_tell() {
+# b_report TYPE N: adds the facts found of step N to b_out, as frames.
+b_report() {
   eval "b_rest=\$facts_$2"
   while [ -n "$b_rest" ]; do
     b_out="$b_out$k_nonce $1 $k_i ${b_rest%%"$K_NL"*}$K_NL"
@@ -157,7 +157,7 @@ b_begin() {
   b_hear || return 1
   echo "$k_i begun" >>"$K_RUN/batch" || return 1
   b_out="$k_nonce start $k_i$K_NL"
-  b_tell have "$1"
+  b_report have "$1"
   case $b_t:$b_bits in f:[13]) b_show ;; esac
   printf %s "$b_out" >&5 || return 1
   b_is_clear || b_try b_guard || return
@@ -345,8 +345,8 @@ b_apply() {
   esac && b_done="$b_done $b_n"
 }
 
-# b_wish MODE: sets b_m, b_u and b_g to the loaded step's mode, owner and group. Defaults: MODE, root and root.
-b_wish() {
+# b_wanted MODE: sets b_m, b_u and b_g to the loaded step's mode, owner and group. Defaults: MODE, root and root.
+b_wanted() {
   b_m=$1 b_u=$b_user b_g=$b_group
   case $b_mode in ?) ;; *) b_octal "$b_mode" && b_m=$b_o ;; esac
   [ "$b_u" != - ] || b_u=root
@@ -363,7 +363,7 @@ b_flush_later() {
 # b_plan: decides how a folder is made. mode_N = its mode if one mkdir makes it with others, or - if it is made alone.
 b_plan() {
   b_parents || return
-  b_wish 0755
+  b_wanted 0755
   if [ "$b_kind" = absent ] && [ -n "$b_plain" ] && b_is_ours "$b_u:$b_g"; then b_want_mode; else b_m=-; fi
   [ -z "$b_plain" ] || b_flush_later "${b_dir:-/}" "$b_path"
   eval "mode_$b_n=\$b_m kind_$b_n=\$b_kind"
@@ -406,7 +406,7 @@ b_folder() {
     [ -d "$b_path" ] || mkdir -m "$b_m" "$b_path"
     return
   fi
-  b_wish -
+  b_wanted -
   b_try keep_folder "$b_path" "$b_m" "$b_user" "$b_group"
 }
 
@@ -433,7 +433,7 @@ b_write() {
 
 # b_stage: makes the new file beside the old one, with O_EXCL and 0600; its mode comes with those of the others (b_put).
 b_stage() {
-  b_wish 0644
+  b_wanted 0644
   if [ "$b_kind" = file ]; then
     # An attribute that the step does not manage stays as it is.
     b_octal "$b_found"
@@ -498,7 +498,7 @@ b_put() {
 
 # b_put_alone: puts the file of the loaded step into a folder that other users can change.
 b_put_alone() {
-  b_wish -
+  b_wanted -
   b_from=$K_RUN/blobs/$b_sum
   case $b_bits in
     [23])
@@ -570,11 +570,11 @@ b_prove() {
   b_take_time
   # A folder that a later step removed cannot be flushed.
   [ -z "$b_flush" ] || sync $b_flush || sync
-  b_look $b_done
+  b_inspect $b_done
   for b_n in $b_done; do
     b_load "$b_n"
     b_out=
-    b_tell now "$b_n"
+    b_report now "$b_n"
     printf '%s' "$b_out$k_nonce rc $k_i 0$K_NL" >&5 || return 1
     eval "b_x=\$good_$b_n"
     if [ -n "$b_x" ]; then echo "$k_i changed 10"; else echo "$k_i failed 15"; fi >>"$K_RUN/batch"
@@ -595,7 +595,7 @@ b_main() {
     b_load "$b_k"
     b_all_secs=$((b_all_secs + b_secs))
   done
-  b_look $b_all
+  b_inspect $b_all
   b_list= b_at=
   for b_k in $b_all; do
     b_load "$b_k"

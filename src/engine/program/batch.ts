@@ -1,5 +1,5 @@
 import type { StepData } from "#engine/step/define.ts";
-import { modeNumber } from "#engine/step/fields.ts";
+import { isAccountId, modeNumber } from "#engine/step/fields.ts";
 import { asAssignment, type Blob, blobOf } from "#engine/step/blob.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { shippedText } from "./texts.ts";
@@ -21,11 +21,11 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
   if (unless !== undefined || onlyIf !== undefined || !isPlain(data.path)) return undefined;
   if (data.kind === "symlink") return isPlain(`/${data.target}`) ? data : undefined;
   if (data.kind === "absent") return data;
-  return isId(data.owner) || isId(data.group) ? undefined : data;
+  return isAccountId(data.owner) || isAccountId(data.group) ? undefined : data;
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with foresee.sh.
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with dry-run.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -34,7 +34,7 @@ export function batchLibrary(dryRun: boolean): Blob {
       "k_whole=1",
       `[ -n "$b_data" ] || return 0`,
       shippedText("files"),
-      ...(dryRun ? [shippedText("foresee")] : []),
+      ...(dryRun ? [shippedText("dry-run")] : []),
       shippedText("batch"),
     ].join("\n"),
   );
@@ -162,8 +162,4 @@ export function foldersAbove(path: string): string[] {
   const folders: string[] = [];
   for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) folders.push(path.slice(0, end));
   return folders;
-}
-
-function isId(name: string | undefined): boolean {
-  return name !== undefined && /^\d+$/.test(name);
 }

@@ -3,7 +3,7 @@ import type { Facts, Step, StepData } from "#engine/step/define.ts";
 import type { Blob } from "#engine/step/blob.ts";
 import { quote } from "#base/quote.ts";
 import type { Secret } from "#engine/step/secret.ts";
-import { rawSh, sh, type Sh } from "#engine/step/sh.ts";
+import { sh, type Sh } from "#engine/step/sh.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { blobName, blobOf } from "#engine/step/blob.ts";
 import { batchBlob, batchLine, isBatched, isPlain, provableData } from "./batch.ts";
@@ -78,7 +78,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   const blobs = new Map<string, Blob>();
   const names = new Map<Blob, string>();
   const secrets = new Map<Secret, string>();
-  const nameOf = (blob: Blob): string => {
+  const blobNameOf = (blob: Blob): string => {
     let name = names.get(blob);
     if (name === undefined) {
       name = blob.sensitive ? randomName() : blobName(blob);
@@ -99,7 +99,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
     return `"$${name}"`;
   };
   const blobPath = (blob: Blob): string =>
-    `"$K_RUN"/blobs/${plan.runAs === undefined ? wordOf(nameOf(blob)) : nameOf(blob)}`;
+    `"$K_RUN"/blobs/${plan.runAs === undefined ? wordOf(blobNameOf(blob)) : blobNameOf(blob)}`;
   // A step that runs as another user gets the text alone, so its values stand in the text.
   const holes = { secret: secretOf, blob: blobPath, ...(plan.runAs === undefined && { word: wordOf }) };
   const render = (text: Sh | undefined): string => (text === undefined ? "" : text.render(holes));
@@ -132,7 +132,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
   ];
   if (secrets.size > 0) {
     const revealed = [...secrets].map(([secret, name]) => `${name}=${quote(secret.reveal())}`).join("\n");
-    const name = nameOf(blobOf(`${revealed}\n`, { sensitive: true }));
+    const name = blobNameOf(blobOf(`${revealed}\n`, { sensitive: true }));
     early.push(name);
     lines.push(`k_secrets=$(cat "$K_RUN/blobs/${name}") && eval "$k_secrets"`);
   }
@@ -237,10 +237,4 @@ function evidenceAlone(plan: PlannedStep): string {
   }
   const decidedInSh = plan.unless !== undefined || plan.onlyIf !== undefined || plan.runAs !== undefined;
   return decidedInSh || plan.sensitive || plan.step.sensitive || !isPlain(creates) ? "" : `e 0 - 0 - ${creates}`;
-}
-
-/** The whole input of a step's shell, for tests as well: the library, the runner's variables, the step's text. */
-export function standaloneText(step: CompiledStep, variables: Readonly<Record<string, string>>): Sh {
-  const library = (["step", "files", "foresee"] as const).map(shippedText).join("\n");
-  return rawSh([library, assign({ ...variables, K_LIB: library }), step.skeleton, step.text].join("\n"));
 }

@@ -62,33 +62,27 @@ export function deviceAndUpper({ devices }: DiskInventory, name: string): readon
   return [...found.values()];
 }
 
+/** In the order of disk-inventory.sh. */
+const columns =
+  "name path type size start disk serial wwn model fstype label pttype ptuuid partuuid partlabel mounts holders".split(
+    " ",
+  ) as readonly Exclude<keyof BlockDevice, "links">[];
+
 function readDevice(line: string, links: readonly (readonly string[])[]): BlockDevice {
-  const [, name = "", path = "", type = "", size, start, disk = "", serial = "", wwn = "", model = "", ...rest] =
-    line.split("\t");
-  const [fstype = "", label = "", pttype = "", ptuuid = "", partuuid = "", partlabel = "", mounts, holders] = rest;
+  const [, ...cells] = line.split("\t");
+  const given = Object.fromEntries(columns.map((column, index) => [column, cells[index] ?? ""]));
+  const device = given as Record<(typeof columns)[number], string>;
   return {
-    name,
-    path,
-    type,
-    size: Number(size),
-    start: Number(start),
-    disk,
-    serial,
-    wwn,
-    model,
-    fstype,
-    label,
-    pttype,
-    ptuuid,
-    partuuid,
-    partlabel,
-    mounts: wordsOf(mounts).map(unescape).toSorted(),
-    holders: wordsOf(holders),
-    links: links.flatMap(([, link = "", target]) => (`/dev/${target ?? ""}` === path ? [link] : [])).toSorted(),
+    ...device,
+    size: Number(device.size),
+    start: Number(device.start),
+    mounts: wordsOf(device.mounts).map(unescape).toSorted(),
+    holders: wordsOf(device.holders),
+    links: links.flatMap(([, link = "", target]) => (`/dev/${target ?? ""}` === device.path ? [link] : [])).toSorted(),
   };
 }
 
-function wordsOf(text = ""): readonly string[] {
+function wordsOf(text: string): readonly string[] {
   return [...new Set(text.split(" ").filter((word) => word !== ""))];
 }
 

@@ -138,7 +138,7 @@ k_tick() {
         # A batch is one process, but each of its steps has its own time.
         [ "$k_for" = "$k_cpid $k_cstep" ] || k_for="$k_cpid $k_cstep" k_secs=0 k_over=
         k_secs=$((k_secs + 1))
-        # LIMIT/STALL: such a step's segment brings its watch (segment-functions.sh).
+        # LIMIT/STALL: such a step's segment brings its watch (runner-on-demand.sh).
         case $k_limit in */*) k_watch ;; esac
         if [ "$k_limit" != 0 ] && [ "$k_secs" -ge "$k_limit" ] && k_birth "$k_cpid" && [ "$k_born" = "$k_cborn" ]; then
           echo "${k_over:-timeout}" >>"$K_RUN/late"
@@ -532,12 +532,12 @@ k_want() {
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
-# k_doubt VERDICT: replaced in a dry run (segment-functions.sh).
+# k_doubt VERDICT: replaced in a dry run (runner-on-demand.sh).
 k_doubt() {
   false
 }
 
-# k_trial: replaced when a step is on trial (segment-functions.sh).
+# k_trial: replaced when a step is on trial (runner-on-demand.sh).
 k_trial() {
   :
 }

@@ -134,8 +134,8 @@ k_equal() {
   done
 }
 
-# k_look TYPE: probes; 0 = in order, 1 = differs, 2 = cannot tell, 99 = refused.
-k_look() {
+# k_inspect TYPE: probes; 0 = in order, 1 = differs, 2 = cannot tell, 99 = refused.
+k_inspect() {
   # The step keys `creates` and `unless`: if one holds, the step is in order without its probe.
   if [ -n "$k_creates" ] && { [ -e "$k_creates" ] || [ -L "$k_creates" ]; }; then return 0; fi
   if [ -n "$kt_unless" ]; then k_text unless >/dev/null 2>&1 && return 0; fi
@@ -237,7 +237,7 @@ k_main() {
 
 k_once() {
   (
-    k_look have
+    k_inspect have
     case $? in
       0)
         [ -n "$k_due" ] || exit 0
@@ -265,7 +265,7 @@ k_once() {
     # A step that ends the boot cannot look again; one without a probe has nothing to look at.
     [ -z "$k_ends" ] || exit 10
     if [ -n "$k_always" ] && [ -z "$k_creates$kt_unless" ]; then exit 10; fi
-    k_look now
+    k_inspect now
     case $? in 0) exit 10 ;; 1) exit 15 ;; 2) exit 16 ;; *) exit 13 ;; esac
   )
 }

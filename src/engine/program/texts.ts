@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 const files = {
   follower: new URL("./follower.sh", import.meta.url),
   runner: new URL("./runner.sh", import.meta.url),
-  "segment-functions": new URL("./segment-functions.sh", import.meta.url),
+  "runner-on-demand": new URL("./runner-on-demand.sh", import.meta.url),
   step: new URL("./step.sh", import.meta.url),
   files: new URL("./files.sh", import.meta.url),
   "offered-blobs": new URL("./offered-blobs.sh", import.meta.url),
@@ -12,13 +12,13 @@ const files = {
   batch: new URL("./batch.sh", import.meta.url),
   trial: new URL("./trial.sh", import.meta.url),
   revert: new URL("./revert.sh", import.meta.url),
-  foresee: new URL("./foresee.sh", import.meta.url),
+  "dry-run": new URL("./dry-run.sh", import.meta.url),
   save: new URL("./save.sh", import.meta.url),
   disks: new URL("./disk-inventory.sh", import.meta.url),
   facts: new URL("./facts.sh", import.meta.url),
   lock: new URL("./lock.sh", import.meta.url),
   unlock: new URL("./unlock.sh", import.meta.url),
-  look: new URL("./look.sh", import.meta.url),
+  inspect: new URL("./inspect.sh", import.meta.url),
   feed: new URL("./feed.sh", import.meta.url),
 } as const;
 

@@ -1,6 +1,6 @@
 import { quote } from "#base/quote.ts";
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { wholeText, type RunVariables } from "./bootstrap.ts";
 import { factsText, shippedText } from "./texts.ts";
 
@@ -35,7 +35,7 @@ export function savingText(run: RunName, names: readonly string[]): string {
 }
 
 /** A request to a shell without a runner: a word, the node's facts, a command, the end of one, the run that holds the node. */
-export type Looking =
+export type RunnerlessRequest =
   | { readonly kind: "ping" }
   | { readonly kind: "facts" }
   | { readonly kind: "exec"; readonly text: string }
@@ -43,12 +43,12 @@ export type Looking =
   /** The run that holds the node; unless `isLook`, that run, or only `run`, is ended. */
   | { readonly kind: "unlock"; readonly stateDir: string; readonly run: string; readonly isLook: boolean };
 
-/** look.sh, with its request. */
-export function lookingText(run: { readonly nonce: string }, what: Looking): string {
-  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("look"), ...wordsOf(what), ""].join("\n"));
+/** The program that answers the request without a runner. */
+export function runnerlessText(run: { readonly nonce: string }, what: RunnerlessRequest): string {
+  return wholeText(run, [`k_nonce=${run.nonce}`, shippedText("inspect"), ...requestLines(what), ""].join("\n"));
 }
 
-function wordsOf(what: Looking): readonly string[] {
+function requestLines(what: RunnerlessRequest): readonly string[] {
   switch (what.kind) {
     case "ping":
       return [];

@@ -9,7 +9,7 @@ const limit = 10_000;
 type Ending = Extract<RunEventBody, { type: "run.finished" }>;
 
 /** The content of a notice: plain JSON, without anything that the record does not show. */
-export interface Told {
+export interface NoticeContent {
   readonly event: Notice["on"][number];
   readonly run: string;
   readonly command: string;
@@ -26,18 +26,18 @@ export interface Told {
 /** Sends the notices of `notify.yaml` for one run; sees events as recorded, so that secrets are masked. */
 export class Notifier {
   readonly #notices: readonly Notice[];
-  readonly #give: (notice: Notice, told: Told) => Promise<void>;
-  readonly #common: Omit<Told, "event">;
+  readonly #deliver: (notice: Notice, content: NoticeContent) => Promise<void>;
+  readonly #common: Omit<NoticeContent, "event">;
   readonly #failed: Record<string, string> = {};
   readonly #changed = new Set<string>();
 
   constructor(
     notices: readonly Notice[],
-    { project, run, command, who }: { readonly project: string } & Pick<Told, "run" | "command" | "who">,
-    deliver: (notice: Notice, told: Told, project: string) => Promise<void> = give,
+    { project, run, command, who }: { readonly project: string } & Pick<NoticeContent, "run" | "command" | "who">,
+    deliver: (notice: Notice, content: NoticeContent, project: string) => Promise<void> = deliverNotice,
   ) {
     this.#notices = notices;
-    this.#give = (notice, told) => deliver(notice, told, project);
+    this.#deliver = (notice, content) => deliver(notice, content, project);
     this.#common = { run, command, who, host: hostname() };
   }
 
@@ -57,40 +57,44 @@ export class Notifier {
           this.#failed[event.node] = event.problem?.message ?? event.outcome;
         return undefined;
       case "question.asked":
-        return this.#tell({ ...this.#common, event: "question", question: event.question.text });
+        return this.#send({ ...this.#common, event: "question", question: event.question.text });
       case "run.finished":
-        return this.#tellEnd(event);
+        return this.#sendEnd(event);
       default:
         return undefined;
     }
   }
 
-  async #tellEnd({ outcome, problem }: Ending): Promise<readonly string[]> {
+  async #sendEnd({ outcome, problem }: Ending): Promise<readonly string[]> {
     const end = { ...this.#common, outcome, changed: this.#changed.size, nodes: this.#failed };
-    const told = { ...end, ...(problem && { problem: `${problem.message} [${problem.code}]` }) };
+    const content = { ...end, ...(problem && { problem: `${problem.message} [${problem.code}]` }) };
     const isFailure = outcome === "failed" || outcome === "unreachable";
-    const of = (event: Told["event"]) => this.#tell({ ...told, event });
+    const of = (event: NoticeContent["event"]) => this.#send({ ...content, event });
     return [...(isFailure ? await of("failure") : []), ...(this.#changed.size > 0 ? await of("change") : [])];
   }
 
-  async #tell(told: Told): Promise<readonly string[]> {
-    const meant = this.#notices.filter(({ on }) => on.includes(told.event));
-    const ends = await Promise.allSettled(meant.map((notice) => this.#give(notice, told)));
+  async #send(content: NoticeContent): Promise<readonly string[]> {
+    const meant = this.#notices.filter(({ on }) => on.includes(content.event));
+    const ends = await Promise.allSettled(meant.map((notice) => this.#deliver(notice, content)));
     return ends.flatMap((end, index) =>
       end.status === "rejected"
-        ? [`${wayOf(meant[index] as Notice)} was not told: ${(end.reason as Error).message}`]
+        ? [`${recipientOf(meant[index] as Notice)} was not told: ${(end.reason as Error).message}`]
         : [],
     );
   }
 }
 
 /** A notice's name in messages; of a webhook only the host, since its address may be a secret. */
-function wayOf({ command, webhook, mail }: Notice): string {
+function recipientOf({ command, webhook, mail }: Notice): string {
   return command?.[0] ?? mail ?? new URL(webhook as string).host;
 }
 
-async function give({ command, webhook, mail }: Notice, told: Told, project: string): Promise<void> {
-  const json = `${JSON.stringify(told)}\n`;
+async function deliverNotice(
+  { command, webhook, mail }: Notice,
+  content: NoticeContent,
+  project: string,
+): Promise<void> {
+  const json = `${JSON.stringify(content)}\n`;
   if (webhook !== undefined) {
     const signal = AbortSignal.timeout(limit);
     const headers = { "content-type": "application/json" };
@@ -101,16 +105,16 @@ async function give({ command, webhook, mail }: Notice, told: Told, project: str
     );
     await answer.body?.cancel();
     if (!answer.ok) throw new Error(`it answered ${answer.status}`);
-  } else if (mail !== undefined) await runProgram(["sendmail", "-i", "--", mail], mailOf(told, mail), project);
+  } else if (mail !== undefined) await runProgram(["sendmail", "-i", "--", mail], mailOf(content, mail), project);
   else await runProgram(command as readonly string[], json, project);
 }
 
 /** A header holds one line of ASCII; the body has the full text. */
-function mailOf(told: Told, to: string): string {
-  const subject = `kcore: ${told.event} in ${told.command} on ${told.host}`
+function mailOf(content: NoticeContent, to: string): string {
+  const subject = `kcore: ${content.event} in ${content.command} on ${content.host}`
     .replaceAll(/[^\x20-\x7e]/g, "?")
     .slice(0, 200);
-  const lines = Object.entries(told).map(
+  const lines = Object.entries(content).map(
     ([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}`,
   );
   const head = [`To: ${to}`, `Subject: ${subject}`, "MIME-Version: 1.0", "Content-Type: text/plain; charset=utf-8"];

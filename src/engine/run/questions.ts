@@ -17,7 +17,7 @@ export interface QuestionsOptions {
 
 interface Open {
   readonly question: Question;
-  readonly settle: (value: string) => void;
+  readonly resolve: (value: string) => void;
 }
 
 /** Questions of a run: asked as events, answered once by whichever view is first. */
@@ -44,7 +44,7 @@ export class Questions {
     const wait = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
     try {
       return await new Promise<string>((resolve, reject) => {
-        this.#open.set(question.id, { question, settle: resolve });
+        this.#open.set(question.id, { question, resolve });
         wait.addEventListener("abort", () =>
           reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "nobody answered in time")),
         );
@@ -61,7 +61,7 @@ export class Questions {
     this.#open.delete(id);
     if (open.question.secret && value !== "") this.#options.onSecret(value);
     this.#options.emit({ type: "question.answered", id, by });
-    open.settle(value);
+    open.resolve(value);
   }
 }
 

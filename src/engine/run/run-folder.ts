@@ -10,20 +10,7 @@ import { recording } from "./unwritable.ts";
 import type { ProcessMark } from "./process-mark.ts";
 
 /** Where one run keeps its record; absolute paths, all below `.kcore/runs/ID/` of the project. */
-export interface RunFolder {
-  readonly id: string;
-  readonly project: string;
-  readonly path: string;
-  readonly header: string;
-  readonly events: string;
-  /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
-  readonly reserve: string;
-  readonly nodeLogs: string;
-  /** The project's content when the run began. */
-  readonly content: string;
-  /** The output of the run's process: nothing, unless it has a bug. */
-  readonly processLog: string;
-}
+export type RunFolder = Readonly<ReturnType<typeof runFolder>>;
 
 /** `run.json`: the request, the operator, and the process that drives the run. Never a secret. */
 export interface RunHeader {
@@ -52,7 +39,7 @@ export function isRunId(name: string): boolean {
 }
 
 /** Names the files of a run. @throws KcoreError RUN_UNKNOWN for any other text than a run id */
-export function runFolder(project: string, id: string): RunFolder {
+export function runFolder(project: string, id: string) {
   if (!isRunId(id)) throw unknownRun(id);
   const path = join(project, ".kcore", "runs", id);
   return {
@@ -61,9 +48,12 @@ export function runFolder(project: string, id: string): RunFolder {
     path,
     header: join(path, "run.json"),
     events: join(path, "events.ndjson"),
+    /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
     reserve: join(path, "reserve"),
     nodeLogs: join(path, "nodes"),
+    /** The project's content when the run began. */
     content: join(path, "project.json"),
+    /** The output of the run's process: nothing, unless it has a bug. */
     processLog: join(path, "process.log"),
   };
 }

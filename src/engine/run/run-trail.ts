@@ -2,8 +2,11 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { join } from "node:path";
 import { appendEntry } from "#audit/append-entry.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import type { RunFolder } from "./run-folder.ts";
+
+type RunStarted = Extract<RunEventBody, { type: "run.started" }>;
 
 /** Where the audit trail of a project's runs lies. */
 export function trailFolder(project: string): string {
@@ -11,19 +14,13 @@ export function trailFolder(project: string): string {
 }
 
 /** A trail's entry of a run that began. */
-export interface RunBegan {
-  readonly type: "run.started";
+export type RunBegan = Pick<RunStarted, "type" | "who" | "command" | "dryRun" | "revision" | "dirty"> & {
   readonly run: string;
-  readonly who: string;
-  readonly command: string;
-  readonly dryRun: boolean;
   readonly resumed: boolean;
-  readonly revision?: string;
-  readonly dirty?: boolean;
   /** SHA-256 of the stages and their nodes as JSON: of the plan. */
   readonly plan: string;
   readonly nodes: number;
-}
+};
 
 /** A trail's entry of a run that ended; a run that died has none. */
 export interface RunEnded {
@@ -85,8 +82,7 @@ export class RunTrail {
     recordRuns(this.#folder.project, this.#now(), {
       type: "run.started",
       ...began,
-      ...(revision !== undefined && { revision }),
-      ...(dirty !== undefined && { dirty }),
+      ...omitUndefined({ revision, dirty }),
     });
   }
 

@@ -4,7 +4,7 @@ import type { Blob } from "#engine/step/blob.ts";
 import type { Endpoint, Host } from "#engine/transport/host.ts";
 
 /** A node that other nodes may feed: its connection, and the run's values for its shells. */
-export interface FedNode {
+export interface FeedPeer {
   readonly node: string;
   readonly endpoint: Endpoint;
   readonly host: Host;
@@ -16,14 +16,14 @@ export interface FedNode {
 /** Brings contents to nodes from other nodes. No method rejects. */
 export interface BlobFeed {
   /** Whether this content may come from another node. The methods below are for such contents alone. */
-  takes(party: FedNode, blob: Blob): boolean;
+  takes(peer: FeedPeer, blob: Blob): boolean;
   /**
    * Waits for the node's turn. `there`: the node has the content under this name. `send`: the bastion must send it and then call
    * {@link keep}. `left`: the node waits no more.
    */
-  bring(party: FedNode, name: string, blob: Blob): Promise<"there" | "send" | "left">;
+  bring(peer: FeedPeer, name: string, blob: Blob): Promise<"there" | "send" | "left">;
   /** Called after the bastion has sent the content, before the command that puts it in its place. True: the node has all of it. */
-  keep(party: FedNode, name: string, blob: Blob): Promise<boolean>;
+  keep(peer: FeedPeer, name: string, blob: Blob): Promise<boolean>;
   /** The node waits for no content any more, and none is on its way. */
   leave(node: string): void;
   /** The session no longer needs this connection. True: other nodes still read over it, and the feed will close it. */

@@ -4,7 +4,7 @@ import type { Host } from "#engine/transport/host.ts";
 import type { SaveResult } from "./save-frames.ts";
 import { saveTables } from "./save-tables.ts";
 import type { SessionOptions } from "./session.ts";
-import type { KeptTable, SaveOccasion, TableStore } from "#engine/partition-backups/table-store.ts";
+import type { KeptTable, SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
 /** The end of a grant that allows a saved table to be restored (`disk.restored`); other grants end with a fingerprint. */
 const restores = "restore";

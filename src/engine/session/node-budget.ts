@@ -1,4 +1,5 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { unescapeLine } from "#engine/program/frames.ts";
 
 /** Characters that a node may send about itself, without output, and more for each of its steps. */
 const base = 16 << 20;
@@ -53,4 +54,26 @@ export function limitExceeded(node: string, what: string): KcoreError {
     },
     { exitCode: exitCodes.failed },
   );
+}
+
+/** Limits on facts, above those of every module and of kcore's own list. */
+const factLimits = { names: 1000, name: 256, levels: 16 };
+
+/**
+ * Adds `NAME=VALUE` to the map and returns the number of characters that are kept.
+ * @throws KcoreError NODE_LIMIT_EXCEEDED (requirement S-4)
+ */
+export function setFact(facts: Record<string, string>, text: string, budget: NodeBudget): number {
+  const at = text.indexOf("=");
+  if (at <= 0) return 0;
+  const name = text.slice(0, Math.min(at, factLimits.name + 1));
+  if (name.length > factLimits.name) throw budget.exceeded(`a name of more than ${factLimits.name} characters`);
+  if (name.split(".").length > factLimits.levels)
+    throw budget.exceeded(`a name of more than ${factLimits.levels} levels`);
+  if (!Object.hasOwn(facts, name) && Object.keys(facts).length >= factLimits.names)
+    throw budget.exceeded(`more than ${factLimits.names} facts at once`);
+  const value = unescapeLine(text.slice(at + 1));
+  budget.keep(text.length);
+  Object.defineProperty(facts, name, { value, enumerable: true, writable: true, configurable: true });
+  return text.length;
 }

@@ -71,7 +71,7 @@ class Session implements NodeSession {
       onFrame: (frame, offset) => this.#takeFrame(frame, offset),
       onLimit: (error) => this.#giveUp(error.problems[0] as Problem),
       onStall: (problem) => this.#giveUp(problem),
-      settled: () => this.#report.settled(),
+      settled: () => this.#report.events.emitted,
       onBug: (error) => this.#call?.reject(error),
     });
   }
@@ -115,8 +115,8 @@ class Session implements NodeSession {
       this.#replayFrames(key);
     }
     await this.#grant();
-    const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.release());
-    await this.#report.settled();
+    const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.events.release());
+    await this.#report.events.emitted;
     const { registered, isStopped } = this.#state.queue;
     const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
     return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
@@ -148,7 +148,7 @@ class Session implements NodeSession {
     if (this.#isFinished) return;
     this.#isFinished = true;
     await this.#part({ type: "finish", outcome });
-    await this.#report.settled();
+    await this.#report.events.emitted;
     if (this.#verified && !this.#isGivenUp && (outcome === "done" || outcome === "failed"))
       await dropUnusedSaves(this.#options, this.#verified, this.#report.wiping);
     this.#options.emit({ type: "node.finished", node: this.#options.node.name, outcome, ...(problem && { problem }) });
@@ -237,7 +237,7 @@ class Session implements NodeSession {
       case "end-step":
         return this.#report.endWithoutNode(effect.key, effect);
       case "return":
-        if (!effect.nodeFailure) this.#report.open();
+        if (!effect.nodeFailure) this.#report.events.open();
         return this.#call?.resolve(effect);
       case "rested":
       case "finished":
@@ -253,7 +253,7 @@ class Session implements NodeSession {
   }
 
   #handleFrame(frame: Frame, offset: number): void {
-    this.#report.open();
+    this.#report.events.open();
     const event = eventOfFrame(frame, offset);
     if (event) return this.#send(event);
     if (closesBlobRequest(frame.type) && this.#state.runner.asked.length > 0) {

@@ -1,7 +1,9 @@
 import type { Frame } from "#engine/program/frames.ts";
 import { followerFailed, holderOf, nodeLocked, runnerEnded } from "./problems.ts";
-import { clearGoodbyeTimer, ended, go, requestEnd, stay, type Runner } from "./runner-state.ts";
+import { clearGoodbyeTimer, ended, requestEnd, type Runner } from "./runner-state.ts";
 import {
+  go,
+  stay,
   toConnection,
   toQueue,
   type QueueEvent,

@@ -1,12 +1,5 @@
 import type { NodeOutcome } from "#engine/events/event.ts";
-import {
-  toConnection,
-  toQueue,
-  type Batch,
-  type SessionEffect,
-  type SessionEvent,
-  type TransitionResult,
-} from "./session-events.ts";
+import { go, toConnection, toQueue, type Batch, type SessionEffect, type TransitionResult } from "./session-events.ts";
 
 /** The reason for ending a runner: `join` ends the runner of an earlier process of this run. */
 type EndReason = "rest" | "join" | "finish";
@@ -100,15 +93,3 @@ export function ended(state: Runner, after: EndReason): TransitionResult<Runner>
 const startGoodbyeTimer: SessionEffect = { do: "start-timer", timer: "goodbye", milliseconds: 15_000 };
 
 export const clearGoodbyeTimer: SessionEffect = { do: "clear-timer", timer: "goodbye" };
-
-export function stay(state: Runner, ...effects: readonly (SessionEffect | SessionEvent)[]): TransitionResult<Runner> {
-  return { state, effects };
-}
-
-export function go(
-  state: Runner,
-  phase: RunnerPhase,
-  ...effects: readonly (SessionEffect | SessionEvent)[]
-): TransitionResult<Runner> {
-  return { state: { ...state, phase }, effects };
-}

@@ -1,7 +1,9 @@
 import { abortUnanswered } from "./problems.ts";
 import { closesBlobRequest, runnerFrameTransition } from "./runner-frames.ts";
-import { awaitBye, clearGoodbyeTimer, ended, go, requestEnd, sendFin, stay, type Runner } from "./runner-state.ts";
+import { awaitBye, clearGoodbyeTimer, ended, requestEnd, sendFin, type Runner } from "./runner-state.ts";
 import {
+  go,
+  stay,
   toConnection,
   toQueue,
   type Batch,

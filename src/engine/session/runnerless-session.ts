@@ -6,13 +6,13 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { lookingText, type Looking } from "#engine/program/without-runner.ts";
+import { runnerlessText, type RunnerlessRequest } from "#engine/program/without-runner.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect.ts";
 import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
-import { NodeBudget } from "./node-budget.ts";
+import { NodeBudget, setFact } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
 import {
   runVariables,
@@ -22,7 +22,6 @@ import {
   type StageWork,
   type WorkResult,
 } from "./session.ts";
-import { setFact } from "./step-facts.ts";
 import { exactly, newStream, outputOf } from "./step-output.ts";
 
 export interface RunnerlessOptions {
@@ -160,7 +159,7 @@ class RunnerlessSession implements NodeSession {
 
   /** Runs a shell on the node until its end. @throws KcoreError */
   async #runShell(
-    what: Looking,
+    what: RunnerlessRequest,
     onFrame: (frame: Frame, channel: Promise<FollowerChannel>) => void,
     onStderr?: (bytes: Uint8Array) => void,
   ): Promise<ShellEnd> {
@@ -176,7 +175,7 @@ class RunnerlessSession implements NodeSession {
       attempt: 1,
       stopping: this.#stopping.signal,
       mayStop: true,
-      text: lookingText(run, what),
+      text: runnerlessText(run, what),
       sudoPassword: this.#options.sudoPassword,
       onHost: (host) => (this.#host = host),
       onFrame: (frame) => {
@@ -227,7 +226,7 @@ class RunnerlessSession implements NodeSession {
   async #endGroup(pid: string, command: FollowerChannel): Promise<void> {
     const run = { ...runVariables(this.#options), nonce: randomBytes(16).toString("hex") };
     try {
-      const text = lookingText(run, { kind: "end", pid });
+      const text = runnerlessText(run, { kind: "end", pid });
       const { sudoPassword } = this.#options;
       const nothing = { onFrame: () => undefined, onLimit: () => undefined };
       const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });

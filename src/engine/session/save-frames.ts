@@ -7,10 +7,9 @@ import type {
   SavedDevice,
   SaveOccasion,
   KeptTable,
-  TablePiece,
   TableSave,
   TableStore,
-} from "#engine/partition-backups/table-store.ts";
+} from "#engine/partition-backups/saved-tables.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
 /** Bytes of a part (`a_part` in step/fragments/areas.ts), and of a text. */
@@ -31,14 +30,14 @@ interface OpenSave {
   readonly size: number;
   readonly save: TableSave;
   readonly ids: Set<string>;
-  readonly pieces: TablePiece[];
+  readonly pieces: SavedDevice["pieces"][number][];
   readonly texts: Map<string, string>;
   bytes: number;
 }
 
 /** A content that the node has announced, and the part that has arrived. */
 interface Announced {
-  readonly gzip: Buffer[];
+  readonly gzip: Uint8Array[];
   left: number;
   readonly take: (gzip: Buffer) => Promise<void>;
 }
@@ -66,7 +65,7 @@ export class SaveReader {
     this.#occasion = occasion;
   }
 
-  /** Takes the next frame; frames of other types are ignored. */
+  /** Takes the next frame, and keeps its bytes; frames of other types are ignored. */
   async take(frame: Frame): Promise<void> {
     try {
       await this.#take(frame);
@@ -159,8 +158,7 @@ export class SaveReader {
   async #takeBytes(bytes: Uint8Array): Promise<void> {
     const expected = this.#expected;
     if (!expected) return;
-    // A frame's bytes are a view into a buffer that the next read overwrites.
-    expected.gzip.push(Buffer.from(bytes));
+    expected.gzip.push(bytes);
     expected.left -= bytes.length;
     if (expected.left > 0) return;
     this.#expected = undefined;

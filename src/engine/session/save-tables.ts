@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { openFollowerChannel } from "./follower-channel.ts";
 import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
-import type { SaveOccasion, TableStore } from "#engine/partition-backups/table-store.ts";
+import type { SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
 /** Frames of one node: twice the portions of a GiB. */
 const mostFrames = 1 << 15;

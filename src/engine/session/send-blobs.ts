@@ -1,10 +1,10 @@
 import { KcoreError } from "#errors/problem.ts";
-import type { Asker, Blob } from "#engine/step/blob.ts";
+import type { FetchRequest, Blob } from "#engine/step/blob.ts";
 import { blobOf } from "#engine/step/blob.ts";
 import { refusalName } from "#engine/step/remote.ts";
 import { blobCommands, inPlace } from "#engine/program/blob-commands.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
-import type { BlobFeed, FedNode } from "./blob-feed.ts";
+import type { BlobFeed, FeedPeer } from "./blob-feed.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
 
@@ -14,10 +14,10 @@ export interface BlobAnswer {
   readonly progress: TransferProgress;
   /** False: the connection was lost, and the runner repeats its request over the next one. */
   readonly isOpen: () => boolean;
-  /** The asker of a content that the bastion must fetch first. */
-  readonly askerFor: (label: string) => Asker;
+  /** The request of a content that the bastion must fetch first. */
+  readonly requestFor: (label: string) => FetchRequest;
   /** How other nodes may feed this node. */
-  readonly fed?: { readonly feed: BlobFeed; readonly party: FedNode };
+  readonly fed?: { readonly feed: BlobFeed; readonly peer: FeedPeer };
 }
 
 /** Answers a runner's request for blobs. A name that was never offered gets no answer. */
@@ -32,7 +32,7 @@ export async function sendBlobs(
   for (const name of names) {
     const known = offered.get(name);
     const blob = known?.fetch ? await fetched(name, known, asked, answer) : known;
-    if (blob && fed?.feed.takes(fed.party, blob)) large.push([name, blob]);
+    if (blob && fed?.feed.takes(fed.peer, blob)) large.push([name, blob]);
     else if (blob) asked.set(name, blob);
   }
   await send(follower, asked, answer);
@@ -46,10 +46,10 @@ async function fetched(
   name: string,
   { fetch, label = "contents" }: Blob,
   asked: Map<string, Blob>,
-  { askerFor }: BlobAnswer,
+  { requestFor }: BlobAnswer,
 ): Promise<Blob | undefined> {
   try {
-    return await fetch?.(askerFor(label));
+    return await fetch?.(requestFor(label));
   } catch (error) {
     const [problem] = error instanceof KcoreError ? error.problems : [];
     if (!problem) throw error;
@@ -64,14 +64,14 @@ async function sendLarge(follower: FollowerChannel, name: string, blob: Blob, an
   const { fed, progress, isOpen } = answer;
   // After a lost connection the feed must not be asked: it would take the node for one that still waits.
   if (!fed || !isOpen()) return;
-  const { feed, party } = fed;
+  const { feed, peer } = fed;
   progress.hold(true);
-  const end = await feed.bring(party, name, blob);
+  const end = await feed.bring(peer, name, blob);
   progress.hold(false);
   if (end === "there") await follower.send(inPlace);
   else if (end === "send")
     await send(follower, new Map([[name, blob]]), answer, async () => {
-      if (await feed.keep(party, name, blob)) progress.arrive();
+      if (await feed.keep(peer, name, blob)) progress.arrive();
     });
 }
 

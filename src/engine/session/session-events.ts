@@ -195,3 +195,20 @@ export interface TransitionResult<State> {
   readonly state: State;
   readonly effects: readonly (SessionEffect | SessionEvent)[];
 }
+
+/** The transition that leaves the phase as it is. */
+export function stay<State>(
+  state: State,
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<State> {
+  return { state, effects };
+}
+
+/** The transition to this phase. */
+export function go<State extends { readonly phase: unknown }>(
+  state: State,
+  phase: State["phase"],
+  ...effects: readonly (SessionEffect | SessionEvent)[]
+): TransitionResult<State> {
+  return { state: { ...state, phase }, effects };
+}

@@ -1,8 +1,6 @@
-import { connectionTransition } from "./connection.ts";
-import { noConnection, type Connection } from "./connection-state.ts";
+import { connectionTransition, noConnection, type Connection } from "./connection.ts";
 import type { SessionEffect, SessionEvent, TransitionContext } from "./session-events.ts";
-import { queueTransition } from "./queue.ts";
-import { emptyQueue, type Queue } from "./queue-state.ts";
+import { emptyQueue, queueTransition, type Queue } from "./queue.ts";
 import { runnerTransition } from "./runner.ts";
 import { noRunner, type Runner } from "./runner-state.ts";
 

@@ -1,6 +1,6 @@
 import { formatBytes, formatSending } from "#base/units.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { Asker, Blob } from "#engine/step/blob.ts";
+import type { FetchRequest, Blob } from "#engine/step/blob.ts";
 import { followerText, type RunVariables } from "#engine/program/bootstrap.ts";
 import type { Frame } from "#engine/program/frames.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
@@ -94,13 +94,13 @@ export class SessionTransport {
       try {
         const { run } = this.#options;
         const isOpen = (): boolean => follower === this.#follower;
-        const askerFor = (label: string): Asker => this.#askerFor(label);
+        const requestFor = (label: string): FetchRequest => this.#requestFor(label);
         await sendBlobs(follower, names, {
           run,
           offered,
           progress: this.#watch(follower),
           isOpen,
-          askerFor,
+          requestFor,
           ...this.#fed(),
         });
       } catch (error) {
@@ -114,15 +114,15 @@ export class SessionTransport {
     });
   }
 
-  #askerFor(label: string): Asker {
+  #requestFor(label: string): FetchRequest {
     const { session, stopping } = this.#options;
     const { emit, node } = session;
-    const tell: Asker["tell"] = ({ got, total }) => {
+    const onProgress: FetchRequest["onProgress"] = ({ got, total }) => {
       const progress =
         got === 0 ? "" : `: ${total === undefined ? formatBytes(got) : formatSending({ sent: got, total })}`;
       emit({ type: "node.waiting", node: node.name, reason: `for ${label}, which the bastion fetches${progress}` });
     };
-    return { signal: stopping, tell };
+    return { signal: stopping, onProgress };
   }
 
   /** How other nodes may feed this node. */
@@ -131,7 +131,7 @@ export class SessionTransport {
     const { feed, node, endpoint, sudoPassword, emit } = session;
     const host = this.#host;
     if (!feed || !host) return {};
-    return { fed: { feed, party: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
+    return { fed: { feed, peer: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
   }
 
   #watch(follower: FollowerChannel): TransferProgress {

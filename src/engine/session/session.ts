@@ -5,7 +5,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
-import type { TableStore } from "#engine/partition-backups/table-store.ts";
+import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
 import type { BlobFeed } from "./blob-feed.ts";
 
 /** Steps of one stage; adjacent stages of a node are sent together. */

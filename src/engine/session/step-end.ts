@@ -1,10 +1,33 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
-import { changesOf } from "./step-problem.ts";
+import { exactly, type NewOutput } from "./step-output.ts";
+import { changesOf, hidden } from "./step-problem.ts";
 import type { StepRecord } from "./step-record.ts";
 
 type Records = ReadonlyMap<string, StepRecord>;
 type StepFinished = Extract<RunEventBody, { type: "step.finished" }>;
+
+export function startedEvent({ draft, stage }: StepRecord, node: string): RunEventBody {
+  const { id: step, title, module } = draft;
+  return { type: "step.started", node, stage, step, title, module };
+}
+
+/** The event of new output; undefined: it stays hidden. */
+export function outputEvent(
+  { draft, plan }: StepRecord,
+  { node, stream, made }: { node: string; stream: "out" | "err"; made: NewOutput },
+): RunEventBody | undefined {
+  if (hidden(plan)) return undefined;
+  return {
+    type: "step.output",
+    node,
+    step: draft.id,
+    stream,
+    text: made.text,
+    ...(plan?.exact && exactly(made)),
+    ...(made.skipped > 0 && { skipped: made.skipped }),
+  };
+}
 
 /** The event of an ended step. `rc`: the status in the step's `end` frame. */
 export function finishedEvent(

@@ -1,21 +1,56 @@
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
-import { OrderedEvents } from "./ordered-events.ts";
 
-/** Emits the events of a node's steps in the order of the steps, without those that a resumed run's record already holds. */
+interface HeldEvent {
+  readonly emit: () => void;
+  readonly isForeseen: boolean;
+}
+
+/**
+ * Emits the events of a node's steps in the order of the steps, without those that a resumed run's record already holds. A node's batch
+ * begins many steps before the first of them has ended. The outcome of a step that is not sent is foreseen at once. Only starts and ends
+ * wait; notes and output skip the wait.
+ */
 export class StepEvents {
-  readonly order = new OrderedEvents();
   readonly #emit: Emit;
   /** By step id: outcomes in the record that the node's journal has not repeated yet. */
   readonly #recorded: Map<string, readonly Outcome[]>;
   /** Ids of steps whose last attempt the record holds, together with its milestone. */
   readonly #replayed = new Set<string>();
+  #order: readonly string[] = [];
+  #places: ReadonlyMap<string, number> = new Map();
+  /** Place of the first step that is not over. */
+  #turn = 0;
+  #isHalted = false;
+  #isClosed: boolean;
+  readonly #over = new Set<string>();
+  readonly #held = new Map<string, HeldEvent[]>();
   /** Events that wait for a diff before them. */
   #waiting = 0;
   #emitted: Promise<void> = Promise.resolve();
 
-  constructor(emit: Emit, recorded: ReadonlyMap<string, readonly Outcome[]>) {
+  /** `isClosed`: no step has its turn until {@link open}, since the node has not answered, and may never do. */
+  constructor(emit: Emit, recorded: ReadonlyMap<string, readonly Outcome[]>, isClosed = false) {
     this.#emit = emit;
     this.#recorded = new Map(recorded);
+    this.#isClosed = isClosed;
+  }
+
+  /** The node has answered, or has nothing to do: foreseen events are emitted from now on. */
+  open(): void {
+    if (!this.#isClosed) return;
+    this.#isClosed = false;
+    this.#advance();
+  }
+
+  /** Begins with the first of these steps; earlier steps get no turn any more. */
+  expect(keys: readonly string[]): void {
+    this.release();
+    this.#order = keys;
+    this.#places = new Map(keys.map((key, place) => [key, place]));
+    this.#over.clear();
+    this.#turn = 0;
+    this.#isHalted = false;
+    this.#advance();
   }
 
   /** Recorded outcomes of the step that the journal has not repeated yet. */
@@ -23,12 +58,13 @@ export class StepEvents {
     return this.#recorded.get(step)?.length ?? 0;
   }
 
-  /** Another attempt of the step begins. */
+  /** Another attempt of the step begins, perhaps after its failure halted the order. */
   begin(key: string, step: string, isHandler: boolean): void {
     this.#replayed.delete(step);
     // A step that handles a failure runs in place of the steps before it.
-    if (isHandler) this.order.skipTo(key);
-    else this.order.begin(key);
+    if (isHandler) return this.skipTo(key);
+    this.#over.delete(key);
+    this.#isHalted = false;
   }
 
   /**
@@ -50,22 +86,70 @@ export class StepEvents {
 
   /** Emits an event of a working step, which thereby has its turn. */
   reportNow(key: string, step: string, event: RunEventBody): void {
-    if (this.order.isEarly(key)) this.order.skipTo(key);
+    if (this.#isEarly(key)) this.skipTo(key);
     this.report(key, step, event);
   }
 
-  /** Emits an event that the record does not hold, at the step's turn. `complete` makes the final event. */
+  /**
+   * Emits an event that the record does not hold, when all earlier steps are over. `isForeseen`: the event is true only if the step has
+   * its turn. `complete` makes the final event.
+   */
   reportNew(
     key: string,
     event: RunEventBody,
     { isForeseen = false, complete }: { isForeseen?: boolean; complete?: () => Promise<RunEventBody> } = {},
   ): void {
-    this.order.whenDue(key, () => this.#send(event, complete), { isForeseen });
+    const emit = () => this.#send(event, complete);
+    if (!this.#isEarly(key)) return emit();
+    const held = this.#held.get(key);
+    if (held) held.push({ emit, isForeseen });
+    else this.#held.set(key, [{ emit, isForeseen }]);
+  }
+
+  /** The step has ended. `halts`: no later step follows, so foreseen events after it do not happen. */
+  end(key: string, halts = this.#isHalted): void {
+    this.#over.add(key);
+    this.#isHalted = halts;
+    this.#advance();
+  }
+
+  /** Gives this step its turn; earlier steps get none any more. */
+  skipTo(key: string): void {
+    const place = this.#places.get(key) ?? 0;
+    for (; this.#turn < place; this.#turn += 1) this.#flush(this.#order[this.#turn] as string, !this.#isHalted);
+    this.#advance();
+  }
+
+  /** Emits all held events, except foreseen ones, whose steps had no turn. */
+  release(): void {
+    for (const key of this.#order.slice(this.#turn)) this.#flush(key, false);
+    this.#order = [];
+    this.#places = new Map();
   }
 
   /** Resolves when every event was emitted. */
-  async settled(): Promise<void> {
-    await this.#emitted;
+  get emitted(): Promise<void> {
+    return this.#emitted;
+  }
+
+  /** Whether earlier steps are not over. */
+  #isEarly(key: string): boolean {
+    return this.#isClosed || (this.#places.get(key) ?? 0) > this.#turn;
+  }
+
+  #advance(): void {
+    if (this.#isClosed) return;
+    for (let key = this.#order[this.#turn]; key !== undefined; key = this.#order[this.#turn]) {
+      this.#flush(key, true);
+      if (!this.#over.has(key) || this.#isHalted) return;
+      this.#turn += 1;
+    }
+  }
+
+  #flush(key: string, isItsTurn: boolean): void {
+    const held = this.#held.get(key) ?? [];
+    this.#held.delete(key);
+    for (const { emit, isForeseen } of held) if (isItsTurn || !isForeseen) emit();
   }
 
   /** The library for diffs is loaded late, so the events after a diff wait for it. */

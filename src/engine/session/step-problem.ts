@@ -8,7 +8,7 @@ import type { Facts } from "#engine/step/define.ts";
 import type { PlannedStep } from "#engine/states/planned-step.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { refusalHint } from "./problems.ts";
-import type { StepRecord } from "./step-record.ts";
+import { truncate, type StepRecord } from "./step-record.ts";
 
 /** Characters of a value that an event holds. */
 const longestValue = 4096;
@@ -98,10 +98,4 @@ export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have
 /** Whether values and output of the step must not be shown. A step without a plan counts as sensitive. */
 export function hidden(plan: PlannedStep | undefined): boolean {
   return plan === undefined || plan.sensitive || plan.step.sensitive === true;
-}
-
-/** The text's first characters, with a mark if more followed. The copy does not keep a longer text in memory. */
-export function truncate(text: string, characters: number): string {
-  if (text.length <= characters) return text;
-  return `${Buffer.from(text.slice(0, characters).toWellFormed()).toString("utf8")}…`;
 }

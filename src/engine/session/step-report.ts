@@ -1,35 +1,45 @@
-import { KcoreError, type Problem } from "#errors/problem.ts";
-import type { ErrorCode } from "#errors/codes.ts";
+import type { Problem } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
-import { shapeFacts } from "#engine/facts/shape.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
 import type { Leaving } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { unifiedDiff } from "./file-diff.ts";
-import { NodeBudget } from "./node-budget.ts";
+import { NodeBudget, setFact } from "./node-budget.ts";
 import type { StepResults } from "./session-events.ts";
 import {
   defaultReason,
   endReason,
   finishedEvent,
   onTrialWith,
+  outputEvent,
   revertedEvent,
+  startedEvent,
   startReason,
   trialProblem,
 } from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
-import { setFact } from "./step-facts.ts";
-import { exactly, StepOutput, type NewOutput } from "./step-output.ts";
-import { hidden, problemOf, truncate } from "./step-problem.ts";
-import { isFinal, newRecord, outcomes, type StepRecord } from "./step-record.ts";
+import { StepOutput, type NewOutput } from "./step-output.ts";
+import { hidden, problemOf } from "./step-problem.ts";
+import {
+  beginAttempt,
+  dropValues,
+  isFinal,
+  keepValue,
+  newRecord,
+  outcomes,
+  plannedAgain,
+  registeredResult,
+  truncate,
+  type StepRecord,
+} from "./step-record.ts";
 
 /** Starts of a step in a session, beyond those in the record. Reboots, dead runners and resumed runs start a step again. */
 const mostStarts = 32;
-/** Characters that are kept of a note, of a milestone or reason, of a refusal, and of a failed step's stderr. */
-const limits = { note: 65_536, word: 1024, refusal: 16_384, errors: 4096 };
+/** Characters that are kept of a note, of a milestone or reason, and of a failed step's stderr. */
+const limits = { note: 65_536, word: 1024, errors: 4096 };
 /** Characters of the node's budget that a frame, an event and a diff cost beside their text. */
 const cost = { frame: 128, event: 512, diff: 65_536 };
 
@@ -40,7 +50,7 @@ const cost = { frame: 128, event: 512, diff: 65_536 };
 export class StepReport implements StepResults {
   readonly #node: string;
   readonly #now: () => number;
-  readonly #events: StepEvents;
+  readonly events: StepEvents;
   readonly #output: StepOutput;
   readonly records = new Map<string, StepRecord>();
   readonly facts: Record<string, string> = {};
@@ -57,15 +67,14 @@ export class StepReport implements StepResults {
     emit: Emit;
     recorded: ReadonlyMap<string, readonly Outcome[]>;
     now?: () => number;
-    /** Foreseen events wait for {@link open}. */
+    /** Foreseen events wait until `events` are opened. */
     isClosed?: boolean;
   }) {
     this.#node = options.node;
     this.#now = options.now ?? Date.now;
-    this.#events = new StepEvents(options.emit, options.recorded);
+    this.events = new StepEvents(options.emit, options.recorded, options.isClosed);
     this.#output = new StepOutput(this.#now);
     this.budget = new NodeBudget(options.node, () => this.records.size);
-    if (options.isClosed) this.#events.order.close();
   }
 
   add(key: string, draft: UnresolvedStep, stage: string): void {
@@ -74,22 +83,7 @@ export class StepReport implements StepResults {
 
   /** Reports the given steps from now on, in this order. */
   expect(keys: readonly string[]): void {
-    this.#events.order.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
-  }
-
-  /** The node has answered, or has nothing to do: foreseen events are emitted from now on. */
-  open(): void {
-    this.#events.order.open();
-  }
-
-  /** Emits the events that still wait for earlier steps. */
-  release(): void {
-    this.#events.order.release();
-  }
-
-  /** Resolves when every event was emitted. */
-  async settled(): Promise<void> {
-    await this.#events.settled();
+    this.events.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }
 
   /** Keeps the plan of a step that is being sent. */
@@ -107,7 +101,7 @@ export class StepReport implements StepResults {
     if (record && problem) record.problem = problem;
     // A step that handles a failure has its turn now.
     const isHandler = record?.draft.answers.some((id) => this.outcomeOf(stepKey(id)) === "failed") ?? false;
-    if (isHandler) this.#events.order.skipTo(key);
+    if (isHandler) this.events.skipTo(key);
     this.finish(key, outcome, { ...(reason !== undefined && { reason }), isForeseen: !isHandler });
   }
 
@@ -144,57 +138,25 @@ export class StepReport implements StepResults {
 
   #takeOfStep(key: string, record: StepRecord, type: string, text: string): void {
     const { draft } = record;
-    const names = { node: this.#node, step: draft.id };
     switch (type) {
       case "start":
         return this.#begin(key, record, text);
-      case "have":
-        if (!record.applying) record.kept += setFact(record.have, text, this.budget);
-        break;
-      case "now":
-        record.kept += setFact(record.now, text, this.budget);
-        break;
-      case "apply":
-        if (text === "apply") record.applying = true;
-        break;
       case "note": {
         const note = cleanText(unescapeLine(truncate(text, limits.note)));
         this.budget.spend(note.length);
-        this.#events.reportNow(key, draft.id, { type: "step.note", ...names, text: note });
+        this.#note(key, draft.id, note);
         break;
       }
       case "wiping":
         this.wiping.add(truncate(text, limits.word));
         break;
       case "retry":
-        this.#events.reportNow(key, draft.id, {
-          type: "step.note",
-          ...names,
-          text: `not yet; ${truncate(text, limits.word)} more attempts`,
-        });
-        break;
-      case "refused": {
-        const [code = "", ...words] = truncate(text, limits.refusal).split(" ");
-        const [message = "", ...detail] = cleanText(unescapeLine(words.join(" "))).split("\n");
-        const more = detail.join("\n").trim();
-        record.problem = { code: truncate(code, 64) as ErrorCode, message, ...(more !== "" && { detail: more }) };
-        break;
-      }
-      case "rc":
-        record.rc = Number(text.replace(/ same$/, "")) || 0;
-        if (text.endsWith(" same")) record.applying = false;
-        break;
-      case "show":
-        if (!record.applying) record.shown = this.#keep(record, unescapeLine(text));
-        break;
-      case "stdout":
-        // `sed` ends each line, the last too, with the escape of a line break.
-        record.stdout = this.#keep(record, unescapeLine(text).replace(/\n$/, "").replace(/\n$/, ""));
+        this.#note(key, draft.id, `not yet; ${truncate(text, limits.word)} more attempts`);
         break;
       case "milestone": {
         this.budget.spend(cost.event);
         const milestone = cleanText(truncate(text, limits.word));
-        this.#events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
+        this.events.report(key, draft.id, { type: "node.milestone", node: this.#node, milestone });
         break;
       }
       case "end": {
@@ -207,51 +169,25 @@ export class StepReport implements StepResults {
         break;
       }
       default:
+        keepValue(record, type, text, this.budget);
     }
+  }
+
+  #note(key: string, step: string, text: string): void {
+    this.events.reportNow(key, step, { type: "step.note", node: this.#node, step, text });
   }
 
   #begin(key: string, record: StepRecord, why: string): void {
-    const { draft, stage } = record;
-    record.starts += 1;
-    if (record.starts > mostStarts + this.#events.recordedEnds(draft.id))
+    const { draft } = record;
+    if (record.starts >= mostStarts + this.events.recordedEnds(draft.id))
       throw this.budget.exceeded(`the start of “${draft.title}” ${mostStarts} times`);
     this.budget.spend(cost.event);
-    this.#release(record);
-    if (!record.applying) Object.assign(record, { have: {}, startedAt: this.#now() });
-    Object.assign(record, { now: {}, stdout: "", rc: 0, errors: "", isOpen: true });
-    for (const name of ["problem", "cause", "why"] as const) delete record[name];
-    if (!record.applying) delete record.shown;
-    record.plan ??= this.#planOf(record.draft);
+    beginAttempt(record, this.#now(), this.budget);
+    record.plan ??= plannedAgain(this.records, this.facts, record.draft);
     this.#output.forget(key);
-    this.#events.begin(key, draft.id, draft.answers.length > 0);
+    this.events.begin(key, draft.id, draft.answers.length > 0);
     if (why !== "") record.why = startReason(this.records, why);
-    const names = { node: this.#node, step: draft.id };
-    this.#events.report(key, draft.id, {
-      type: "step.started",
-      ...names,
-      stage,
-      title: draft.title,
-      module: draft.module,
-    });
-  }
-
-  /** The plan of a step that an earlier process of this run sent, rendered with the results of the steps before it. */
-  #planOf(draft: UnresolvedStep): PlannedStep | undefined {
-    const { needs } = draft;
-    const steps = needs.steps.map((name) => [name, this.#registeredAs(name)] as const);
-    try {
-      const late = { steps: new Map(steps), ...(needs.facts && { facts: shapeFacts(this.facts) }) };
-      const rendered = draft.render(late);
-      return rendered.kind === "step" ? rendered.plan : undefined;
-    } catch (error) {
-      if (error instanceof KcoreError) return undefined;
-      throw error;
-    }
-  }
-
-  #registeredAs(name: string): Registered | undefined {
-    const key = [...this.records].find(([, { draft }]) => draft.register === name)?.[0];
-    return key === undefined ? undefined : this.registered(key);
+    this.events.report(key, draft.id, startedEvent(record, this.#node));
   }
 
   #takeQuick(keys: string): void {
@@ -263,12 +199,6 @@ export class StepReport implements StepResults {
     }
   }
 
-  #keep(record: StepRecord, text: string): string {
-    this.budget.keep(text.length);
-    record.kept += text.length;
-    return text;
-  }
-
   /** Records the outcome of a step, and reports it unless the record of a resumed run holds it. */
   finish(
     key: string,
@@ -277,9 +207,9 @@ export class StepReport implements StepResults {
   ): void {
     const record = this.records.get(key);
     if (!record) return;
-    for (const { stream, ...made } of this.#output.drain(key)) {
-      const event = this.#outputOf(record, stream, made);
-      if (event) this.#events.report(key, record.draft.id, event);
+    for (const made of this.#output.drain(key)) {
+      const event = this.#outputEvent(record, made.stream, made);
+      if (event) this.events.report(key, record.draft.id, event);
     }
     const outcome = found === "ok" && record.applying ? "changed" : found;
     record.applying = outcome === "interrupted" && record.applying === true;
@@ -293,12 +223,12 @@ export class StepReport implements StepResults {
     for (const one of reverted) one.outcome = "interrupted";
     if (outcome === "failed")
       record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
-    if (!this.#events.wasRecorded(record.draft.id, outcome)) {
-      for (const one of reverted) this.#events.reportNew(key, revertedEvent(one, this.#node, record));
+    if (!this.events.wasRecorded(record.draft.id, outcome)) {
+      for (const one of reverted) this.events.reportNew(key, revertedEvent(one, this.#node, record));
       this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });
     }
-    this.#events.order.end(key, halts);
-    this.#forget(record);
+    this.events.end(key, halts);
+    dropValues(record, this.budget);
   }
 
   #reportEnd(
@@ -316,26 +246,13 @@ export class StepReport implements StepResults {
     );
     const target = plan?.step.shown;
     if (shown === undefined || target === undefined || hidden(plan))
-      return this.#events.reportNew(key, event, { isForeseen });
+      return this.events.reportNew(key, event, { isForeseen });
     this.budget.spend(cost.diff);
     const complete = async (): Promise<RunEventBody> => {
       const diff = await unifiedDiff(shown, target);
       return { ...event, ...(diff !== undefined && { diff: cleanText(diff) }) };
     };
-    this.#events.reportNew(key, event, { complete });
-  }
-
-  /** Drops the values of an ended step, except those that other steps may use. */
-  #forget(record: StepRecord): void {
-    delete record.shown;
-    if (!isFinal(record.outcome) || record.draft.register !== undefined) return;
-    Object.assign(record, { have: {}, now: {}, stdout: "" });
-    this.#release(record);
-  }
-
-  #release(record: StepRecord): void {
-    this.budget.release(record.kept);
-    record.kept = 0;
+    this.events.reportNew(key, event, { complete });
   }
 
   /** Why a step failed; undefined for a step that did not fail. */
@@ -344,11 +261,7 @@ export class StepReport implements StepResults {
   }
 
   registered(key: string): Registered | undefined {
-    const record = this.records.get(key);
-    if (!record || record.outcome === "would-change" || record.outcome === "unknown" || record.isConditional)
-      return undefined;
-    const facts = Object.keys(record.now).length > 0 ? record.now : record.have;
-    return { changed: record.outcome === "changed", rc: record.rc, stdout: record.stdout, facts };
+    return registeredResult(this.records.get(key));
   }
 
   /**
@@ -358,7 +271,7 @@ export class StepReport implements StepResults {
   leavesOf(key: string): readonly Leaving[] | undefined {
     const record = this.records.get(key);
     if (record?.outcome === undefined || /^(?:failed|interrupted)$/.test(record.outcome)) return undefined;
-    const plan = record.plan ?? this.#planOf(record.draft);
+    const plan = record.plan ?? plannedAgain(this.records, this.facts, record.draft);
     if (plan) return plan.leaves ?? [];
     return record.outcome === "skipped" && !record.draft.isUntrusted ? [] : undefined;
   }
@@ -368,22 +281,13 @@ export class StepReport implements StepResults {
     const record = this.records.get(key);
     if (!record || isFinal(record.outcome)) return;
     for (const made of this.#output.take(`${key}.${stream}`, Number(chunk), words.split(" ", 3), bytes)) {
-      const event = this.#outputOf(record, stream === "o" ? "out" : "err", made);
-      if (event) this.#events.reportNow(key, record.draft.id, event);
+      const event = this.#outputEvent(record, stream === "o" ? "out" : "err", made);
+      if (event) this.events.reportNow(key, record.draft.id, event);
     }
   }
 
-  #outputOf(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
+  #outputEvent(record: StepRecord, stream: "out" | "err", made: NewOutput): RunEventBody | undefined {
     if (stream === "err") record.errors = lastLines(record.errors + made.text, limits.errors);
-    if (hidden(record.plan)) return undefined;
-    return {
-      type: "step.output",
-      node: this.#node,
-      step: record.draft.id,
-      stream,
-      text: made.text,
-      ...(record.plan?.exact && exactly(made)),
-      ...(made.skipped > 0 && { skipped: made.skipped }),
-    };
+    return outputEvent(record, { node: this.#node, stream, made });
   }
 }

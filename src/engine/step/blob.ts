@@ -4,12 +4,12 @@ import { basename } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 
-/** A node that waits for a content which the bastion has yet to fetch. */
-export interface Asker {
+/** A node's request for a content which the bastion has yet to fetch. */
+export interface FetchRequest {
   /** Aborted when the node no longer waits. */
   readonly signal: AbortSignal;
   /** Called while a fetch goes on, now and then with its progress; `total` where the server names it. */
-  readonly tell: (progress: { readonly got: number; readonly total?: number }) => void;
+  readonly onProgress: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
 /**
@@ -29,7 +29,7 @@ export class Blob {
    * For a content that the bastion may not have yet: fetches it, and gives the blob to send. Rejects with the step's
    * refusal.
    */
-  readonly fetch: ((asker: Asker) => Promise<Blob>) | undefined;
+  readonly fetch: ((request: FetchRequest) => Promise<Blob>) | undefined;
   /** The bytes, when they are in memory already. */
   readonly bytes: Uint8Array | undefined;
   /** The name that views show while it travels; none for a sensitive blob. */

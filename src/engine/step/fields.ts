@@ -29,6 +29,11 @@ export function modeNumber(mode: string): number {
   return Number.parseInt(mode, 8);
 }
 
+/** Whether a user or group is given by its number. */
+export function isAccountId(name: string | undefined): boolean {
+  return name !== undefined && /^\d+$/.test(name);
+}
+
 /** A user or group name that useradd(8) and BusyBox adduser accept, or a numeric id. */
 export const UserName = z
   .string()

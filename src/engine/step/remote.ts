@@ -1,4 +1,4 @@
-import { type Asker, Blob, fileBlob } from "./blob.ts";
+import { type FetchRequest, Blob, fileBlob } from "./blob.ts";
 import type { Secret } from "./secret.ts";
 
 /** A content by its URL. */
@@ -21,7 +21,7 @@ export interface RemoteContent {
  */
 export type Fetch = (
   content: RemoteContent,
-  asker: Asker,
+  request: FetchRequest,
 ) => Promise<{ readonly file: string; readonly sha256: string; readonly size: number }>;
 
 /**
@@ -35,13 +35,13 @@ export function refusalName(name: string): string {
 /** A blob of a content that is fetched when the first node asks for it. */
 export function remoteBlob(content: RemoteContent, fetch: Fetch): Blob {
   const { sha256, label } = content;
-  const here = async (asker: Asker): Promise<Blob> => fileBlob(await fetch(content, asker), label);
+  const here = async (request: FetchRequest): Promise<Blob> => fileBlob(await fetch(content, request), label);
   return new Blob({
     sha256,
     size: 0,
     sensitive: false,
     label,
     fetch: here,
-    read: async () => (await here({ signal: new AbortController().signal, tell: () => undefined })).read(),
+    read: async () => (await here({ signal: new AbortController().signal, onProgress: () => undefined })).read(),
   });
 }

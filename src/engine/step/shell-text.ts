@@ -40,32 +40,33 @@ function declared<Schema extends z.ZodType>(schema: Schema, read: ShellRead): Sc
 export function textAmong(words: readonly unknown[]): number | undefined {
   const shell = words.findIndex((word) => shellOf(word) !== undefined);
   if (shell === -1) return undefined;
-  const isText = (word: unknown): boolean => /^(?:-[A-Za-z]*c[A-Za-z]*|--(?:session-)?command)$/.test(textOf(word));
+  const isText = (word: unknown): boolean => /^(?:-[A-Za-z]*c[A-Za-z]*|--(?:session-)?command)$/.test(plainText(word));
   const option = words.findIndex((word, at) => at > shell && isText(word));
   return option === -1 ? undefined : operandBehind(words, option);
 }
 
 /** The index of a script file among a command's words: after the shell of `[bash, -e, FILE]`. */
 export function scriptAmong(words: readonly unknown[]): number | undefined {
-  const shell = words.findIndex((word) => textOf(word).endsWith("sh") && shellOf(word) !== undefined);
+  const shell = words.findIndex((word) => plainText(word).endsWith("sh") && shellOf(word) !== undefined);
   return shell === -1 ? undefined : operandBehind(words, shell);
 }
 
 /** The first word after `behind` that is neither an option nor the value of `-o`. */
 function operandBehind(words: readonly unknown[], behind: number): number | undefined {
   const found = words.findIndex(
-    (word, at) => at > behind && !/^[-+]/.test(textOf(word)) && !/^[-+][A-Za-z]*[oO]$/.test(textOf(words[at - 1])),
+    (word, at) =>
+      at > behind && !/^[-+]/.test(plainText(word)) && !/^[-+][A-Za-z]*[oO]$/.test(plainText(words[at - 1])),
   );
   return found === -1 ? undefined : found;
 }
 
 /** The name of the shell that a word calls, in any folder. */
 export function shellOf(word: unknown): string | undefined {
-  const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su|runuser)$/.exec(textOf(word)) ?? [];
+  const [, name] = /(?:^|\/)((?:a|ba|da|k|mk|z)?sh|su|runuser)$/.exec(plainText(word)) ?? [];
   return name === "su" || name === "runuser" ? "sh" : name;
 }
 
 /** YAML can put a map among a command's words (`[echo, foo: bar]`), which String() cannot read. */
-function textOf(word: unknown): string {
+function plainText(word: unknown): string {
   return typeof word === "string" ? word : "";
 }

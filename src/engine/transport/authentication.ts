@@ -1,3 +1,4 @@
+import { callbackify } from "node:util";
 import ssh2 from "ssh2";
 import type {
   AuthHandlerMiddleware,
@@ -7,9 +8,9 @@ import type {
   SignCallback,
   SigningRequestOptions,
 } from "ssh2";
-import { signWithCallback, type AgentKey } from "./ssh-agent.ts";
+import type { AgentKey } from "./ssh-agent.ts";
 import type { Identity } from "./login-keys.ts";
-import { signNextRequest } from "./signed-at-once.ts";
+import { signNextRequest } from "./ssh2-internals.ts";
 
 /** Offers the configured ways in turn, and remembers them for messages. */
 export interface Authentication {
@@ -85,8 +86,6 @@ class SingleKeyAgent extends ssh2.BaseAgent<ParsedKey> {
   ): void {
     const callback = typeof options === "function" ? options : done;
     const hash = typeof options === "function" ? undefined : (options.hash as "sha256" | "sha512" | undefined);
-    void signWithCallback(this.#agentKey, { data, hash }, (error, signature) => {
-      callback?.(error as Error | undefined, signature);
-    });
+    callbackify(this.#agentKey.sign)(data, hash, (error, signature) => callback?.(error ?? undefined, signature));
   }
 }

@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import { join } from "node:path";
-import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
+import { DeadlinePassed, orAborted, withDeadline } from "./deadline.ts";
 import { createNames, type Names } from "./dns.ts";
 import { checkEndpoint } from "./check-endpoint.ts";
 import { HostUnreachable, interrupted } from "./unreachable.ts";
@@ -91,17 +91,13 @@ export function createTransport(options: TransportOptions): Transport {
     { signal: caller, timeout = defaultTimeout }: ConnectOptions,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> => {
-    const deadline = startDeadline(timeout, caller);
     try {
-      return await work(deadline.signal);
+      return await withDeadline(timeout, caller, work);
     } catch (error) {
       if (error instanceof DeadlinePassed)
         throw new HostUnreachable("timeout", { message: `${name} was not reached: ${error.message}` }, error);
-      if (deadline.signal.aborted && error === deadline.signal.reason)
-        throw interrupted(`connecting to ${name}`, error);
+      if (caller?.aborted && error === caller.reason) throw interrupted(`connecting to ${name}`, error);
       throw error;
-    } finally {
-      deadline.release();
     }
   };
 
@@ -120,7 +116,7 @@ export function createTransport(options: TransportOptions): Transport {
     const hops = await Promise.all(
       [...endpoint.jump, endpoint].map(async (hop) => ({ endpoint: hop, trusted: await trustedKeys(hop) })),
     );
-    const { openOpenSsh } = await import("./openssh.ts");
+    const { openOpenSsh } = await import("./openssh-host.ts");
     const { home } = options;
     return within(endpoint, { timeout: programTimeout, ...given }, async (signal) =>
       openOpenSsh({ hops: hops as [Hop, ...Hop[]], home, signal }),

@@ -6,26 +6,26 @@ export class DeadlinePassed extends Error {
   }
 }
 
-/** A signal that fires after `milliseconds` or with the caller's own, and must be released when no longer needed. */
-export interface Deadline {
-  readonly signal: AbortSignal;
-  release(): void;
-}
-
-/** Starts a deadline. Its signal's reason is a `DeadlinePassed`, or the reason of the caller's signal. */
-export function startDeadline(milliseconds: number, caller?: AbortSignal): Deadline {
+/**
+ * Does work whose signal fires after `milliseconds`, for a `DeadlinePassed`, or with the caller's own signal and for its reason. The
+ * work obeys its signal itself.
+ */
+export async function withDeadline<T>(
+  milliseconds: number,
+  caller: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new DeadlinePassed(milliseconds)), milliseconds);
   const passOn = () => controller.abort(caller?.reason);
   if (caller?.aborted) passOn();
   caller?.addEventListener("abort", passOn, { once: true });
-  return {
-    signal: controller.signal,
-    release: () => {
-      clearTimeout(timer);
-      caller?.removeEventListener("abort", passOn);
-    },
-  };
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    caller?.removeEventListener("abort", passOn);
+  }
 }
 
 /** The promise's outcome, unless the signal fires first: then its reason is thrown. A late result is disposed of. */

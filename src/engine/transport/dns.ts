@@ -1,8 +1,8 @@
 import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
-import { orAborted, startDeadline } from "./deadline.ts";
-import { HostUnreachable, textOf } from "./unreachable.ts";
+import { orAborted, withDeadline } from "./deadline.ts";
+import { HostUnreachable, messageOf } from "./unreachable.ts";
 
 /** Names of hosts, each looked up once. */
 export interface Names {
@@ -42,20 +42,15 @@ export function createNames({
     hosts ??= readFile(hostsFile, "utf8").then(parseHosts, () => new Map<string, readonly string[]>());
     const known = (await hosts).get(name.toLowerCase());
     if (known) return known;
-    const limit = startDeadline(deadline);
     const resolver = new Resolver({ timeout: Math.ceil(deadline / 3), tries: 3 });
     try {
       if (servers) resolver.setServers([...servers]);
       const candidates = candidateNames(name, await readFile(resolvConf, "utf8").catch(() => ""));
-      return await orAborted(
-        askInTurn(resolver, candidates, () => system(name)),
-        limit.signal,
-      );
+      const answer = askInTurn(resolver, candidates, () => system(name));
+      return await withDeadline(deadline, undefined, (signal) => orAborted(answer, signal));
     } catch (error) {
       resolver.cancel();
       throw dnsFailed(name, error);
-    } finally {
-      limit.release();
     }
   };
 
@@ -76,7 +71,7 @@ function dnsFailed(name: string, cause: unknown): HostUnreachable {
     "dns",
     {
       code: "DNS_FAILED",
-      message: `DNS finds no address for “${name}”: ${textOf(cause)}`,
+      message: `DNS finds no address for “${name}”: ${messageOf(cause)}`,
       hint: `try “getent hosts ${name}”, or write the node's IP address into the roster`,
     },
     cause,

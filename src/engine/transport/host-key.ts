@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import type { KcoreError } from "#errors/problem.ts";
+import { hostFailure } from "./unreachable.ts";
 
 /** A host's public key as it travels and as known_hosts(5) writes it. */
 export interface HostKey {
@@ -21,8 +23,6 @@ export interface TrustedKeys {
   readonly ignored: readonly string[];
 }
 
-export type HostKeyVerdict = "trusted" | "unknown" | "changed" | "revoked";
-
 /** The key in a blob. Undefined when the bytes are no key blob. */
 export function hostKeyOf(blob: Uint8Array): HostKey | undefined {
   const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
@@ -43,11 +43,51 @@ export function parseHostKey(text: string): HostKey | undefined {
   return key?.type === type ? key : undefined;
 }
 
-/** Whether a key that a host presents may be believed. */
-export function judgeHostKey(presented: HostKey, trusted: TrustedKeys): HostKeyVerdict {
-  if (trusted.revoked.some(({ key }) => key === presented.key)) return "revoked";
-  if (trusted.keys.some(({ key }) => key === presented.key)) return "trusted";
+/** Whether a key that a host presents is trusted, by its fingerprint: ssh(1) shows nothing else of it. */
+export function hostKeyTrust(
+  presented: Pick<HostKey, "fingerprint">,
+  trusted: TrustedKeys,
+): "trusted" | "unknown" | "changed" | "revoked" {
+  if (trusted.revoked.some(({ fingerprint }) => fingerprint === presented.fingerprint)) return "revoked";
+  if (trusted.keys.some(({ fingerprint }) => fingerprint === presented.fingerprint)) return "trusted";
   return trusted.keys.length === 0 ? "unknown" : "changed";
+}
+
+/** Why a host's key is not accepted, told so that the operator can decide; undefined when it is (S-1, F-23). */
+export function hostKeyProblem(
+  { name, address, port }: { readonly name: string; readonly address: string; readonly port: number },
+  presented: Pick<HostKey, "type" | "fingerprint">,
+  trusted: TrustedKeys,
+): KcoreError | undefined {
+  const where = `${name} (${address} port ${port})`;
+  const shown = `${presented.fingerprint} (${presented.type})`;
+  switch (hostKeyTrust(presented, trusted)) {
+    case "trusted":
+      return undefined;
+    case "unknown":
+      return hostFailure({
+        code: "HOST_KEY_UNKNOWN",
+        message: `the host key of ${where} is not known: it presents ${shown}`,
+        hint: `compare it with “ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub” on its console, then: kcore roster trust ${name}`,
+        ...(trusted.ignored.length > 0 && { detail: trusted.ignored.join("\n") }),
+      });
+    case "changed":
+      return hostFailure({
+        code: "HOST_KEY_CHANGED",
+        message: `the host key of ${where} has CHANGED: someone may be listening in, or it was reinstalled`,
+        hint: `if it was reinstalled, and the new key is what its console shows: kcore roster trust --replace ${name}`,
+        detail: [
+          `it presents  ${shown}`,
+          ...trusted.keys.map((key) => `expected     ${key.fingerprint} (${key.type}), by ${trusted.source}`),
+        ].join("\n"),
+      });
+    case "revoked":
+      return hostFailure({
+        code: "HOST_KEY_REVOKED",
+        message: `the host key of ${where} was revoked: ${shown} is marked @revoked in ${trusted.source}`,
+        hint: "the host needs a new key; do not use this one",
+      });
+  }
 }
 
 /** Signature algorithms we accept for each type of host key; never SHA-1 (RFC 8332). */

@@ -26,7 +26,7 @@ export function createJumps(connect: Connect): Jumps {
     if (jumps.get(key) === jump) jumps.delete(key);
   };
   const reach = (hop: Endpoint): [string, Jump] => {
-    const key = keyOf(hop);
+    const key = identityOf(hop);
     let jump = jumps.get(key);
     if (!jump) {
       // Without the caller's signal: others may wait for the same hop. It has a deadline of its own.
@@ -71,6 +71,6 @@ export function createJumps(connect: Connect): Jumps {
   };
 }
 
-function keyOf({ address, port, user, identityFile, hostKeys, jump }: Endpoint): string {
-  return JSON.stringify([address, port, user, identityFile ?? null, hostKeys, jump.map(keyOf)]);
+function identityOf({ address, port, user, identityFile, hostKeys, jump }: Endpoint): string {
+  return JSON.stringify([address, port, user, identityFile ?? null, hostKeys, jump.map(identityOf)]);
 }

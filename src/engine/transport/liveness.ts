@@ -1,19 +1,5 @@
 import type { Duplex } from "node:stream";
-
-/** Time as it passes, in milliseconds. */
-interface Time {
-  readonly now: () => number;
-  /** Calls back after so long; returns a function that cancels it. */
-  readonly after: (milliseconds: number, callback: () => void) => () => void;
-}
-
-const realTime: Time = {
-  now: () => performance.now(),
-  after: (milliseconds, callback) => {
-    const timer = setTimeout(callback, milliseconds);
-    return () => clearTimeout(timer);
-  },
-};
+import { realTimers, type Timers } from "#base/timers.ts";
 
 /**
  * Calls back once when no byte was heard for `limit` milliseconds. Any byte counts as a sign of life: behind a
@@ -23,7 +9,7 @@ export function watchLiveness(
   socket: Duplex,
   limit: number,
   onSilence: () => void,
-  { now, after }: Time = realTime,
+  { now, after }: Timers = realTimers,
 ): () => void {
   let heard = now();
   let forget: () => void;

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import type { Duplex } from "node:stream";
-import { startDeadline } from "./deadline.ts";
+import { withDeadline } from "./deadline.ts";
 import { hostFailure, interrupted } from "./unreachable.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { createProcessChannel } from "./process-channel.ts";
@@ -36,16 +36,12 @@ export function openLocal(name: string): Host {
     },
     async forward(address, port, { signal } = {}) {
       check();
-      const deadline = startDeadline(forwardLimit, signal);
-      try {
-        const stream = await openSocket({ name: address, port, addresses: [address] }, deadline.signal);
-        stream.on("error", () => undefined);
-        streams.add(stream);
-        stream.once("close", () => streams.delete(stream));
-        return stream;
-      } finally {
-        deadline.release();
-      }
+      const target = { name: address, port, addresses: [address] };
+      const stream = await withDeadline(forwardLimit, signal, (limited) => openSocket(target, limited));
+      stream.on("error", () => undefined);
+      streams.add(stream);
+      stream.once("close", () => streams.delete(stream));
+      return stream;
     },
     async close() {
       open = false;

@@ -5,7 +5,7 @@ import type { ParsedKey } from "ssh2";
 import type { KcoreError } from "#errors/problem.ts";
 import { threeTries } from "#errors/three-tries.ts";
 import { openAgent, type AgentKey } from "./ssh-agent.ts";
-import { hostFailure, textOf } from "./unreachable.ts";
+import { hostFailure, messageOf } from "./unreachable.ts";
 import { inspectKeyFile, type KeyFileFormat } from "./key-file.ts";
 import type { Endpoint } from "./host.ts";
 
@@ -168,7 +168,7 @@ async function readKeyFile(path: string): Promise<string> {
     text = await readFile(path, "utf8");
   } catch (error) {
     throw hostFailure(
-      { code: "KEY_UNREADABLE", message: `the key file ${path} cannot be read: ${textOf(error)}` },
+      { code: "KEY_UNREADABLE", message: `the key file ${path} cannot be read: ${messageOf(error)}` },
       error,
     );
   }

@@ -1,5 +1,5 @@
 import type { Client, ClientChannel } from "ssh2";
-import { innerOf } from "./inner-protocol.ts";
+import { innerOf } from "./ssh2-internals.ts";
 
 /** A started command; `rest` is the part of its input that is still to be written. */
 export interface Started {

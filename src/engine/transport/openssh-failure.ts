@@ -1,21 +1,26 @@
 import type { Endpoint } from "./host.ts";
-import { judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
-import { hostKeyProblem } from "./host-key-problem.ts";
+import { hostKeyProblem, type TrustedKeys } from "./host-key.ts";
 import { HostUnreachable, hostFailure, LoginRefused, type UnreachableReason } from "./unreachable.ts";
 
 /** ssh's messages to its user, without its own trace. */
-export function saidBy(stderr: string): readonly string[] {
+export function sshMessages(stderr: string): readonly string[] {
   return stderr
     .split(/\r?\n/)
     .filter((line) => line.trim() !== "" && !/^(debug\d|OpenSSH_|Authenticated to )/.test(line));
 }
 
-/** The key that the host presented last: its fingerprint, and itself if it is one that we know. */
+/** The key that the host presented last, as ssh's trace has it. */
+function presentedKey(stderr: string): { readonly type: string; readonly fingerprint: string } | undefined {
+  const [, type, fingerprint] = [...stderr.matchAll(/^debug1: Server host key: (\S+) (SHA256:\S+)/gm)].at(-1) ?? [];
+  return type === undefined || fingerprint === undefined ? undefined : { type, fingerprint };
+}
+
+/** The host key in use: its fingerprint, and itself if it is one that we know. */
 export function keyInUse(
   stderr: string,
   { keys }: TrustedKeys,
 ): { readonly fingerprint: string; readonly hostKey?: string } {
-  const [, fingerprint = ""] = [...stderr.matchAll(/^debug1: Server host key: \S+ (SHA256:\S+)/gm)].at(-1) ?? [];
+  const { fingerprint = "" } = presentedKey(stderr) ?? {};
   const known = keys.find((key) => key.fingerprint === fingerprint);
   return { fingerprint, ...(known && { hostKey: `${known.type} ${known.key}` }) };
 }
@@ -38,7 +43,7 @@ const unreachable: readonly (readonly [RegExp, UnreachableReason, string])[] = [
 
 /** The reason why ssh could not log in, by its messages: in the words of the other transport. */
 export function loginFailure(endpoint: Endpoint, trusted: TrustedKeys, stderr: string): Error {
-  const lines = saidBy(stderr);
+  const lines = sshMessages(stderr);
   const said = lines.join("\n");
   const { name, address, port, user } = endpoint;
   if (/^(sh: )?.*ssh: (command )?not found|ssh: No such file/m.test(said))
@@ -48,9 +53,8 @@ export function loginFailure(endpoint: Endpoint, trusted: TrustedKeys, stderr: s
       hint: "install openssh-client, or leave “transport” out of the roster",
     });
   if (said.includes("Host key verification failed") || said.includes("REVOKED HOST KEY")) {
-    const presented = presentedIn(stderr);
-    const verdict = presented && judge(presented, trusted);
-    const problem = presented && verdict && hostKeyProblem({ name, address, port }, presented, trusted, verdict);
+    const presented = presentedKey(stderr);
+    const problem = presented && hostKeyProblem({ name, address, port }, presented, trusted);
     if (problem) return problem;
   }
   const detail = said;
@@ -71,18 +75,4 @@ export function loginFailure(endpoint: Endpoint, trusted: TrustedKeys, stderr: s
     hint,
     detail,
   });
-}
-
-function presentedIn(stderr: string): HostKey | undefined {
-  const [, type, fingerprint] = [...stderr.matchAll(/^debug1: Server host key: (\S+) (SHA256:\S+)/gm)].at(-1) ?? [];
-  return type === undefined || fingerprint === undefined ? undefined : { type, fingerprint, key: "" };
-}
-
-/** By fingerprints, which are all that ssh shows. */
-function judge({ fingerprint, type }: HostKey, { keys, revoked, ...rest }: TrustedKeys) {
-  const bare = (key: HostKey): HostKey => ({ ...key, key: key.fingerprint });
-  return judgeHostKey(
-    { type, fingerprint, key: fingerprint },
-    { ...rest, keys: keys.map(bare), revoked: revoked.map(bare) },
-  );
 }

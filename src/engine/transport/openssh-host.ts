@@ -1,38 +1,65 @@
 import { spawn, type ChildProcessByStdio } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Duplex, type Readable, type Writable } from "node:stream";
-import { orAborted, startDeadline, DeadlinePassed } from "./deadline.ts";
-import type { Channel, ExecOptions, Host } from "./host.ts";
-import { saidBy } from "./openssh-failure.ts";
+import type { Channel, Endpoint, ExecOptions, Host } from "./host.ts";
+import { openSshFiles, type Hop } from "./openssh-config.ts";
+import { keyInUse, loginFailure, sshMessages } from "./openssh-failure.ts";
+import { channelOpened } from "./open-channel.ts";
 import { before, behind, endIn, framed } from "./openssh-frame.ts";
-import { environment, started, type Master } from "./openssh-master.ts";
+import { environment, MasterEnded, started, startMaster, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { createTail } from "#base/tail.ts";
 import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./unreachable.ts";
 
-/** Milliseconds for the server to open a channel. */
-const openLimit = 30_000;
-
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-export interface HostParts {
-  readonly name: string;
+interface OpenSshOptions {
+  /** Jump hosts first, with the trusted keys of each host. */
+  readonly hops: readonly [Hop, ...Hop[]];
+  /** Where `.ssh/config` is looked for. */
+  readonly home: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A connection made by this machine's own `ssh` (ADR 0019): with the features of ssh_config(5), security keys and GSSAPI that ssh2
+ * lacks. One process holds it, a short one each opens a channel on it. @throws KcoreError as `Connect`
+ */
+export async function openOpenSsh({ hops, home, signal }: OpenSshOptions): Promise<Host> {
+  const { endpoint, trusted } = hops.at(-1) as Hop;
+  // Short: the path of a socket has no more than 107 bytes (unix(7)), and ssh adds to it.
+  const folder = await mkdtemp(join(tmpdir().length < 40 ? tmpdir() : "/tmp", "kcore-"));
+  try {
+    const { config, knownHosts } = openSshFiles(hops, { folder, home });
+    await writeFile(join(folder, "known_hosts"), knownHosts, { mode: 0o600 });
+    await writeFile(join(folder, "config"), config, { mode: 0o600 });
+    const master = await startMaster(folder, endpoint.address, signal).catch((error: unknown) => {
+      if (error instanceof MasterEnded) throw loginFailure(endpoint, trusted, error.stderr);
+      throw error;
+    });
+    return heldHost(endpoint, { folder, master, ...keyInUse(master.said(), trusted) });
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+interface HeldConnection {
   readonly folder: string;
-  readonly address: string;
   readonly master: Master;
   readonly fingerprint: string;
   readonly hostKey?: string;
 }
 
-/** The Host of a connection that is held. */
-export function createOpenSshHost({ name, folder, address, master, fingerprint, hostKey }: HostParts): Host {
+function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, hostKey }: HeldConnection): Host {
   const channels = new Set<Channel>();
   const streams = new Set<Duplex>();
   let reason: string | undefined;
   const closed = master.ended.then(async () => {
-    reason ??= `the connection to ${name} was lost: ${saidBy(master.said()).at(-1) ?? "ssh ended"}`;
+    reason ??= `the connection to ${name} was lost: ${sshMessages(master.said()).at(-1) ?? "ssh ended"}`;
     for (const channel of channels) channel.close();
     for (const stream of streams) stream.destroy();
     await rm(folder, { recursive: true, force: true }).catch(() => undefined);
@@ -51,18 +78,12 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
     return started(child, name);
   };
 
-  const within = async <T>(what: string, caller: AbortSignal | undefined, child: Child, opening: Promise<T>) => {
-    const deadline = startDeadline(openLimit, caller);
+  const opened = async (what: string, caller: AbortSignal | undefined, child: Child, opening: Promise<void>) => {
     try {
-      return await orAborted(opening, deadline.signal);
+      await channelOpened({ host: name, what, caller }, opening);
     } catch (error) {
       child.kill();
-      if (error instanceof DeadlinePassed)
-        throw new HostUnreachable("timeout", { message: `${name} does not open a channel: ${error.message}` }, error);
-      if (caller?.aborted) throw interrupted(what, error);
       throw error;
-    } finally {
-      deadline.release();
     }
   };
 
@@ -98,7 +119,7 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
         begun.reject(isShells ? hostFailure(shellUnusable(name, `${words.text()}${said}`)) : lost(what, said.trim()));
     });
     if (input !== undefined) channel.write(input).catch(() => undefined);
-    await within(what, signal, child, begun.promise);
+    await opened(what, signal, child, begun.promise);
     signal?.addEventListener("abort", () => channel.close(), { once: true });
     return channel;
   };
@@ -117,7 +138,7 @@ export function createOpenSshHost({ name, folder, address, master, fingerprint, 
     child.once("close", () =>
       begun.reject(reason === undefined ? notForwarded(name, target, port, tail.text()) : lost(what)),
     );
-    await within(what, signal, child, begun.promise);
+    await opened(what, signal, child, begun.promise);
     const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
     stream.on("error", () => undefined);
     stream.once("close", () => {
@@ -151,6 +172,6 @@ function notForwarded(name: string, target: string, port: number, said: string):
     code: "FORWARD_FAILED",
     message: `${name} does not connect to ${target} port ${port}`,
     hint: "is that port open from there, and does its sshd allow it (AllowTcpForwarding, PermitOpen)?",
-    detail: saidBy(said).join("\n"),
+    detail: sshMessages(said).join("\n"),
   });
 }

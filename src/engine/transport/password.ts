@@ -22,16 +22,16 @@ export function authenticateByPassword(user: string, password: string): Authenti
     // The server's methods are known after a request that asks for nothing.
     if (!methods) return next({ type: "none", username: user });
     state.methods = methods as readonly string[];
-    const way =
+    const method =
       state.tried.length > 0
         ? undefined
         : ["password", "keyboard-interactive"].find((one) => state.methods.includes(one));
-    if (way === undefined) {
+    if (method === undefined) {
       state.exhausted = true;
       return next(false as never);
     }
-    state.tried.push(way);
-    next(way === "password" ? { type: "password", username: user, password } : ask);
+    state.tried.push(method);
+    next(method === "password" ? { type: "password", username: user, password } : ask);
   };
   const state: Authentication = {
     offers: "password",

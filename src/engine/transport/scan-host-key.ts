@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import ssh2 from "ssh2";
-import { HostUnreachable, textOf } from "./unreachable.ts";
-import { hostKeyAlgorithms, hostKeyOf, type HostKey } from "./host-key.ts";
+import { HostUnreachable, messageOf } from "./unreachable.ts";
+import { hostKeyOf, type HostKey } from "./host-key.ts";
 import type { Endpoint } from "./host.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
 
@@ -30,12 +30,12 @@ export async function scanHostKey({ name, user }: Endpoint, socket: Duplex, sign
       sock: socket,
       username: user,
       readyTimeout: 0,
-      algorithms: safeAlgorithms(hostKeyAlgorithms([])),
+      algorithms: safeAlgorithms([]),
       hostVerifier: (blob: Buffer) => (presented = hostKeyOf(blob)) !== undefined,
     });
     return await promise;
   } catch (error) {
-    throw new HostUnreachable("handshake", { message: `${name} shows no host key: ${textOf(error)}` }, error);
+    throw new HostUnreachable("handshake", { message: `${name} shows no host key: ${messageOf(error)}` }, error);
   } finally {
     signal.removeEventListener("abort", onAbort);
     socket.destroy();

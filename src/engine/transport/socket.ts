@@ -1,6 +1,6 @@
 import { connect, isIPv6, type Socket } from "node:net";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, interrupted, textOf } from "./unreachable.ts";
+import { HostUnreachable, interrupted, messageOf } from "./unreachable.ts";
 import type { UnreachableReason } from "./unreachable.ts";
 
 /** Where to connect to, and how to call it in messages. */
@@ -78,7 +78,7 @@ function unreachable(name: string, where: string, cause: unknown): Error {
   const hint = hints[code];
   return new HostUnreachable(
     reasons[code] ?? "lost",
-    { message: `${name} cannot be reached at ${where}: ${textOf(cause) || code}`, hint },
+    { message: `${name} cannot be reached at ${where}: ${messageOf(cause) || code}`, hint },
     cause,
   );
 }

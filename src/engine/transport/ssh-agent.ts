@@ -1,12 +1,12 @@
 import ssh2 from "ssh2";
 import type { ParsedKey } from "ssh2";
-import { orAborted, startDeadline } from "./deadline.ts";
-import { hostFailure, textOf } from "./unreachable.ts";
+import { orAborted, withDeadline } from "./deadline.ts";
+import { hostFailure, messageOf } from "./unreachable.ts";
 
 /** A key that an agent holds, and how to have it sign. The agent is never forwarded to a host (S-9). */
 export interface AgentKey {
   readonly key: ParsedKey;
-  sign(data: Buffer, hash?: "sha256" | "sha512"): Promise<Buffer>;
+  readonly sign: (data: Buffer, hash: "sha256" | "sha512" | undefined) => Promise<Buffer>;
 }
 
 export interface Agent {
@@ -25,22 +25,19 @@ export function openAgent(socket: string): Agent {
     hostFailure(
       {
         code: "AGENT_UNREACHABLE",
-        message: `the ssh-agent at ${socket} ${what}: ${textOf(cause)}`,
+        message: `the ssh-agent at ${socket} ${what}: ${messageOf(cause)}`,
         hint: "is it running? “ssh-add -l” asks it; unset SSH_AUTH_SOCK to do without",
       },
       cause,
     );
   const within = async <T>(limit: number, what: string, work: (done: (error: unknown, value?: T) => void) => void) => {
-    const deadline = startDeadline(limit);
     const answer = new Promise<T>((resolve, reject) =>
       work((error, value) => (error || value === undefined ? reject(error as Error) : resolve(value))),
     );
     try {
-      return await orAborted(answer, deadline.signal);
+      return await withDeadline(limit, undefined, (signal) => orAborted(answer, signal));
     } catch (error) {
       throw fail(what, error);
-    } finally {
-      deadline.release();
     }
   };
   return {
@@ -61,20 +58,4 @@ export function openAgent(socket: string): Agent {
       }));
     },
   };
-}
-
-/** The same for callers that speak in callbacks, as ssh2 does; exactly one call back. */
-export async function signWithCallback(
-  agentKey: AgentKey,
-  { data, hash }: { readonly data: Buffer; readonly hash: "sha256" | "sha512" | undefined },
-  done: (error: unknown, signature?: Buffer) => void,
-): Promise<void> {
-  let signature: Buffer;
-  try {
-    signature = await agentKey.sign(data, hash);
-  } catch (error) {
-    done(error);
-    return;
-  }
-  done(undefined, signature);
 }

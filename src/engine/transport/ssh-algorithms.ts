@@ -1,9 +1,10 @@
 import type { Algorithms } from "ssh2";
+import { hostKeyAlgorithms, type HostKey } from "./host-key.ts";
 
-/** The offered algorithms: ssh2's list without SHA-1, MD5, CBC and compression, and the given host key algorithms. */
-export function safeAlgorithms(serverHostKey: readonly string[]): Algorithms {
+/** The offered algorithms: ssh2's list without SHA-1, MD5, CBC and compression, and those of host keys. */
+export function safeAlgorithms(trusted: readonly HostKey[]): Algorithms {
   const chosen = {
-    serverHostKey: [...serverHostKey],
+    serverHostKey: hostKeyAlgorithms(trusted),
     kex: { remove: [/sha1$/] },
     cipher: { remove: [/cbc/, /arcfour/] },
     hmac: { remove: [/sha1/, /md5/] },

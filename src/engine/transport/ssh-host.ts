@@ -1,14 +1,12 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
-import { DeadlinePassed, orAborted, startDeadline } from "./deadline.ts";
-import { HostUnreachable, hostFailure, interrupted, textOf } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, messageOf } from "./unreachable.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { watchLiveness } from "./liveness.ts";
 import { createOneFlight } from "./one-flight.ts";
+import { channelOpened } from "./open-channel.ts";
 import { createSshChannel } from "./ssh-channel.ts";
 
-/** Milliseconds for the server to open a channel; a loaded machine may need seconds to fork. */
-const openLimit = 30_000;
 /** Milliseconds for a farewell to be sent before the socket is torn down. */
 const closeLimit = 1000;
 
@@ -32,7 +30,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     reason ??= `${name} gave no sign of life for ${silence / 1000} s`;
     socket.destroy();
   });
-  client.on("error", (error) => (reason ??= `the connection to ${name} was lost: ${textOf(error)}`));
+  client.on("error", (error) => (reason ??= `the connection to ${name} was lost: ${messageOf(error)}`));
   client.on("close", () => {
     stopWatching();
     resolveClosed((reason ??= `${name} closed the connection`));
@@ -48,23 +46,15 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     dispose: (late: T) => void,
     refuse: (error: Error) => Error,
   ): Promise<T> => {
-    const deadline = startDeadline(openLimit, caller);
-    try {
-      // ssh2 throws when there is no connection any more.
-      const opening = new Promise<T>((resolve, reject) => {
-        start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
-      });
-      return await orAborted(opening, deadline.signal, dispose);
-    } catch (error) {
-      if (error instanceof DeadlinePassed)
-        throw new HostUnreachable("timeout", { message: `${name} does not open a channel: ${error.message}` }, error);
-      if (caller?.aborted) throw interrupted(what, error);
+    // ssh2 throws when there is no connection any more.
+    const opening = new Promise<T>((resolve, reject) => {
+      start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
+    }).catch((error: unknown) => {
       // A number of RFC 4254, section 5.1, is the server's own word; anything else came with the connection's end.
       if ((error as { reason?: unknown }).reason === undefined && !isAlive(socket)) throw lost(what, error);
       throw refuse(error as Error);
-    } finally {
-      deadline.release();
-    }
+    });
+    return channelOpened({ host: name, what, caller }, opening, dispose);
   };
 
   const exec = async (command: string, { signal, input, onStderr }: ExecOptions = {}): Promise<Channel> => {
@@ -77,7 +67,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
         hostFailure(
           {
             code: "CHANNEL_REFUSED",
-            message: `${name} refuses another session on this connection: ${textOf(error)}`,
+            message: `${name} refuses another session on this connection: ${messageOf(error)}`,
             hint: "sshd's MaxSessions limits them; a forced command or a missing shell may also be the cause",
           },
           error,
@@ -103,7 +93,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
         hostFailure(
           {
             code: "FORWARD_FAILED",
-            message: `${name} does not connect to ${address} port ${port}: ${textOf(error)}`,
+            message: `${name} does not connect to ${address} port ${port}: ${messageOf(error)}`,
             hint: "is that port open from there, and does its sshd allow it (AllowTcpForwarding, PermitOpen)?",
           },
           error,

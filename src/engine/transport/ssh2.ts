@@ -4,15 +4,13 @@ import type { ClientErrorExtensions } from "ssh2";
 import { KcoreError } from "#errors/problem.ts";
 import { createAuthentication, type Authentication } from "./authentication.ts";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, hostFailure, LoginRefused, textOf } from "./unreachable.ts";
-import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
-import { hostKeyProblem } from "./host-key-problem.ts";
+import { HostUnreachable, hostFailure, LoginRefused, messageOf } from "./unreachable.ts";
+import { hostKeyOf, hostKeyProblem, type HostKey, type TrustedKeys } from "./host-key.ts";
 import type { Endpoint, Host } from "./host.ts";
-import { logInAtOnce } from "./login-at-once.ts";
 import type { Identity } from "./login-keys.ts";
 import { authenticateByPassword } from "./password.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";
-import { skipHostKeyProof } from "./skip-key-proof.ts";
+import { logInAtOnce, skipHostKeyProof } from "./ssh2-internals.ts";
 import { createSshHost } from "./ssh-host.ts";
 import { writeTogether } from "./write-together.ts";
 
@@ -90,13 +88,13 @@ export async function openSsh({
       keepaliveInterval: Math.floor(silence / 3),
       // When a connection is dead is decided in `liveness.ts`.
       keepaliveCountMax: Number.MAX_SAFE_INTEGER,
-      algorithms: safeAlgorithms(hostKeyAlgorithms(trusted.keys)),
+      algorithms: safeAlgorithms(trusted.keys),
       authHandler: authentication.handler,
       hostVerifier: (blob: Buffer) => {
         const key = hostKeyOf(blob);
         // A key that changes while connected (a new exchange) is as bad as one that changed before.
         if (accepted) return accepted.key === key?.key;
-        const problem = key ? hostKeyProblem(endpoint, key, trusted, judgeHostKey(key, trusted)) : undefined;
+        const problem = key ? hostKeyProblem(endpoint, key, trusted) : undefined;
         if (problem || !key) reject(problem ?? new Error("the host key is malformed"));
         else accepted = key;
         return accepted !== undefined;
@@ -157,7 +155,7 @@ function explain(error: unknown, { endpoint, phase, authentication, banner }: Ci
     return new HostUnreachable(
       "busy",
       {
-        message: `${name} closed the connection at ${where} before the key exchange: ${textOf(error)}`,
+        message: `${name} closed the connection at ${where} before the key exchange: ${messageOf(error)}`,
         hint: "sshd drops connections above its MaxStartups, and for a while those it holds for abuse: try with less concurrency",
       },
       error,
@@ -166,7 +164,7 @@ function explain(error: unknown, { endpoint, phase, authentication, banner }: Ci
     return new HostUnreachable(
       "handshake",
       {
-        message: `${name} and kcore could not agree on how to talk at ${where}: ${textOf(error)}`,
+        message: `${name} and kcore could not agree on how to talk at ${where}: ${messageOf(error)}`,
         hint: "kcore needs curve25519, ecdh-sha2 or a diffie-hellman group with SHA-2, and no SHA-1; “transport: openssh” in the roster logs in by the ssh program, with all that it can do",
       },
       error,
@@ -174,7 +172,7 @@ function explain(error: unknown, { endpoint, phase, authentication, banner }: Ci
   return new HostUnreachable(
     "lost",
     {
-      message: `${name} closed the connection while ${user} logged in: ${textOf(error)}`,
+      message: `${name} closed the connection while ${user} logged in: ${messageOf(error)}`,
       ...(banner !== "" && { detail: banner }),
     },
     error,
@@ -187,7 +185,7 @@ function authenticationFailed({ endpoint, authentication, banner }: Circumstance
   const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
   const one = offers === "password" ? "password" : "key";
   const isOut = authenticationDisconnects.has((cause as { code?: unknown }).code);
-  const said = [banner, isOut ? textOf(cause) : ""].filter((text) => text !== "");
+  const said = [banner, isOut ? messageOf(cause) : ""].filter((text) => text !== "");
   const detail = [...said, ...tried, ...(accepts === undefined ? [] : [accepts])].join("\n");
   if (partial) {
     const message = `${name} wants more than a ${one} from ${user} (${methods.join(", ")}), which kcore cannot give`;

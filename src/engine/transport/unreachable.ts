@@ -71,6 +71,6 @@ export function interrupted(what: string, cause?: unknown): KcoreError {
 }
 
 /** The text of anything thrown. */
-export function textOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -9,7 +9,7 @@ import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
 import type { Foretold } from "../confirmation-text.ts";
 import { arrange } from "./arrange-run.ts";
-import type { Timers } from "../timers.ts";
+import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey } from "./run-keys.ts";

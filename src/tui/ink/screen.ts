@@ -1,7 +1,7 @@
 import { render, useApp, useInput, type Instance, type SuspendTerminal } from "ink";
 import { createElement as h, Fragment, type ReactElement } from "react";
 import { wait } from "#base/wait.ts";
-import { realTimers, type Timers } from "../timers.ts";
+import { realTimers, type Timers } from "#base/timers.ts";
 import { FramePace } from "./frame-pace.ts";
 import { keyPresses, type KeyPress } from "./keys.ts";
 import { Lines } from "./lines.ts";

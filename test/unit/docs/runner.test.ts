@@ -8,7 +8,7 @@ const page = read("docs/runner.md");
 const [follower, runner, extras, apply, step, batch] = [
   "follower",
   "runner",
-  "segment-functions",
+  "runner-on-demand",
   "apply",
   "step",
   "batch",
@@ -47,7 +47,7 @@ describe("docs/runner.md", () => {
       ...[extras, step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
       ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
       // k_read reads facts, and gets the type as an argument.
-      ...words(step, /\bk_look ([a-z]+)/g),
+      ...words(step, /\bk_inspect ([a-z]+)/g),
       "fact",
     ];
     expect(column("All other lines are the journal's").toSorted()).to.deep.equal([...new Set(journal)].toSorted());

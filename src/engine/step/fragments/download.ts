@@ -1,13 +1,9 @@
+import type { RemoteContent } from "../remote.ts";
 import { Secret, secret } from "../secret.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-export interface Download {
-  readonly url: string | Secret;
-  readonly sha256: string;
-  readonly headers: Readonly<Record<string, string | Secret>>;
-  readonly caFile?: string | undefined;
-  readonly proxy?: string | undefined;
-}
+/** A content that the node fetches itself. */
+export type Download = Omit<RemoteContent, "label">;
 
 /** The programs that the node needs for it, as messages name them. */
 function needs({ url, headers, caFile }: Download): string {

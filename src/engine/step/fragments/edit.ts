@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Ownership } from "../define.ts";
 import { FileMode, UserName } from "../fields.ts";
 import { sh, type Sh } from "../sh.ts";
 import type { ShellText } from "../shell-text.ts";
@@ -41,13 +42,10 @@ export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
   return insertAfter === undefined || insertBefore === undefined;
 }
 
-export interface Edit {
+export interface Edit extends Ownership {
   readonly path: string;
   readonly create: boolean;
   readonly makeDirs: boolean;
-  readonly mode?: string | undefined;
-  readonly owner?: string | undefined;
-  readonly group?: string | undefined;
   readonly backup: boolean;
   readonly validate?: ShellText | undefined;
 }

@@ -1,6 +1,6 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Facts, Ownership, Step, StepData } from "../define.ts";
-import { modeNumber } from "../fields.ts";
+import { isAccountId, modeNumber } from "../fields.ts";
 import { folderOf, ownersOf, type Effects, type Resource } from "../effects.ts";
 import { secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
@@ -26,16 +26,12 @@ export function wantOwnership({ mode, owner, group }: Ownership): Facts {
 
 /** Facts `mode`, `owner`, `group` of a path that exists; an id is printed where the argument was an id. */
 export function probeOwnership(path: string, { owner, group }: Ownership): Sh {
-  const format = `%a ${isId(owner) ? "%u" : "%U"} ${isId(group) ? "%g" : "%G"}`;
+  const format = `%a ${isAccountId(owner) ? "%u" : "%U"} ${isAccountId(group) ? "%g" : "%G"}`;
   return sh`stat=$(stat -c ${format} -- ${path}) || exit 1
 set -- $stat
 fact mode "$(printf %04d "$1")"
 fact owner "$2"
 fact group "$3"`;
-}
-
-function isId(name: string | undefined): boolean {
-  return name !== undefined && /^\d+$/.test(name);
 }
 
 function probeKind(path: string): Sh {

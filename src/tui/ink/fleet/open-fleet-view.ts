@@ -1,4 +1,4 @@
-import type { Timers } from "../../timers.ts";
+import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "../keys.ts";
 import { Screen, type Size } from "../screen.ts";
 import type { Theme } from "../theme.ts";

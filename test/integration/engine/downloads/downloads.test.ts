@@ -8,7 +8,7 @@ import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { openDownloads } from "#engine/downloads/downloads.ts";
 import { usualLimits, type Limits } from "#engine/downloads/fetch-file.ts";
-import { blobOf, type Asker } from "#engine/step/blob.ts";
+import { blobOf, type FetchRequest } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch, type RemoteContent } from "#engine/step/remote.ts";
 import { secret } from "#engine/step/secret.ts";
 import { body, token } from "#support/download-server.ts";
@@ -46,14 +46,14 @@ describe("downloads of the bastion", () => {
     headers: {},
     ...more,
   });
-  const asker = (signal = new AbortController().signal): Asker & { readonly told: number[] } => {
+  const request = (signal = new AbortController().signal): FetchRequest & { readonly told: number[] } => {
     const told: number[] = [];
-    return { signal, told, tell: ({ got }) => told.push(got) };
+    return { signal, told, onProgress: ({ got }) => told.push(got) };
   };
   const kept = (): string[] => (existsSync(cache) ? readdirSync(cache) : []);
   /** Code and message of a fetch that must fail and leave nothing. */
   async function refused(fetch: Fetch, what: RemoteContent): Promise<string> {
-    const problems = await problemsOf(() => fetch(what, asker()));
+    const problems = await problemsOf(() => fetch(what, request()));
     expect(problems).to.have.length(1);
     expect(problems[0]?.hint).to.be.a("string");
     expect(kept()).to.deep.equal([]);
@@ -62,25 +62,25 @@ describe("downloads of the bastion", () => {
 
   it("fetches once for all who ask, and not again in this process or another", async () => {
     const fetch = open();
-    const [one, two] = [asker(), asker()];
+    const [one, two] = [request(), request()];
     const ends = await Promise.all([fetch(content("/file"), one), fetch(content("/file"), two)]);
     const file = join(cache, sha256);
     expect(ends).to.deep.equal([1, 2].map(() => ({ file, sha256, size: body.length })));
     expect(readFileSync(file).equals(body)).to.equal(true);
     expect([one.told, two.told].map((told) => told[0])).to.deep.equal([0, 0]);
     expect([statSync(file).mode & 0o777, statSync(cache).mode & 0o777]).to.deep.equal([0o600, 0o700]);
-    await fetch(content("/file"), asker());
-    const later = asker();
+    await fetch(content("/file"), request());
+    const later = request();
     await open()(content("/none"), later);
     expect([server.asked(), later.told]).to.deep.equal([["GET /file - -"], []]);
   });
 
   it("gives the bytes as a blob, and has them again when the file was damaged", async () => {
-    await open()(content("/file"), asker());
+    await open()(content("/file"), request());
     writeFileSync(join(cache, sha256), "damaged");
     const blob = remoteBlob(content("/file"), open());
     expect([blob.size, blob.sha256]).to.deep.equal([0, sha256]);
-    const here = await blob.fetch?.(asker());
+    const here = await blob.fetch?.(request());
     expect([here?.size, here?.label, Buffer.from((await here?.read()) ?? []).equals(body)]).to.deep.equal([
       body.length,
       "tool",
@@ -122,7 +122,7 @@ describe("downloads of the bastion", () => {
 
   it("gives headers to the URL's own server alone, and names no secret URL", async () => {
     const headers = { "X-Token": secret(token) };
-    await open()(content("/moved", { headers }), asker());
+    await open()(content("/moved", { headers }), request());
     expect(server.asked()).to.deep.equal(["GET /moved - token", "GET /file - -"]);
     const url = secret(`http://127.0.0.1:${await freePort()}/hidden`);
     cache = `${cache}-secret`;
@@ -134,8 +134,8 @@ describe("downloads of the bastion", () => {
   it("ends when nobody waits for it any more, and not before", async () => {
     const fetch = open();
     const [one, two] = [new AbortController(), new AbortController()];
-    const first = asker(one.signal);
-    const ends = Promise.allSettled([fetch(content("/half"), first), fetch(content("/half"), asker(two.signal))]);
+    const first = request(one.signal);
+    const ends = Promise.allSettled([fetch(content("/half"), first), fetch(content("/half"), request(two.signal))]);
     while (!kept().some((name) => name.endsWith(".tmp"))) await new Promise((resolve) => setTimeout(resolve, 10));
     one.abort(new Error("left"));
     await new Promise((resolve) => setImmediate(resolve));
@@ -143,7 +143,7 @@ describe("downloads of the bastion", () => {
     two.abort(new Error("left too"));
     // A new request does not join a download that is being ended.
     const last = new AbortController();
-    const anew = fetch(content("/half"), asker(last.signal));
+    const anew = fetch(content("/half"), request(last.signal));
     last.abort(new Error("left last"));
     expect(await anew.catch(String)).to.equal("Error: left last");
     expect((await ends).map((end) => (end.status === "rejected" ? String(end.reason) : "there"))).to.deep.equal([
@@ -151,12 +151,12 @@ describe("downloads of the bastion", () => {
       "Error: left too",
     ]);
     while (kept().length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
-    await fetch(content("/file"), asker());
+    await fetch(content("/file"), request());
     expect(kept()).to.deep.equal([sha256]);
   });
 
   it("lets go what nobody asked for in thirty days, and what a killed process left", async () => {
-    await open()(content("/file"), asker());
+    await open()(content("/file"), request());
     const old = (name: string, days: number): void => {
       writeFileSync(join(cache, name), "old");
       utimesSync(join(cache, name), Date.now() / 1000 - days * 86_400, Date.now() / 1000 - days * 86_400);
@@ -165,7 +165,7 @@ describe("downloads of the bastion", () => {
     old("b", 29);
     old("c.tmp", 2);
     writeFileSync(join(cache, sha256), "damaged");
-    await open()(content("/file"), asker());
+    await open()(content("/file"), request());
     expect(kept().toSorted()).to.deep.equal([sha256, "b"].toSorted());
   });
 
@@ -214,22 +214,22 @@ describe("downloads of the bastion", () => {
       expect(await refused(open(), content("/", { url }))).to.contain("self-signed certificate");
       const caFile = join(folder.path, "none.pem");
       expect(await refused(open(), content("/", { url, caFile }))).to.contain(`cannot read caFile ${caFile}`);
-      await open()(content("/", { url, caFile: ca() }), asker());
+      await open()(content("/", { url, caFile: ca() }), request());
       expect(kept()).to.deep.equal([sha256]);
     });
 
     it("goes by the proxies that the environment or the step names", async () => {
       const env = { http_proxy: proxyUrl(), https_proxy: proxyUrl() };
-      await open({}, env)(content("/", { url, caFile: ca() }), asker());
+      await open({}, env)(content("/", { url, caFile: ca() }), request());
       expect(proxied).to.deep.equal([`CONNECT ${new URL(url).host}`]);
       cache = `${cache}-plain`;
-      await open({}, env)(content("/", { url: "http://nowhere.invalid/file" }), asker());
+      await open({}, env)(content("/", { url: "http://nowhere.invalid/file" }), request());
       expect(proxied.at(-1)).to.equal("GET http://nowhere.invalid/file");
       cache = `${cache}-given`;
-      await open()(content("/", { url: "http://nowhere.invalid/given", proxy: proxyUrl() }), asker());
+      await open()(content("/", { url: "http://nowhere.invalid/given", proxy: proxyUrl() }), request());
       expect(proxied.at(-1)).to.equal("GET http://nowhere.invalid/given");
       cache = `${cache}-direct`;
-      await open({}, { ...env, no_proxy: "127.0.0.1" })(content("/file"), asker());
+      await open({}, { ...env, no_proxy: "127.0.0.1" })(content("/file"), request());
       expect(proxied).to.have.length(3);
     });
   });

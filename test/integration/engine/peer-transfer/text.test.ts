@@ -24,7 +24,7 @@ import { feedText } from "#engine/program/without-runner.ts";
 import { sh } from "#engine/step/sh.ts";
 import { makeOneTimeKey } from "#engine/transport/one-time-key.ts";
 import { descendantsOf, signalProcess } from "#support/children.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { commandStep, draftOf, performOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -41,6 +41,9 @@ interface TalkOptions {
   /** Other contents of files, for this node alone. */
   readonly over?: Readonly<Record<string, string>>;
 }
+
+/** Without an sshd, the second file of keys stays unknown. */
+const noSshd = { "/usr/sbin/sshd": "/dev/null" };
 
 /** A shell that runs the node's text, on this machine. */
 class Talk {
@@ -147,13 +150,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   const inOf = (state: string): string => join(state, "runs", runId, "followers", "1", "in", name);
 
   async function nextRun(state: string): Promise<void> {
-    const { session } = sessionOn(state);
-    const { outcome } = await session.perform(
-      [{ stage: "s", drafts: [draftOf("look", { want: {}, probe: sh``, apply: sh`:`, always: true })] }],
-      { isLast: true },
-    );
-    await session.finish(outcome);
-    expect(outcome).to.equal("done");
+    expect((await performOn(state, [draftOf("any", commandStep(sh`:`))])).outcome).to.equal("done");
   }
 
   /** A node with the content, which others reach by the server. */
@@ -164,6 +161,9 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     expect(await from.ask(`keep N ${named}`)).to.equal("yes");
     return { from, state };
   }
+  const admit = async (node: Talk, { line } = makeOneTimeKey()): Promise<void> => {
+    expect(await node.ask(`admit N ${name} ${line}`)).to.equal("yes");
+  };
   const fetched = (to: Talk, key = makeOneTimeKey(), hostKey = server.hostKey): Promise<string> =>
     to.ask(`fetch N ${named} 127.0.0.1 ${server.port} root ${hostKey}`, `${key.secret.trimEnd()}\n\n`);
 
@@ -178,7 +178,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       appendFileSync(inOf(state), content.subarray(1000));
       expect(await kept).to.equal("yes");
       const key = makeOneTimeKey();
-      expect(await from.ask(`admit N ${name} ${key.line}`)).to.equal("yes");
+      await admit(from, key);
 
       const other = node("reader");
       const to = talk(other, folder, { words });
@@ -204,8 +204,6 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     it(`leaves the file of keys as it was with ${shell}`, async () => {
       const state = node("source");
       const { line } = makeOneTimeKey();
-      // Without an sshd, the second file of keys stays unknown.
-      const over = { "/usr/sbin/sshd": "/dev/null" };
       const cases: Readonly<Record<string, string | undefined>> = {
         nothing: undefined,
         folder: undefined,
@@ -220,7 +218,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
         if (text !== undefined) writeFileSync(file, text, { mode: 0o640 });
         // Two runs at once, ended in both orders.
         for (const order of [0, 1]) {
-          const both = [talk(state, home, { words, over }), talk(state, home, { words, over })];
+          const both = [talk(state, home, { words, over: noSshd }), talk(state, home, { words, over: noSshd })];
           for (const one of both) {
             expect(await one.ask(`admit N ${name} ${line}`)).to.equal("yes");
             expect(await one.ask(`admit N other.b ${line}`)).to.equal("yes");
@@ -257,7 +255,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       const one = talk(node(files.replaceAll("/", "-")), join(folder, "home"), {
         over: { "/usr/sbin/sshd": says(files) },
       });
-      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+      await admit(one);
       expect(readdirSync(ssh)).to.deep.equal([...new Set(["authorized_keys", used])]);
       expect(readFileSync(join(ssh, used), "utf8")).to.match(/^restrict,expiry-time="\d{14}",command="exec cat '/m);
       one.say("bye\n");
@@ -278,7 +276,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       writeFileSync(join(real, "keys"), "");
       if (link !== ".ssh") mkdirSync(join(home, ".ssh"));
       symlinkSync(link === ".ssh" ? join(real, "ssh") : join(real, "keys"), join(home, link));
-      const one = talk(state, home, { over: { "/usr/sbin/sshd": "/dev/null" } });
+      const one = talk(state, home, { over: noSshd });
       expect(await one.ask(`admit N ${name} ${line}`)).to.equal("no it lets nobody in");
       expect([readdirSync(join(real, "ssh")), readFileSync(join(real, "keys"), "utf8")]).to.deep.equal([[], ""]);
     }
@@ -291,7 +289,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     const key = makeOneTimeKey();
     const file = join(folder, "key");
     writeFileSync(file, key.secret, { mode: 0o600 });
-    await from.ask(`admit N ${name} ${key.line}`);
+    await admit(from, key);
     const options = [
       "StrictHostKeyChecking=no",
       "UserKnownHostsFile=/dev/null",
@@ -319,7 +317,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     const other = node("reader");
     const to = talk(other, folder);
     const key = makeOneTimeKey();
-    await from.ask(`admit N ${name} ${key.line}`);
+    await admit(from, key);
     const wrong = Buffer.from(content);
     wrong[7] = (wrong[7] as number) ^ 1;
     for (const [bytes, answer] of [
@@ -341,7 +339,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   it("logs in to nobody but the node whose key it was told", async () => {
     const { from } = await source();
     const key = makeOneTimeKey();
-    await from.ask(`admit N ${name} ${key.line}`);
+    await admit(from, key);
     const answer = await fetched(talk(node("reader"), folder), key, makeOneTimeKey().line);
     expect(answer).to.match(/^no after 0 bytes: .*Host key verification failed/);
   });
@@ -366,7 +364,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     const note = join(folder, "note");
     writeFileSync(sync, `#!/bin/sh\ncase $* in .ssh/*) : >${note} && exec sleep 30 ;; esac\n`, { mode: 0o755 });
     const state = node("source");
-    const one = talk(state, home, { over: { "/usr/sbin/sshd": "/dev/null", "/usr/bin/sync": sync } });
+    const one = talk(state, home, { over: { ...noSshd, "/usr/bin/sync": sync } });
     void one.ask(`admit N ${name} ${makeOneTimeKey().line}`);
     while (!existsSync(note)) await sleep(10);
     const all = [one.child.pid ?? -1, ...(await descendantsOf(one.child.pid ?? -1))];
@@ -391,8 +389,8 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       `#!/bin/sh\n[ -e ${note} ] || case $* in *kcore-feed-*.n | .ssh/*) : >${note}; printf '\\nssh-ed25519 BBBB other' >>${file} ;; esac\n`,
       { mode: 0o755 },
     );
-    const one = talk(node("source"), home, { over: { "/usr/sbin/sshd": "/dev/null", "/usr/bin/sync": sync } });
-    expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+    const one = talk(node("source"), home, { over: { ...noSshd, "/usr/bin/sync": sync } });
+    await admit(one);
     expect(readFileSync(file, "utf8")).to.match(
       /^ssh-ed25519 AAAA somebody\nssh-ed25519 BBBB other\nrestrict,.* kcore-feed-[0-9a-f]*\.n-\n$/,
     );
@@ -420,11 +418,10 @@ describe("a node's part in the feeding, whatever its shell is", () => {
         // The disk is full.
       }
     };
-    const over = { "/usr/sbin/sshd": "/dev/null" };
 
     it("lets nobody in, and leaves nothing", async () => {
       fill();
-      const one = talk(node("source"), home, { over });
+      const one = talk(node("source"), home, { over: noSshd });
       expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("no it lets nobody in");
       one.say("bye\n");
       await one.ended();
@@ -436,10 +433,10 @@ describe("a node's part in the feeding, whatever its shell is", () => {
       mkdirSync(join(home, ".ssh"));
       writeFileSync(file, "ssh-ed25519 AAAA somebody");
       const state = node("source");
-      const one = talk(state, home, { over });
+      const one = talk(state, home, { over: noSshd });
       writeFileSync(inOf(state), content);
       expect(await one.ask(`keep N ${named}`)).to.equal("yes");
-      expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+      await admit(one);
       fill();
       one.say("bye\n");
       await one.ended();
@@ -464,7 +461,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
   it("puts nothing into a run that is over", async () => {
     const { from, state } = await source();
     const key = makeOneTimeKey();
-    await from.ask(`admit N ${name} ${key.line}`);
+    await admit(from, key);
     const other = node("reader");
     const to = talk(other, folder);
     await to.hear("hello");
@@ -486,7 +483,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     });
     slow.stdout.pipe(createWriteStream(has));
     const key = makeOneTimeKey();
-    await from.ask(`admit N ${name} ${key.line}`);
+    await admit(from, key);
     const to = talk(node("reader"), folder);
     const answer = fetched(to, key);
     expect(await to.hear("1 at ")).to.equal("1000");
@@ -506,7 +503,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
         const before = rootKeys();
         const state = node(`source of ${words[0]}`);
         const one = talk(state, server.home("root"), { words, ...(what.startsWith("nobody") && { silence: 2 }) });
-        expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+        await admit(one);
         one.say(`keep 9 other.b 5 ${sha256}\n`);
         await one.hear("9 at 0");
         const below = await descendantsOf(one.child.pid ?? -1);
@@ -523,7 +520,7 @@ describe("a node's part in the feeding, whatever its shell is", () => {
     const state = node("source");
     rmSync(join(state, "runs", runId), { recursive: true });
     const one = talk(state, server.home("root"));
-    expect(await one.ask(`admit N ${name} ${makeOneTimeKey().line}`)).to.equal("yes");
+    await admit(one);
     writeFileSync(join(state, "runs", `feed-${one.id}`, `has.${name}`), content);
     one.child.kill("SIGKILL");
     await one.ended();

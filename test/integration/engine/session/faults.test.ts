@@ -13,7 +13,7 @@ import { isAlive, markProcess } from "#engine/run/process-mark.ts";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { commandStep, draftOf, performOn, printedIn, sessionOn } from "#support/sessions.ts";
 import { partOf } from "#support/slice.ts";
 import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
@@ -43,12 +43,8 @@ describe("a node's session over SSH, under faults", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const slow = (seconds: number, name = "log"): Step => ({
-    want: {},
-    probe: sh``,
-    apply: sh`sleep ${seconds}; echo x >>${join(folder, name)}`,
-    always: true,
-  });
+  const slow = (seconds: number, name = "log"): Step =>
+    commandStep(sh`sleep ${seconds}; echo x >>${join(folder, name)}`);
   /** The step “slow”, which takes 3 s unless it is in order, and the step “next”. */
   const twoSteps = (more: Partial<Step> = {}): UnresolvedStep[] => {
     const path = join(folder, "log");
@@ -161,11 +157,9 @@ describe("a node's session over SSH, under faults", () => {
 
   it("tells of a large content while a thin line takes it, longer than it may stand still, and arrives", async () => {
     line.setRate(1_200_000);
-    const run = sessionOn(state, { endpoint, transferStall: 1500 });
     const size = 6_000_000;
-    const { outcome } = await run.session.perform([{ stage: "s", drafts: [draftOf("image", image(size))] }]);
-    await run.session.finish("done");
-    expect([outcome, run.outcomes()]).to.deep.equal(["done", ["image changed"]]);
+    const run = await performOn(state, [draftOf("image", image(size))], { endpoint, transferStall: 1500 });
+    expect([run.outcome, run.outcomes()]).to.deep.equal(["done", ["image changed"]]);
     const told = run.events.flatMap((event) => (event.type === "node.sending" ? [event] : []));
     expect(told.length).to.be.at.least(3);
     expect(told.map(({ sent }) => sent)).to.deep.equal(told.map(({ sent }) => sent).toSorted((a, b) => a - b));
@@ -187,33 +181,21 @@ describe("a node's session over SSH, under faults", () => {
       apply: sh`put_file ${big} ${path} 0644 root root`,
     };
   };
-  const count = (name: string): Step => ({
-    want: {},
-    probe: sh``,
-    apply: sh`echo x >>${join(folder, name)}; echo "output of ${name}"`,
-    always: true,
-  });
+  const count = (name: string): Step => commandStep(sh`echo x >>${join(folder, name)}; echo "output of ${name}"`);
   /** One run of two segments and a large blob, over a line that breaks once. */
   async function runOver(cut: () => void): Promise<void> {
     cut();
-    const run = sessionOn(state, { endpoint, runId: "cut" });
-    const result = await run.session.perform([
-      {
-        stage: "s",
-        drafts: [
-          draftOf("one", count("one"), { register: "one" }),
-          draftOf("put", put()),
-          draftOf("two", () => count("two"), { needs: { facts: false, steps: ["one"] } }),
-        ],
-      },
-    ]);
-    await run.session.finish(result.outcome);
-    expect(result.problem).to.equal(undefined);
+    const drafts = [
+      draftOf("one", count("one"), { register: "one" }),
+      draftOf("put", put()),
+      draftOf("two", () => count("two"), { needs: { facts: false, steps: ["one"] } }),
+    ];
+    const run = await performOn(state, drafts, { endpoint, runId: "cut" });
+    expect(run.problem).to.equal(undefined);
     expect(run.outcomes()).to.deep.equal(["one changed", "put changed", "two changed"]);
     expect([lines("one"), lines("two")]).to.deep.equal([1, 1]);
     expect(readFileSync(join(folder, "big")).length).to.equal(big.size);
-    const said = run.events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
-    expect(said).to.equal("output of one\noutput of two\n");
+    expect(printedIn(run).join("")).to.equal("output of one\noutput of two\n");
     expect(readdirSync(join(state, "runs", "cut"))).to.deep.equal(["journal"]);
     expect(readFileSync(join(state, "runs", "cut", "journal"), "utf8")).to.match(/ bye done\n$/);
     rmSync(folder, { recursive: true, force: true });

@@ -9,11 +9,11 @@ import { FrameReader } from "#engine/program/frames.ts";
 import { savingText } from "#engine/program/without-runner.ts";
 import { SaveReader } from "#engine/session/save-frames.ts";
 import type { Step } from "#engine/step/define.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { granted, isGranted } from "#engine/step/fragments/granted.ts";
 import { sh } from "#engine/step/sh.ts";
 import { masterBootRecord, openLoopDisk, type LoopDisk } from "#support/loop-disk.ts";
-import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
+import { draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 import { runStepOn, shells } from "#support/steps.ts";
 import { MemoryTables } from "#support/tables.ts";
@@ -50,19 +50,18 @@ describe("a node that was granted something, on this machine (F-18, ADR 0012)", 
 granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     apply: sh`: >${join(folder, "wiped")}`,
   });
-  const perform = async (test: TestSession): Promise<string | undefined> => {
-    const { outcome, problem } = await test.session.perform([{ stage: "s", drafts: [draftOf("wipe", wipe())] }]);
-    await test.session.finish(outcome, problem);
+  type Options = NonNullable<Parameters<typeof sessionOn>[1]>;
+  const settings = (options: Options): Options => ({ grants: [grant()], tables, ...options });
+  const perform = async (options: Options = {}, step = wipe()) => {
+    const run = await performOn(join(folder, "state"), [draftOf("wipe", step)], settings(options));
     rmSync(join(folder, "wiped"), { force: true });
-    return problem ? `${problem.code} ${problem.message}` : outcome;
+    return { ...run, end: run.problem ? `${run.problem.code} ${run.problem.message}` : run.outcome };
   };
-  const session = (options: Parameters<typeof sessionOn>[1] = {}): TestSession =>
-    sessionOn(join(folder, "state"), { grants: [grant()], tables, ...options });
 
   it("saves what lies there, every byte of it, before it says what was granted", async () => {
-    const test = session();
-    expect(await perform(test)).to.equal("done");
-    const types = test.events.map(({ type }) => type);
+    const { end, events } = await perform();
+    expect(end).to.equal("done");
+    const types = events.map(({ type }) => type);
     expect(types.indexOf("node.saved")).to.be.greaterThan(types.indexOf("node.connected"));
     expect(types.indexOf("node.segment")).to.be.greaterThan(types.indexOf("node.saved"));
     const [kept] = tables.kept;
@@ -92,21 +91,16 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
   });
 
   it("M4: keeps a save only for the wipe that followed it", async () => {
-    const refused = session({ grants: [grant(), `${name()}:${"f".repeat(16)}`] });
     const held = { ...wipe(), guard: sh`refuse DISK_IN_USE "it is mounted"` };
-    await refused.session.perform([{ stage: "s", drafts: [draftOf("wipe", held)] }]);
-    await refused.session.finish("failed");
+    const refused = await perform({ grants: [grant(), `${name()}:${"f".repeat(16)}`] }, held);
     expect(tables.forgotten).to.deep.equal([name()]);
     expect(refused.events.slice(-2).map(({ type }) => type)).to.deep.equal(["node.unsaved", "node.finished"]);
     // The end of a lost node's wipe is not known, so its save stays.
-    const lost = session();
+    const lost = sessionOn(join(folder, "state"), settings({}));
     await lost.session.perform([{ stage: "s", drafts: [draftOf("wipe", held)] }]);
     await lost.session.finish("unreachable");
     const done = { ...wipe(), apply: sh`wiping ${fingerprint}; : >${join(folder, "wiped")}` };
-    const wiped = session();
-    expect((await wiped.session.perform([{ stage: "s", drafts: [draftOf("wipe", done)] }])).outcome).to.equal("done");
-    await wiped.session.finish("done");
-    rmSync(join(folder, "wiped"));
+    expect((await perform({}, done)).end).to.equal("done");
     expect(tables.forgotten).to.deep.equal([name()]);
     expect(tables.kept.map(({ occasion }) => occasion.grants)).to.deep.equal([
       [grant(), `${name()}:${"f".repeat(16)}`],
@@ -117,18 +111,18 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
 
   it("is granted nothing when the save cannot be kept", async () => {
     tables.failure = new Error("no space left on device");
-    const test = session();
-    expect(await perform(test)).to.match(/^DISK_NOT_SAVED .*no space left on device$/);
-    expect(test.events.some(({ type }) => type === "warning")).to.equal(true);
+    const { end, events } = await perform();
+    expect(end).to.match(/^DISK_NOT_SAVED .*no space left on device$/);
+    expect(events.some(({ type }) => type === "warning")).to.equal(true);
     expect(tables.dropped).to.equal(1);
   });
 
   it("is granted nothing of what it does not have", async () => {
     const other = `${name()}-other:${fingerprint}`;
-    const test = session({ grants: [other] });
-    expect(await perform(test)).to.match(/^DISK_HAS_DATA /);
+    const { end, events } = await perform({ grants: [other] });
+    expect(end).to.match(/^DISK_HAS_DATA /);
     // Other nodes of the run may have the disk.
-    expect(test.events.some(({ type }) => type === "warning")).to.equal(false);
+    expect(events.some(({ type }) => type === "warning")).to.equal(false);
     expect(tables.kept).to.deep.equal([]);
   });
 
@@ -139,10 +133,9 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     const links = { [`any:${array}`]: disk?.device ?? "", [`host:${array}`]: second?.device ?? "" };
     try {
       for (const [link, device] of Object.entries(links)) symlinkSync(device, `/dev/disk/by-id/md-name-${link}`);
-      const test = session({ grants: [`md/${array}:${fingerprint}`] });
-      await perform(test);
+      const { events } = await perform({ grants: [`md/${array}:${fingerprint}`] });
       expect(tables.kept).to.deep.equal([]);
-      expect(JSON.stringify(test.events)).to.contain("several disks have this name");
+      expect(JSON.stringify(events)).to.contain("several disks have this name");
     } finally {
       for (const link of Object.keys(links)) rmSync(`/dev/disk/by-id/md-name-${link}`, { force: true });
       second?.remove();
@@ -151,24 +144,27 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
   });
 
   it("is asked for no more than before where nothing is granted, and in a dry run", async () => {
-    const runs = [session({ grants: [] }), session({ dryRun: true })];
-    expect(await perform(runs[0] as TestSession)).to.match(/^DISK_HAS_DATA /);
-    expect(await perform(runs[1] as TestSession)).to.equal("done");
-    for (const { events, session: ended } of runs) {
+    for (const [options, wanted] of [
+      [{ grants: [] }, /^DISK_HAS_DATA /],
+      [{ dryRun: true }, /^done$/],
+    ] as const) {
+      const { end, events, session } = await perform(options);
+      expect(end).to.match(wanted);
       expect(events.filter(({ type }) => type === "node.saved")).to.deep.equal([]);
-      expect(ended.exchanges).to.equal(1);
+      expect(session.exchanges).to.equal(1);
     }
     expect(tables.kept).to.deep.equal([]);
   });
 
   it("is asked once a session, and again when the run is resumed", async () => {
     const shared = { runId: "resumed", nonce: "1".repeat(32) };
-    const first = session(shared);
+    const first = sessionOn(join(folder, "state"), settings(shared));
     await first.session.perform([]);
-    expect(await perform(first)).to.equal("done");
+    await first.session.perform([{ stage: "s", drafts: [draftOf("wipe", wipe())] }]);
+    await first.session.finish("done");
+    rmSync(join(folder, "wiped"));
     expect(tables.kept.length).to.equal(1);
-    const again = session({ ...shared, resumed: true });
-    expect(await perform(again)).to.equal("done");
+    expect((await perform({ ...shared, resumed: true })).end).to.equal("done");
     expect(tables.kept.length).to.equal(2);
   });
 
@@ -186,8 +182,7 @@ granted ${grant()} || refuse DISK_HAS_DATA "it holds data"`,
     });
 
     it("is saved by that name", async () => {
-      const test = session({ grants: [`pci-${name()}:${fingerprint}`] });
-      await perform(test);
+      await perform({ grants: [`pci-${name()}:${fingerprint}`] });
       expect(tables.kept.map(({ device }) => device.name)).to.deep.equal([`pci-${name()}`]);
       expect(tables.kept[0]?.device.ids).to.include.members([`byId ${name()}`, `busPath pci-${name()}`]);
     });
@@ -241,7 +236,7 @@ is_granted sdb ${`pci-${name()}`} /none x sdb || fact grant "$grant"`;
       disk?.write(header);
       const { stdout } = spawnSync("blkid", ["-p", disk?.device ?? ""], { encoding: "utf8" });
       expect(stdout).to.contain("crypto_LUKS");
-      await perform(session());
+      await perform();
       const covered = (tables.kept[0]?.device.pieces ?? []).filter(({ offset }) => offset < 13 * MiB);
       expect(covered.at(-1)).to.include({ offset: 12 * MiB, length: MiB });
     } finally {

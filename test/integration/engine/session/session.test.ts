@@ -36,7 +36,7 @@ import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
 import { HostUnreachable } from "#engine/transport/unreachable.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
-import { draftOf, performOn, sessionOn, type TestSession } from "#support/sessions.ts";
+import { commandStep, draftOf, performOn, printedIn, sessionOn, type TestSession } from "#support/sessions.ts";
 
 describe("a node's session, on this machine", () => {
   let folder: string;
@@ -102,9 +102,7 @@ describe("a node's session, on this machine", () => {
     await resting.session.perform([{ stage: "one", drafts: a ? [a] : [] }]);
     await resting.session.rest();
     expect(resting.session.host()).to.equal(undefined);
-    const other = sessionOn(state);
-    const between = await other.session.perform([{ stage: "x", drafts: [draftOf("c", fileStep("c", "c"))] }]);
-    await other.session.finish("done");
+    const between = await performOn(state, [draftOf("c", fileStep("c", "c"))]);
     expect(between.outcome).to.equal("done");
 
     const result = await resting.session.perform([{ stage: "two", drafts: b ? [b] : [] }]);
@@ -116,28 +114,14 @@ describe("a node's session, on this machine", () => {
 
   it("F-30: waits for other files to be closed when this machine opens no more", async () => {
     let tries = 0;
-    const { session, outcomes } = sessionOn(state, {
+    const { outcomes } = await performOn(state, [draftOf("a", fileStep("a", "x"))], {
       connect: (endpoint) => {
         if (++tries < 3) return Promise.reject(new HostUnreachable("files", { message: "EMFILE" }));
         return Promise.resolve(openLocal(endpoint.name));
       },
     });
-    await session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
-    await session.finish("done");
     expect(outcomes()).to.deep.equal(["a changed"]);
     expect(tries).to.equal(3);
-  });
-
-  it("tells the cause of a failure, and goes no further", async () => {
-    const bad: Step = { want: { a: "1" }, probe: sh`fact a 2`, apply: sh`echo "no such thing" >&2; exit 4` };
-    const { outcomes, problem } = await performOn(state, [draftOf("bad", bad), draftOf("a", fileStep("a", "x"))]);
-    expect(outcomes()).to.deep.equal(["bad failed"]);
-    expect(problem).to.deep.include({
-      code: "STEP_FAILED",
-      detail: "no such thing",
-      at: { file: "states/test.yaml", line: 1, column: 1 },
-    });
-    expect(existsSync(join(folder, "a"))).to.equal(false);
   });
 
   it("O5: finds a program in the PATH of the step's environment", async () => {
@@ -161,10 +145,8 @@ describe("a node's session, on this machine", () => {
       apply: sh`no-such-tool`,
       tools: [{ command: "no-such-tool", package: "its-package" }],
     };
-    const run = async (first: Step, dryRun = false): Promise<TestSession> => {
-      const run = await performOn(state, [draftOf("a", first), draftOf("b", needs), draftOf("c", first)], { dryRun });
-      return run;
-    };
+    const run = (first: Step, dryRun = false): Promise<TestSession> =>
+      performOn(state, [draftOf("a", first), draftOf("b", needs), draftOf("c", first)], { dryRun });
     const missed = await run(fileStep("a", "x"));
     expect(missed.outcomes()).to.deep.equal(["b failed"]);
     expect(existsSync(join(folder, "a"))).to.equal(false);
@@ -177,12 +159,9 @@ describe("a node's session, on this machine", () => {
   });
 
   it("changes nothing in a dry run and leaves only its journal", async () => {
-    const { session, events, outcomes } = sessionOn(state, { dryRun: true, runId: "r2" });
     const later: Step = { want: { there: "yes" }, probe: sh`[ -e ${join(folder, "a")} ] || exit 1; fact there yes` };
-    await session.perform([
-      { stage: "s", drafts: [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)] },
-    ]);
-    await session.finish("done");
+    const drafts = [draftOf("a", fileStep("a", "one\ntwo\n")), draftOf("later", later)];
+    const { events, outcomes } = await performOn(state, drafts, { dryRun: true, runId: "r2" });
     expect(outcomes()).to.deep.equal(["later unknown", "a would-change"].toReversed());
     expect(events.find((event) => event.type === "step.finished" && event.title === "a"))
       .to.have.property("diff")
@@ -353,8 +332,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
 
   it("F-3 ends a runner that was stopped before its bastion died, and does what is left", async () => {
     const shared = { runId: "idle", nonce: "1".repeat(32) };
-    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 1`, always: true };
-    const drafts = [draftOf("slow", slow), draftOf("b", fileStep("b", "y"))];
+    const drafts = [draftOf("slow", commandStep(sh`sleep 1`)), draftOf("b", fileStep("b", "y"))];
     // A bastion that died does not come back beside the next one.
     const first = sessionOn(state, { ...shared, retryDelays: [] });
     const work = first.session.perform([{ stage: "s", drafts }]);
@@ -376,7 +354,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       const shared = { runId: "taken", nonce: "2".repeat(32) };
       const gate = join(folder, "gate");
       const work = [
-        { stage: "r", drafts: [draftOf("begun", always(sh`echo a value`), { register: "begun" })] },
+        { stage: "r", drafts: [draftOf("begun", commandStep(sh`echo a value`), { register: "begun" })] },
         { stage: "s", drafts: [draft(sh`until [ -e ${gate} ]; do sleep 0.05; done; echo out; echo err >&2`)] },
       ];
       const first = sessionOn(state, { ...shared, retryDelays: [] });
@@ -396,12 +374,10 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
       await second.session.finish(result.outcome, result.problem);
       return second;
     }
-    const always = (apply: Sh): Step => ({ want: {}, probe: sh``, apply, always: true });
-    const saidBy = ({ events }: TestSession) =>
-      events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).toSorted();
+    const saidBy = (run: TestSession) => printedIn(run).toSorted();
 
     it("F-3 tells what it would have told itself", async () => {
-      const taken = await takenOver((apply) => draftOf("taken", always(apply)));
+      const taken = await takenOver((apply) => draftOf("taken", commandStep(apply)));
       expect(saidBy(taken)).to.deep.equal(["err\n", "out\n"]);
       expect(taken.events.find(({ type }) => type === "step.finished")).to.include({
         outcome: "changed",
@@ -416,7 +392,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           "taken",
           ({ facts, steps }) => {
             expect([typeof facts?.["os"], steps.get("begun")?.stdout]).to.deep.equal(["object", "a value"]);
-            return always(apply);
+            return commandStep(apply);
           },
           { needs },
         ),
@@ -425,7 +401,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     });
 
     it("S-7 tells nothing of what a sensitive one prints, nor of what cannot be planned any more and may be one", async () => {
-      const hush = await takenOver((apply) => draftOf("taken", always(apply), { sensitive: true }));
+      const hush = await takenOver((apply) => draftOf("taken", commandStep(apply), { sensitive: true }));
       expect([saidBy(hush), hush.outcomes()]).to.deep.equal([[], ["taken changed"]]);
       rmSync(join(folder, "gate"));
       rmSync(state, { recursive: true });
@@ -434,7 +410,7 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
         (apply) =>
           draftOf("taken", () => {
             if (isSecond) throw new KcoreError({ code: "INTERNAL", message: "not any more" });
-            return always(apply);
+            return commandStep(apply);
           }),
         () => void (isSecond = true),
       );
@@ -480,7 +456,6 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   it("lets those that watch a command follow what it says of itself", async () => {
     const sync = (cmd: string) => stepOf(commandRun, { cmd, changed: { whenCode: [2] } });
     const told = async (cmd: string, dryRun = false) => {
-      const { session, outcomes, events } = sessionOn(state, { dryRun, runId: `run-${cmd.replaceAll(/\W/g, "")}` });
       const drafts = [
         draftOf("look", stepOf(commandRun, { cmd: "echo seen", check: true }), { register: "look" }),
         draftOf("sync", sync(cmd), { register: "sync" }),
@@ -494,8 +469,8 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
           { needs: { facts: false, steps: dryRun ? ["look"] : ["look", "sync"] } },
         ),
       ];
-      await session.perform([{ stage: "s", drafts }]);
-      await session.finish("done");
+      const runId = `run-${cmd.replaceAll(/\W/g, "")}`;
+      const { outcomes, events } = await performOn(state, drafts, { dryRun, runId });
       const written = existsSync(join(folder, "told")) ? readFileSync(join(folder, "told"), "utf8") : "";
       const always = events.flatMap((event) => (event.type === "step.finished" && event.always ? [event.step] : []));
       expect(always).to.deep.equal([]);
@@ -566,20 +541,6 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
     expect(await run(config)).to.deep.equal(["config ok", "service changed"]);
   });
 
-  it("F-15 refuses a node that another run holds", async () => {
-    const holder = sessionOn(state, { runId: "holder" });
-    await holder.session.perform([{ stage: "s", drafts: [draftOf("a", fileStep("a", "x"))] }]);
-    const other = await performOn(state, [draftOf("b", fileStep("b", "x"))], { runId: "other" });
-    expect(other.problem).to.have.property("code", "NODE_LOCKED");
-    expect(other.problem?.message).to.include("run holder of tester@bastion since 20");
-    await holder.session.finish("done");
-    const third = sessionOn(state);
-    expect(await third.session.perform([{ stage: "s", drafts: [draftOf("b", fileStep("b", "x"))] }])).to.include({
-      outcome: "done",
-    });
-    await third.session.finish("done");
-  });
-
   it("does not call its own lock of before a reboot news, but another run's", async () => {
     const takenFrom = async (run: string, current?: string) => {
       const folder = join(state, "runs", run);
@@ -599,14 +560,9 @@ granted S1 && fact one yes; granted ${odd} && fact odd yes`,
   });
 
   it("tells both streams of a step in the order in which they came, whole lines at a time", async () => {
-    const mixed: Step = {
-      want: {},
-      probe: sh``,
-      apply: sh`for word in one two three; do
+    const mixed = commandStep(sh`for word in one two three; do
   echo "$word out"; sleep 0.1; printf '%s ' "$word" >&2; sleep 0.1; echo err >&2; sleep 0.1
-done; printf 'no end'`,
-      always: true,
-    };
+done; printf 'no end'`);
     const { events } = await performOn(state, [draftOf("mixed", mixed)]);
     const told = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
     const lines = told.flatMap(({ stream, text }) => text.split(/(?<=\n)/).map((line) => `${stream} ${line}`));
@@ -618,24 +574,12 @@ done; printf 'no end'`,
   });
 
   it("waits a moment for what a step's children still say, however long the step took", async () => {
-    const slow: Step = {
-      want: {},
-      probe: sh``,
-      apply: sh`sleep 5; { sleep 0.7; echo late; } & echo early`,
-      always: true,
-    };
-    const { events } = await performOn(state, [draftOf("slow", slow)]);
-    const said = events.flatMap((event) => (event.type === "step.output" ? [event.text] : [])).join("");
-    expect(said).to.equal("early\nlate\n");
+    const slow = commandStep(sh`sleep 5; { sleep 0.7; echo late; } & echo early`);
+    expect(printedIn(await performOn(state, [draftOf("slow", slow)])).join("")).to.equal("early\nlate\n");
   });
 
   it("F-10 F-11 keeps the first and the last of endless output, bytes escaped", async () => {
-    const noisy: Step = {
-      want: {},
-      probe: sh``,
-      apply: sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`,
-      always: true,
-    };
+    const noisy = commandStep(sh`printf 'a\0\377\033[31mred\n'; head -c 20000000 /dev/zero | tr '\0' x; echo the end`);
     const { events } = await performOn(state, [draftOf("noisy", noisy)]);
     const pieces = events.flatMap((event) => (event.type === "step.output" ? [event] : []));
     const text = pieces.map((event) => event.text).join("");
@@ -653,46 +597,21 @@ done; printf 'no end'`,
     expect(pieces.reduce((sum, { skipped = 0 }) => sum + skipped, 0)).to.be.greaterThan(0);
   });
 
-  it("ends a step that takes too long, with all its children", async () => {
-    const slow: Step = { want: {}, probe: sh``, apply: sh`sleep 300 & sleep 300`, always: true };
-    const result = await performOn(state, [draftOf("slow", slow, { timeout: 1 })]);
-    expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
-  });
-
   it("lets a step go on that moves bytes, however slowly, and ends one that moves none, saying how many it had moved", async () => {
-    const moving: Step = {
-      want: {},
-      probe: sh``,
-      // Bytes of the process and of its children count alike.
-      apply: sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`,
-      always: true,
-      stall: 6,
-    };
-    const still: Step = {
-      want: {},
-      probe: sh``,
-      apply: sh`head -c 3000000 /dev/zero >/dev/null; sleep 300`,
-      always: true,
-      stall: 6,
-      timeout: 300,
-    };
-    const { session, outcomes } = sessionOn(state);
-    const drafts = [draftOf("moving", moving), draftOf("still", still)];
-    const result = await session.perform([{ stage: "s", drafts }]);
-    await session.finish("failed");
+    // Bytes of the process and of its children count alike.
+    const moves = sh`for n in 1 2 3 4 5 6; do sleep 2.5; head -c 5000 /dev/zero >/dev/null; done`;
+    const stops = sh`head -c 3000000 /dev/zero >/dev/null; sleep 300`;
+    const { outcomes, problem } = await performOn(state, [
+      draftOf("moving", commandStep(moves, { stall: 6 })),
+      draftOf("still", commandStep(stops, { stall: 6, timeout: 300 })),
+    ]);
     expect(outcomes()).to.deep.equal(["moving changed", "still failed"]);
-    expect(result.problem).to.have.property("code", "STEP_STALLED");
-    expect(result.problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
+    expect(problem).to.have.property("code", "STEP_STALLED");
+    expect(problem?.message).to.match(/^“still” \(test\.step\) moved nothing for 10 s, after [67]\.\d MB$/);
   });
 
   it("keeps the hard limit of a step that moves bytes for ever", async () => {
-    const busy: Step = {
-      want: {},
-      probe: sh``,
-      apply: sh`while :; do head -c 5000 /dev/zero >/dev/null; done`,
-      always: true,
-      stall: 6,
-    };
+    const busy = commandStep(sh`while :; do head -c 5000 /dev/zero >/dev/null; done`, { stall: 6 });
     const result = await performOn(state, [draftOf("busy", busy, { timeout: 8 })]);
     expect(result.problem).to.have.property("code", "STEP_TIMEOUT");
   });

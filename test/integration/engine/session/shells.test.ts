@@ -11,7 +11,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { Connect } from "#engine/transport/host.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { childCpuClock } from "#support/cpu.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { commandStep, draftOf, performOn, sessionOn } from "#support/sessions.ts";
 import { shellsOf } from "#support/shells.ts";
 
 const shells = shellsOf(import.meta.filename, ["/bin/dash", "/bin/bash", "/bin/busybox", "/bin/mksh"]);
@@ -59,17 +59,15 @@ describe("a whole session, whatever /bin/sh is", () => {
       const connect = withShell(shell);
       const state = join(folder, "state");
       const drafts = [
-        draftOf("says", { want: {}, probe: sh``, apply: sh`echo "it's \\me"`, always: true }, { register: "said" }),
+        draftOf("says", commandStep(sh`echo "it's \\me"`), { register: "said" }),
         ...Object.entries(contents).map(([what, content], index) => draftOf(what, put(`file${index}`, content))),
         draftOf("later", (late) => put("later", late.steps.get("said")?.stdout ?? "?"), {
           needs: { facts: false, steps: ["said"] },
         }),
       ];
       for (const outcome of ["changed", "ok"]) {
-        const run = sessionOn(state, { connect, runId: outcome });
-        const result = await run.session.perform([{ stage: "s", drafts }], { isLast: true });
-        await run.session.finish(result.outcome);
-        expect([result.outcome, result.problem]).to.deep.equal(["done", undefined]);
+        const run = await performOn(state, drafts, { connect, runId: outcome });
+        expect([run.outcome, run.problem]).to.deep.equal(["done", undefined]);
         expect(run.outcomes()).to.deep.equal([
           "says changed",
           ...Object.keys(contents).map((what) => `${what} ${outcome}`),
@@ -92,17 +90,15 @@ describe("a whole session, whatever /bin/sh is", () => {
       }
       const argv = ["sh", "-c", "cat; printf '%s\\n' \"$@\"; echo apart >&2; exit 3", "sh", "a\\nb", "it's\n$HOME"];
       const command = draftOf("command", { want: {}, probe: sh`:`, apply: sh`exec ${argv}` });
-      const asked = sessionOn(folder, { connect }, runnerlessSessions({ look: "ping", stdin }));
-      const { problem } = await asked.session.perform([{ stage: "s", drafts: [command] }]);
-      expect(problem?.message).to.equal("“command” failed with exit code 3");
+      const asked = await performOn(folder, [command], { connect }, runnerlessSessions({ look: "ping", stdin }));
+      expect(asked.problem?.message).to.equal("“command” failed with exit code 3");
       const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
       const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
       expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
-      const told = sessionOn(folder, { connect }, runnerlessSessions({ look: "facts", stdin }));
-      expect((await told.session.perform([])).outcome).to.equal("done");
+      const told = await performOn(folder, [], { connect }, runnerlessSessions({ look: "facts", stdin }));
+      expect(told.outcome).to.equal("done");
       const facts = told.events.find((event) => event.type === "node.facts")?.facts;
       expect(facts).to.have.nested.property("kernel.release", release());
-      await Promise.all([asked.session.finish("done"), told.session.finish("done")]);
     });
 
   for (const shell of shells)
@@ -145,16 +141,9 @@ describe("a whole session, whatever /bin/sh is", () => {
       if (!existsSync(shell)) return this.skip();
       const lines = many.flatMap((line) => (line === "line 100" ? [line, long] : [line]));
       writeFileSync(join(folder, "lines"), `${lines.join("\n")}\n`);
-      const tells: Step = {
-        want: {},
-        probe: sh``,
-        apply: sh`sed "s/^/$k_nonce note $k_i /" ${join(folder, "lines")} >&5`,
-        always: true,
-      };
-      const run = sessionOn(join(folder, "state"), { connect: withShell(shell), runId: "r1" });
+      const tells = commandStep(sh`sed "s/^/$k_nonce note $k_i /" ${join(folder, "lines")} >&5`);
       const used = childCpuClock();
-      const result = await run.session.perform([{ stage: "s", drafts: [draftOf("tells", tells)] }], { isLast: true });
-      await run.session.finish(result.outcome);
+      const run = await performOn(join(folder, "state"), [draftOf("tells", tells)], { connect: withShell(shell) });
       expect(run.events.flatMap((event) => (event.type === "step.note" ? [event.text] : []))).to.deep.equal(lines);
       // A shell that searches for the end of the last line takes ten times as long.
       expect(used(), "ms of processor").to.be.lessThan(2_500);

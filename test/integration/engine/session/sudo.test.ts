@@ -8,7 +8,7 @@ import type { Step } from "#engine/step/define.ts";
 import { sh } from "#engine/step/sh.ts";
 import type { ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { createTransport } from "#engine/transport/connect.ts";
-import { draftOf, sessionOn } from "#support/sessions.ts";
+import { commandStep, draftOf, performOn } from "#support/sessions.ts";
 
 /** A sudo with the password “secret” that logs its arguments; real sudo is in test/lab/sudo. */
 const sudo = (log: string): string => `#!/bin/sh
@@ -26,19 +26,14 @@ describe("the environment of steps", () => {
   it("O5: is the same whatever a login brings along", async () => {
     const folder = mkdtempSync(join(tmpdir(), "kcore-env-"));
     const transport = createTransport({ home: folder });
-    const run = sessionOn(join(folder, "state"), {
+    const file = join(folder, "env");
+    const { problem } = await performOn(join(folder, "state"), [draftOf("env", commandStep(sh`env >${file}`))], {
       connect: async (endpoint, options) => {
         const host = await transport.connect(endpoint, options);
         const brought = "POSIXLY_CORRECT=1 TMPDIR=/nowhere LC_ALL=de_DE.UTF-8 HOME=/nowhere USER=me XDG_RUNTIME_DIR=/x";
         return { ...host, exec: (command, given) => host.exec(`export ${brought}; ${command}`, given) };
       },
     });
-    const file = join(folder, "env");
-    const drafts = [
-      draftOf("env", { want: { done: "1" }, probe: sh`[ ! -e ${file} ] || fact done 1`, apply: sh`env >${file}` }),
-    ];
-    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }], { isLast: true });
-    await run.session.finish(outcome);
     expect(problem).to.equal(undefined);
     const own = readFileSync(file, "utf8")
       .split("\n")
@@ -90,11 +85,8 @@ describe("becoming root by sudo", () => {
         return { ...host, exec };
       },
     } satisfies Partial<SessionOptions>;
-    const run = sessionOn(join(folder, "state"), how, open);
-    const drafts = [draftOf("is", command)];
-    const { outcome, problem } = await run.session.perform([{ stage: "s", drafts }]);
-    await run.session.finish(outcome);
-    return { outcome, code: problem?.code, problem, events: run.events };
+    const run = await performOn(join(folder, "state"), [draftOf("is", command)], how, open);
+    return { ...run, code: run.problem?.code };
   }
 
   it("S-8: tells the run's nonce in no argument, the password goes by stdin", async () => {
@@ -116,10 +108,8 @@ describe("becoming root by sudo", () => {
       yield await Promise.resolve(Buffer.from("given\n"));
     }
     const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
-    const looked = await runWith("secret", "e".repeat(32), {
-      open: runnerlessSessions({ look: "ping", stdin }),
-      command,
-    });
+    const open = runnerlessSessions({ look: "ping", stdin });
+    const looked = await runWith("secret", "e".repeat(32), { open, command });
     expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
     const told = looked.events.map((event) =>
       event.type === "step.output"
@@ -130,11 +120,7 @@ describe("becoming root by sudo", () => {
     );
     expect(told).to.include.members(["out given\n", "err apart\n", "7"]);
     expect(existsSync(join(folder, "state"))).to.equal(false);
-    const wrong = await runWith("guess", "d".repeat(32), {
-      open: runnerlessSessions({ look: "ping", stdin }),
-      command,
-    });
-    expect(wrong.code).to.equal("SUDO_PASSWORD_WRONG");
+    expect((await runWith("guess", "d".repeat(32), { open, command })).code).to.equal("SUDO_PASSWORD_WRONG");
   });
 
   it("S-8: knows a wrong password after one try", async () => {

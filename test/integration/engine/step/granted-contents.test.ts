@@ -7,7 +7,7 @@ import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import type { Step } from "#engine/step/define.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { areaFunctions } from "#engine/step/fragments/areas.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { sh } from "#engine/step/sh.ts";
 import { grantOf } from "#support/grants.ts";

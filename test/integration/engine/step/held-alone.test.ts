@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { diskPartitioned } from "#engine/modules/disk-partitioned.ts";
 import { alone } from "#engine/step/fragments/alone.ts";
-import { diskFunctions } from "#engine/step/fragments/disk.ts";
+import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { sh } from "#engine/step/sh.ts";
 import { useLoopDisk } from "#support/loop-disk.ts";
 import { shellsOf } from "#support/shells.ts";

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { writeFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { buffer, text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { HostUnreachable, isBusy } from "#engine/transport/unreachable.ts";
@@ -130,11 +131,11 @@ describe("faults of connections to a real sshd", () => {
       expect(isBusy(error)).to.equal(true);
       await first.write("still here");
       first.end();
-      expect(await readAll(first.stdout)).to.equal("still here");
+      expect(await text(first.stdout)).to.equal("still here");
       await first.exit;
       // sshd counts a session for a moment after its end.
       const again = await untilNotBusy(() => host.exec("echo again"));
-      expect(await readAll(again.stdout)).to.equal("again\n");
+      expect(await text(again.stdout)).to.equal("again\n");
       await host.close();
     } finally {
       await narrow.stop();
@@ -164,7 +165,7 @@ describe("faults of connections to a real sshd", () => {
       await writeFile(join(noisy.home("chatty"), ".bashrc"), "echo welcome; stty sane\n");
       const host = await transport.connect(noisy.endpoint({ user: "chatty" }));
       const channel = await host.exec("exec /bin/sh -c 'IFS= read -r k; eval \"$k\"'", { input: "echo hello\n" });
-      expect((await readAll(channel.stdout)).endsWith("hello\n")).to.equal(true);
+      expect((await text(channel.stdout)).endsWith("hello\n")).to.equal(true);
       expect(await channel.exit).to.deep.equal({ code: 0 });
       await host.close();
     } finally {
@@ -177,10 +178,10 @@ describe("faults of connections to a real sshd", () => {
     try {
       const host = await transport.connect(rekeying.endpoint());
       const channel = await host.exec("cat");
-      const reading = countBytes(channel.stdout);
+      const reading = buffer(channel.stdout);
       for (let sent = 0; sent < 20; sent++) await channel.write(Buffer.alloc(1024 * 1024));
       channel.end();
-      expect(await reading).to.equal(20 * 1024 * 1024);
+      expect((await reading).length).to.equal(20 * 1024 * 1024);
       expect(await channel.exit).to.deep.equal({ code: 0 });
       await host.close();
     } finally {
@@ -198,18 +199,6 @@ async function untilNotBusy<T>(attempt: () => Promise<T>): Promise<T> {
       await sleep(50);
     }
   }
-}
-
-async function readAll(stdout: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of stdout) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
-
-async function countBytes(stdout: AsyncIterable<Uint8Array>): Promise<number> {
-  let bytes = 0;
-  for await (const chunk of stdout) bytes += chunk.length;
-  return bytes;
 }
 
 async function listen(serve: (socket: Socket) => void): Promise<{ port: number; close(): void }> {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { rejectionOf } from "#support/rejection.ts";
@@ -24,19 +25,17 @@ describe("jump hosts on real sshds", () => {
 
   const output = async (endpoint: Endpoint, command: string) => {
     const host = await transport.connect(endpoint);
-    const channel = await host.exec(command);
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of channel.stdout) chunks.push(chunk);
+    const printed = await text((await host.exec(command)).stdout);
     await host.close();
-    return Buffer.concat(chunks).toString();
+    return printed;
   };
 
   it("goes through a chain, each host verified by its own pins and entered by its own key (S-2, S-9)", async () => {
-    const text = await output(
+    const printed = await output(
       target.endpoint({ jump: hops }),
       "pwd; echo ${SSH_AUTH_SOCK:-no agent}; echo $SSH_CONNECTION",
     );
-    expect(text)
+    expect(printed)
       .to.include(`${target.home("root")}\nno agent\n`)
       .and.include(` ${target.port}\n`);
     expect(await outer.log()).to.include("Accepted publickey");

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { appendFile, chmod, copyFile, mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
@@ -32,11 +33,9 @@ describe("identities on a real sshd", () => {
     appendFile(join(server.home("root"), ".ssh", "authorized_keys"), `${publicKey}\n`);
   const logIn = async (fields: Partial<Endpoint>, via = transport) => {
     const host = await via.connect(server.endpoint(fields));
-    const channel = await host.exec('echo "$USER ${SSH_AUTH_SOCK:-no agent}"');
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of channel.stdout) chunks.push(chunk);
+    const printed = await text((await host.exec('echo "$USER ${SSH_AUTH_SOCK:-no agent}"')).stdout);
     await host.close();
-    return Buffer.concat(chunks).toString().trim();
+    return printed.trim();
   };
   const newKey = async (name: string, type: string, passphrase = "", extra: string[] = []) => {
     const file = join(server.folder, name);

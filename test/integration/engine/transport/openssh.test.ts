@@ -4,6 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import type { Endpoint, Host } from "#engine/transport/host.ts";
@@ -29,11 +30,7 @@ function processesIn(words: string): readonly string[] {
 const folders = () =>
   readdirSync(tmpdir()).filter((name) => /^kcore-\w{6}$/.test(name) && existsSync(join(tmpdir(), name, "known_hosts")));
 
-async function output(host: Host, command: string): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of (await host.exec(command)).stdout) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
+const output = async (host: Host, command: string) => text((await host.exec(command)).stdout);
 
 describe("OpenSSH's own client on a real sshd", () => {
   let server: SshServer;
@@ -117,9 +114,7 @@ describe("OpenSSH's own client on a real sshd", () => {
     await writeFile(join(server.home("loud"), ".profile"), "echo welcome\n");
     const host = await transport.connect(endpoint({ user: "loud" }));
     const channel = await host.exec("printf 'a\\nb'; printf 'no line break' >&2; exit 255");
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of channel.stdout) chunks.push(chunk);
-    expect(Buffer.concat(chunks).toString()).to.equal("a\nb");
+    expect(await text(channel.stdout)).to.equal("a\nb");
     expect([await channel.exit, channel.stderrTail()]).to.deep.equal([{ code: 255 }, "no line break"]);
     await host.close();
   });

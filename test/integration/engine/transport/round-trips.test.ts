@@ -3,6 +3,7 @@ import { appendFile, writeFile } from "node:fs/promises";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import ssh2 from "ssh2";
 import { createTransport } from "#engine/transport/connect.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
@@ -24,9 +25,7 @@ async function countTurns(port: number, endpoint: (port: number) => Endpoint) {
     const channel = await host.exec("cat", { input: "hello" });
     const start = line.turns - login;
     channel.end();
-    let said = "";
-    for await (const chunk of channel.stdout) said += Buffer.from(chunk).toString();
-    expect(said).to.equal("hello");
+    expect(await text(channel.stdout)).to.equal("hello");
     // The client does not wait for the server's farewell.
     line.setLatency(5000);
     const before = line.arrivals;

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { checkTable, listTables, openTables } from "#engine/partition-backups/saved-tables.ts";
-import type { SavedDevice, SaveOccasion } from "#engine/partition-backups/table-store.ts";
+import type { SavedDevice, SaveOccasion } from "#engine/partition-backups/saved-tables.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 import { problemsOf } from "#support/steps.ts";
 

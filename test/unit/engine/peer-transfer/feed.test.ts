@@ -4,11 +4,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { Feed } from "#engine/peer-transfer/feed.ts";
 import { FeedMember } from "#engine/peer-transfer/member.ts";
-import type { FedNode } from "#engine/session/blob-feed.ts";
+import type { FeedPeer } from "#engine/session/blob-feed.ts";
 import { Blob } from "#engine/step/blob.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
+import { fakeChannel, runOnNode } from "#support/fake-session.ts";
 
-const nonce = "f".repeat(32);
+const { nonce } = runOnNode;
 const content = new Blob({
   sha256: "a".repeat(64),
   size: 5_000_000,
@@ -25,7 +26,7 @@ class FakeNode {
   readonly events: RunEventBody[] = [];
   /** The commands to it, without the keys. */
   readonly told: string[] = [];
-  readonly party: FedNode;
+  readonly peer: FeedPeer;
   isClosed = false;
   /** Answers a command of the bastion; “yes” by default. */
   answer: (word: string, say: Say) => unknown = (_, say) => say("yes");
@@ -43,11 +44,11 @@ class FakeNode {
         return Promise.resolve();
       },
     } as unknown as Host;
-    this.party = {
+    this.peer = {
       node,
       host,
       endpoint: { name: node, transport: "ssh", address: node, port: 22, user: "root", hostKeys: [], jump: [] },
-      run: { nonce, stateDir: "/s", runId: "r", who: "w", node, dryRun: false, grants: [], login: "root" },
+      run: { ...runOnNode, node },
       sudoPassword: () => Promise.resolve(undefined),
       emit: (event) => this.events.push(event),
     };
@@ -66,18 +67,13 @@ class FakeNode {
   #channel(): Channel {
     const stdout = (this.#stdout = new PassThrough());
     stdout.write(`${nonce} hello\n`);
-    return {
-      stdout,
+    return fakeChannel(stdout, {
       write: (text) => {
         if (!this.#isDeaf) for (const line of String(text).split("\n")) this.#hear(line);
         return Promise.resolve();
       },
-      taken: () => 0,
-      end: () => undefined,
-      exit: Promise.resolve({}),
       close: () => void (this.#isDeaf || stdout.end()),
-      stderrTail: () => "",
-    };
+    });
   }
 
   #hear(line: string): void {
@@ -102,14 +98,14 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   /** A node that gets the content from the bastion, and keeps it as a source. */
   async function source(label: string): Promise<FakeNode> {
     const node = new FakeNode(label);
-    expect(await feed.bring(node.party, name, content)).to.equal("send");
-    expect(await feed.keep(node.party, name, content)).to.equal(true);
+    expect(await feed.bring(node.peer, name, content)).to.equal("send");
+    expect(await feed.keep(node.peer, name, content)).to.equal(true);
     return node;
   }
   /** Like a session that no longer needs its connection. */
-  function hangUp({ party }: FakeNode): boolean {
-    feed.leave(party.node);
-    return feed.inherits(party.host);
+  function hangUp({ peer }: FakeNode): boolean {
+    feed.leave(peer.node);
+    return feed.inherits(peer.host);
   }
 
   /** The same after its session has ended. */
@@ -122,7 +118,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   it("closes the connection of a session that ended, at the end", async () => {
     const a = await left();
     const b = new FakeNode("b");
-    expect([await feed.bring(b.party, name, content), a.isClosed]).to.deep.equal(["there", false]);
+    expect([await feed.bring(b.peer, name, content), a.isClosed]).to.deep.equal(["there", false]);
     await feed.close();
     expect([a.isClosed, b.isClosed, warnings]).to.deep.equal([true, false, []]);
   });
@@ -131,7 +127,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     const a = await left();
     const b = new FakeNode("b");
     b.answer = (_, say) => say("no its hash is wrong");
-    expect(await feed.bring(b.party, name, content)).to.equal("send");
+    expect(await feed.bring(b.peer, name, content)).to.equal("send");
     await feed.close();
     expect([a.isClosed, b.isClosed]).to.deep.equal([true, false]);
   });
@@ -160,7 +156,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     for (const bytes of [0, 1_000]) {
       const timers: NodeJS.Timeout[] = [];
       b.answer = (_, say) => timers.push(setInterval(() => say(`at ${(fetched += bytes)}`), 20));
-      expect(await feed.bring(b.party, name, content)).to.equal("send");
+      expect(await feed.bring(b.peer, name, content)).to.equal("send");
       for (const timer of timers) clearInterval(timer);
       feed.leave("b");
     }
@@ -181,7 +177,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
       }
       say("yes");
     };
-    expect([await feed.bring(b.party, name, content), warnings]).to.deep.equal(["there", []]);
+    expect([await feed.bring(b.peer, name, content), warnings]).to.deep.equal(["there", []]);
     await feed.close();
   });
 
@@ -193,15 +189,15 @@ describe("nodes that feed one another, as the bastion leads them", () => {
       say("at 3000000");
       say("yes");
     };
-    expect(await feed.bring(b.party, name, content)).to.equal("left");
+    expect(await feed.bring(b.peer, name, content)).to.equal("left");
     const c = new FakeNode("c");
     a.answer = (_, say) => {
       feed.leave("c");
       say("yes");
     };
-    expect(await feed.bring(c.party, name, content)).to.equal("left");
-    expect(await feed.keep(c.party, name, content)).to.equal(false);
-    expect([b.events, c.events, c.told, feed.inherits(b.party.host)]).to.deep.equal([[], [], [], false]);
+    expect(await feed.bring(c.peer, name, content)).to.equal("left");
+    expect(await feed.keep(c.peer, name, content)).to.equal(false);
+    expect([b.events, c.events, c.told, feed.inherits(b.peer.host)]).to.deep.equal([[], [], [], false]);
     expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
     await feed.close();
   });
@@ -210,7 +206,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     await source("a");
     const b = new FakeNode("b");
     b.answer = (_, say) => say(`no ${"x".repeat(100_000)}\u001b[2J`);
-    expect([await feed.bring(b.party, name, content), warnings.length]).to.deep.equal(["send", 1]);
+    expect([await feed.bring(b.peer, name, content), warnings.length]).to.deep.equal(["send", 1]);
     expect(warnings[0]).to.match(/^b: the bastion sends it image, which it could not get from a: x{300}$/);
     await feed.close();
   });
@@ -218,7 +214,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   it("hears of each refusal in the node's words, and of no node that says more than there is to say", async () => {
     const a = new FakeNode("a");
     a.answer = (_, say) => say("no it is full");
-    const member = new FeedMember(a.party);
+    const member = new FeedMember(a.peer);
     const fed = { name, size: content.size, sha256: content.sha256 };
     expect([await member.keep(fed), member.isOver]).to.deep.equal(["it is full", false]);
     a.answer = (_, say) => {

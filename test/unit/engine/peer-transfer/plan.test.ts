@@ -4,14 +4,14 @@ import { FeedPlan } from "#engine/peer-transfer/plan.ts";
 describe("the plan of who feeds whom", () => {
   const withSource = (...others: readonly string[]): FeedPlan => {
     const plan = new FeedPlan();
-    plan.ask("a");
-    for (const other of others) plan.ask(other);
+    plan.request("a");
+    for (const other of others) plan.request(other);
     return plan;
   };
 
   it("lets the bastion send it once, and the others wait", () => {
     const plan = new FeedPlan();
-    expect([plan.ask("a"), plan.ask("b"), plan.awaited("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
+    expect([plan.request("a"), plan.request("b"), plan.awaited("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
     expect(plan.awaited("a")).to.equal(undefined);
   });
 
@@ -26,7 +26,7 @@ describe("the plan of who feeds whom", () => {
       { node: "e", from: "a" },
       { node: "f", from: "b" },
     ]);
-    expect([plan.ask("g"), plan.awaited("g")]).to.deep.equal([[], "a"]);
+    expect([plan.request("g"), plan.awaited("g")]).to.deep.equal([[], "a"]);
     expect(plan.arrived("c", { serves: false })).to.deep.equal([{ node: "g", from: "a" }]);
   });
 
@@ -38,7 +38,7 @@ describe("the plan of who feeds whom", () => {
   it("lets the bastion send it where a node got nothing, and others wait for that one", () => {
     const plan = withSource("b");
     plan.arrived("a", { serves: true });
-    expect([plan.failed("b", { isBad: true }), plan.ask("c")]).to.deep.equal([[], []]);
+    expect([plan.failed("b", { isBad: true }), plan.request("c")]).to.deep.equal([[], []]);
     expect(plan.arrived("b", { serves: true })).to.deep.equal([{ node: "c", from: "b" }]);
   });
 
@@ -49,7 +49,7 @@ describe("the plan of who feeds whom", () => {
     plan.failed("c", { isBad: false });
     plan.arrived("b", { serves: false });
     plan.arrived("c", { serves: false });
-    expect(plan.ask("d")).to.deep.equal([{ node: "d" }]);
+    expect(plan.request("d")).to.deep.equal([{ node: "d" }]);
   });
 
   it("has eight sources at most", () => {
@@ -74,7 +74,7 @@ describe("the plan of who feeds whom", () => {
     const plan = withSource();
     plan.arrived("a", { serves: true });
     plan.gone("a");
-    expect(plan.ask("b")).to.deep.equal([{ node: "b" }]);
+    expect(plan.request("b")).to.deep.equal([{ node: "b" }]);
   });
 
   it("goes on when the source goes while somebody waits", () => {

@@ -13,25 +13,6 @@ describe("a step's shell", () => {
 
   for (const shell of shells) {
     describe(shell, () => {
-      it("leaves alone what is in order", async () => {
-        const run = await runStepOn(shell, { want: { a: "1" }, probe: sh`fact a 1; fact b 2`, apply: sh`echo no >&2` });
-        expect(run).to.include({ outcome: "ok", stderr: "" });
-        expect(run.have).to.deep.equal({ a: "1", b: "2" });
-      });
-
-      it("applies what differs and looks again", async () => {
-        const file = at("it's a file");
-        const step = {
-          want: { there: "yes" },
-          probe: sh`[ -e ${file} ] && fact there yes || fact there no`,
-          apply: sh`: >${file}`,
-        };
-        const run = await runStepOn(shell, step);
-        expect(run).to.include({ outcome: "changed" });
-        expect([run.have, run.now]).to.deep.equal([{ there: "no" }, { there: "yes" }]);
-        expect((await runStepOn(shell, step)).outcome).to.equal("ok");
-      });
-
       it("applies what it asked for itself, a portion at a time", async () => {
         const blobs = ["a", "b", "c", "d"].map((name) => blobOf(`the ${name}\n`));
         const [a, b, c, d] = blobs.map(blobName);

@@ -7,7 +7,7 @@ import { shells } from "#support/steps.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** The text of one function of the extras. */
-const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("segment-functions"))?.[0] ?? "";
+const watch = /^k_watch\(\) \{\n[\s\S]*?^\}/m.exec(shippedText("runner-on-demand"))?.[0] ?? "";
 
 describe("the watch over a step's bytes", () => {
   /** The watch's findings about this shell itself, which runs `between` between two looks. */

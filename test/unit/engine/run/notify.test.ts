@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { readNotices, type Notice } from "#engine/orchestrate/notices.ts";
-import { Notifier, type Told } from "#engine/run/notify.ts";
+import { Notifier, type NoticeContent } from "#engine/run/notify.ts";
 import { problemsIn } from "#support/problems.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
@@ -35,9 +35,9 @@ describe("O10: notices of a run", () => {
   };
 
   it("come at a failure, a change and a question, each to whom they are for", async () => {
-    const told: Told[] = [];
+    const told: NoticeContent[] = [];
     const all: Notice = { on: ["failure", "change", "question"], mail: "a@b.c" };
-    const deliver = (_: Notice, one: Told) => Promise.resolve(void told.push(one));
+    const deliver = (_: Notice, one: NoticeContent) => Promise.resolve(void told.push(one));
     const of = async (...events: readonly RunEventBody[]) => {
       told.length = 0;
       const notifier = new Notifier([all], { ...run, project: at() }, deliver);

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { RecordWriter } from "#engine/run/record-writer.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
@@ -33,28 +33,5 @@ describe("the writer of a run's record", () => {
     record.close();
     expect(written.slice(1)).to.deep.equal([{ text: line(4, "d"), at: first.length }]);
     expect(readFileSync(folder.events, "utf8")).to.equal(`${first}${line(4, "d")}`);
-  });
-
-  it("goes on where an earlier part ended", () => {
-    const before = open();
-    before.record.append({ type: "stage.started", stage: "a" });
-    before.record.close();
-    const { folder, record, written } = open();
-    expect(record.earlier.map(({ seq }) => seq)).to.deep.equal([1]);
-    record.append({ type: "stage.started", stage: "b" });
-    record.close();
-    expect(written).to.deep.equal([{ text: line(2, "b"), at: line(1, "a").length }]);
-    expect(readFileSync(folder.events, "utf8")).to.equal(`${line(1, "a")}${line(2, "b")}`);
-  });
-
-  it("cuts off a line that a crash tore before it writes another", () => {
-    const before = open();
-    before.record.append({ type: "stage.started", stage: "a" });
-    before.record.close();
-    appendFileSync(before.folder.events, '{"seq":2,"at":7,"ty');
-    const { folder, record } = open();
-    record.append({ type: "stage.started", stage: "b" });
-    record.close();
-    expect(readFileSync(folder.events, "utf8")).to.equal(`${line(1, "a")}${line(2, "b")}`);
   });
 });

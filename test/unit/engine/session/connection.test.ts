@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { connectionTransition } from "#engine/session/connection.ts";
-import { noConnection, type Connection } from "#engine/session/connection-state.ts";
+import { connectionTransition, noConnection, type Connection } from "#engine/session/connection.ts";
 import type { ConnectionEvent, StepResults, TransitionContext } from "#engine/session/session-events.ts";
 
 const context: TransitionContext = {

@@ -1,14 +1,13 @@
 import { expect } from "chai";
 import { saveTables } from "#engine/session/save-tables.ts";
-import { silentHost } from "#support/fake-session.ts";
+import { runOnNode, silentHost } from "#support/fake-session.ts";
 import { MemoryTables } from "#support/tables.ts";
 
 describe("a node that tells nothing of what is to be saved", () => {
   const unsaved = async (signal: AbortSignal): Promise<unknown> => {
-    const run = { nonce: "f".repeat(32), stateDir: "/s", runId: "r", who: "w", node: "n1", dryRun: false, grants: [] };
     const { results, isCut } = await saveTables({
       host: silentHost(),
-      run: { ...run, login: "root" },
+      run: runOnNode,
       names: ["S1"],
       store: new MemoryTables(),
       occasion: () => ({ node: "n1", nodeId: "1", run: "r", before: "wipe", grants: [] }),

@@ -1,11 +1,12 @@
 import { expect } from "chai";
-import type { BlobFeed, FedNode } from "#engine/session/blob-feed.ts";
+import type { BlobFeed, FeedPeer } from "#engine/session/blob-feed.ts";
 import type { FollowerChannel } from "#engine/session/follower-channel.ts";
 import { sendBlobs } from "#engine/session/send-blobs.ts";
 import { TransferProgress } from "#engine/session/transfer-progress.ts";
-import { blobOf, type Asker } from "#engine/step/blob.ts";
+import { blobOf, type FetchRequest } from "#engine/step/blob.ts";
 import { remoteBlob, type Fetch } from "#engine/step/remote.ts";
 import { KcoreError } from "#errors/problem.ts";
+import { runOnNode } from "#support/fake-session.ts";
 
 describe("the answer to a question for blobs, where nodes feed one another", () => {
   const both = new Map([
@@ -34,11 +35,10 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
     const follower: FollowerChannel = { send, taken: () => 0, endInput: () => undefined, ...ending };
     const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const progress = new TransferProgress({ ...options, now: Date.now });
-    const whose = { stateDir: "/s", runId: "r", who: "w", node: "n", login: "root" };
-    const run = { nonce: "f", ...whose, dryRun: false, grants: [] };
-    const fed = { feed, party: {} as FedNode };
-    const askerFor = (): Asker => ({ signal: new AbortController().signal, tell: () => undefined });
-    await sendBlobs(follower, [...offered.keys()], { run, offered, progress, fed, askerFor, isOpen: () => isOpen });
+    const fed = { feed, peer: {} as FeedPeer };
+    const requestFor = (): FetchRequest => ({ signal: new AbortController().signal, onProgress: () => undefined });
+    const given = { run: runOnNode, offered, progress, fed, requestFor, isOpen: () => isOpen };
+    await sendBlobs(follower, [...offered.keys()], given);
     return { asked, sent };
   }
 

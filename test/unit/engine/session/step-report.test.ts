@@ -189,7 +189,7 @@ describe("what a node's frames tell of its steps", () => {
         const [type = "", name = "", ...rest] = frame.split(" ");
         const foreseen = { outcome: "skipped", reason: "when is false" } as const;
         if (type === "skip") report.endWithoutNode(keyOf(name), foreseen);
-        else if (type === "release") report.release();
+        else if (type === "release") report.events.release();
         else report.take({ type, rest: [keyOf(name), ...rest].join(" ") });
         if (type === "skip") expect(report.outcomeOf(keyOf(name))).to.equal("skipped");
       }

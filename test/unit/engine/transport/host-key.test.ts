@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { hostKeyAlgorithms, hostKeyOf, judgeHostKey, parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
+import { hostKeyAlgorithms, hostKeyOf, hostKeyTrust, parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 
 const text = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFYpCBBzdpl8O2KT2Yu7wZdMOb71kMHvaLiFs0BDE4dv";
 
@@ -35,8 +35,8 @@ describe("host keys", () => {
   });
 
   it("are trusted only when they are the very same; revocation beats everything (S-1)", () => {
-    expect([judgeHostKey(a, trust([a, b])), judgeHostKey(a, trust([]))]).to.deep.equal(["trusted", "unknown"]);
-    expect([judgeHostKey(a, trust([b])), judgeHostKey(a, trust([a], [a]))]).to.deep.equal(["changed", "revoked"]);
+    expect([hostKeyTrust(a, trust([a, b])), hostKeyTrust(a, trust([]))]).to.deep.equal(["trusted", "unknown"]);
+    expect([hostKeyTrust(a, trust([b])), hostKeyTrust(a, trust([a], [a]))]).to.deep.equal(["changed", "revoked"]);
   });
 
   it("decide the order of algorithms, without SHA-1", () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openSshFiles, type Hop } from "#engine/transport/openssh-config.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
-import { keyInUse, loginFailure, saidBy } from "#engine/transport/openssh-failure.ts";
+import { keyInUse, loginFailure, sshMessages } from "#engine/transport/openssh-failure.ts";
 import type { TrustedKeys } from "#engine/transport/host-key.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -75,7 +75,7 @@ describe("what OpenSSH says", () => {
   };
 
   it("is told without its trace", () => {
-    expect(saidBy(`${trace}Permission denied (publickey).\r\n`)).to.deep.equal(["Permission denied (publickey)."]);
+    expect(sshMessages(`${trace}Permission denied (publickey).\r\n`)).to.deep.equal(["Permission denied (publickey)."]);
     expect(keyInUse("debug1: Server host key: ssh-ed25519 SHA256:abc\r\n", pinned)).to.deep.equal({
       fingerprint: "SHA256:abc",
       hostKey: "ssh-ed25519 AAAAC3Nza",

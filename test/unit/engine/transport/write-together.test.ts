@@ -25,12 +25,4 @@ describe("writing together", () => {
     await turn();
     expect(calls).to.deep.equal(["length+body+tag+length+body+tag", "later"]);
   });
-
-  it("sends what was written before the end", async () => {
-    const { socket, calls } = line();
-    socket.write("goodbye");
-    socket.end();
-    await turn();
-    expect(calls).to.deep.equal(["goodbye"]);
-  });
 });
