@@ -13,7 +13,7 @@ import type { ControllerState } from "./controller-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
-import type { Handlers } from "./server/server.ts";
+import type { Handlers } from "./server/requests.ts";
 
 const lastWordMs = 2_000;
 
