@@ -82,12 +82,6 @@ export class TestReplica {
   }
 }
 
-/** Acknowledges all listed conflicts. */
-export async function acknowledge({ replica }: TestReplica): Promise<void> {
-  const closing = replica.conflicts().flatMap((conflict) => closingKeys(conflict));
-  if (closing.length > 0) await replica.write(closing.map((key) => ({ key, value: null })));
-}
-
 export interface Wire {
   /** The messages of the first replica, and of the second. */
   readonly sent: readonly [PeerMessage[], PeerMessage[]];
