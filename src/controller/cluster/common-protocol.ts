@@ -1,4 +1,3 @@
-import type { MergeKind } from "#crdt/merge-kind.ts";
 import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -7,8 +6,7 @@ import { kindOf, kinds, keys } from "./registers.ts";
 /** The first replication protocol in which every controller merges this key as this one does. */
 function protocolOf(key: string): number {
   const kind = kindOf(key);
-  const found: { readonly merge: MergeKind; readonly since?: number } | undefined = kind && kinds[kind];
-  return found?.since ?? protocols[0];
+  return (kind && kinds[kind].since) ?? protocols[0];
 }
 
 /**
