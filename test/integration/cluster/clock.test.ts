@@ -38,14 +38,13 @@ describe("the agent's certificate as the days go by (libfaketime)", () => {
     }
   };
 
-  const startAgent = async (tls: object, renewal: object = {}): Promise<void> => {
+  const startAgent = async (tls: object): Promise<void> => {
     agent = await inFakeTime(() =>
       startDaemon(["agent", "run"], join(cluster.dir, "agent.yaml"), {
         nodeId,
         listenAddr: "127.0.0.1:0",
         controllers: [controller.endpoint],
         tls,
-        renewal,
         heartbeatIntervalSecs: 0.2,
         stateDir: join(cluster.dir, "state"),
       }),
@@ -92,21 +91,5 @@ describe("the agent's certificate as the days go by (libfaketime)", () => {
     expect(agent.log()).not.to.match(/no controller accepted a heartbeat|a controller could not be used/);
     expect(agent.log().split("the agent starts")).to.have.length(2);
     expect(agent.child.exitCode).to.equal(null);
-  });
-
-  it("is renewed by its old key when it expired while the node was off (F-25)", async () => {
-    const issued = issueTo(cluster.authority, "node", nodeId, { now: Date.now() - 85 * dayMs });
-    await recordAt(controller, issued);
-    const tls = await writeCredentials(join(cluster.dir, "node"), "node", issued);
-    await startAgent(tls, { daysLeft: 0 });
-    await isReady();
-    const { registered } = await detail();
-    await agent.end();
-    await writeFile(clockFile, "+20d\n");
-    await startAgent(tls, { daysLeft: 0 });
-    await agent.logged("the certificate was renewed");
-    await isReady();
-    expect((await certificate()).validToDate.getTime()).to.be.greaterThan(Date.now() + 100 * dayMs);
-    expect((await detail()).registered).to.equal(registered);
   });
 });
