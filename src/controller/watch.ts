@@ -16,24 +16,14 @@ const idleMs = 15_000;
 const sliceMs = 5;
 
 /** Clients that watch the registers, and are notified of soft changes. */
-export interface Watches {
-  /**
-   * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
-   * client.
-   * @throws Busy when the client has too many watches already
-   */
-  readonly open: (key: string, request: WatchRequest, response: ServerResponse) => Promise<void>;
-  /** Notifies all of them that a node's liveness or a peer's state changed. */
-  readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
-  readonly close: () => void;
-}
+export type Watches = ReturnType<typeof openWatches>;
 
 interface Watch {
   readonly key: string;
   readonly prefixes: readonly string[];
 }
 
-export function openWatches(replica: Replica, log: Log): Watches {
+export function openWatches(replica: Replica, log: Log) {
   const watching = new Map<ServerResponse, Watch>();
   const yieldToLoop = queueYields();
   const cut = (response: ServerResponse): void => {
@@ -46,7 +36,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
     response.write(line);
     if (response.writableLength > backlogLimit) cut(response);
   };
-  const textOf = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
+  const textLine = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
   /** The register's text: its value is JSON already. */
   const lineOf = (key: string): string => {
     const register = replica.get(key);
@@ -63,7 +53,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
     for (const key of keys) tellAll(lineOf(key), (watch) => isWanted(watch, key));
     cutSlowest(watching.keys(), cut);
   });
-  const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
+  const idle = setInterval(() => tellAll(textLine({ type: "idle" })), idleMs);
   idle.unref();
   /**
    * Sends the standing state at the client's pace, because it may exceed the limit of unsent bytes. A line is true when
@@ -83,7 +73,12 @@ export function openWatches(replica: Replica, log: Log): Watches {
     }
   };
   return {
-    async open(key, { prefixes, changesOnly }, response) {
+    /**
+     * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
+     * client.
+     * @throws Busy when the client has too many watches already
+     */
+    async open(key: string, { prefixes, changesOnly }: WatchRequest, response: ServerResponse): Promise<void> {
       const same = [...watching.values()].filter((watch) => watch.key === key);
       if (same.length >= watchesOfKey) throw new Busy(503, "too many watches with this key", 15);
       const watch = { key, prefixes };
@@ -91,10 +86,11 @@ export function openWatches(replica: Replica, log: Log): Watches {
       watching.set(response, watch);
       response.once("close", () => watching.delete(response));
       if (!changesOnly) await sendPresent(response, watch);
-      send(response, textOf({ type: "synced" }));
+      send(response, textLine({ type: "synced" }));
     },
-    tell: (about, id) => tellAll(textOf({ type: "soft", about, id })),
-    close() {
+    /** Notifies all of them that a node's liveness or a peer's state changed. */
+    tell: (about: "nodes" | "controllers" | "conflicts", id: string): void => tellAll(textLine({ type: "soft", about, id })),
+    close(): void {
       stop();
       clearInterval(idle);
       for (const response of watching.keys()) response.end();

@@ -4,16 +4,10 @@ import type { Certificates } from "./certificates.ts";
 import type { Records } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
-export interface Revocations {
-  /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
-  readonly newsFor: (version: string | undefined) => Pick<Standing, "revoked">;
-  readonly stop: () => void;
-}
-
 const prefix = keys.revoked("");
 
-export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">): Revocations {
+/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
+export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">) {
   const revoked = new Set<string>();
   let version: string | undefined;
   // A node's key is left out: agents answer no nodes, and each renewal retires one.
@@ -35,7 +29,8 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     }
   });
   return {
-    newsFor(told) {
+    /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
+    newsFor(told: string | undefined): Pick<Standing, "revoked"> {
       if (told === undefined) return {};
       version ??= versionOf(revoked);
       return told === version ? {} : { revoked: { version, keys: [...revoked] } };

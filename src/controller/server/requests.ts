@@ -21,7 +21,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import { authorize, deny, type Access } from "./access.ts";
-import { openLists, type Listed, type Lists } from "./answer-list.ts";
+import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
 import { auditFields, type Asked } from "./audit.ts";
 import { openBodyRoom, readJson } from "./body.ts";
 import type { KnownCaller } from "./caller.ts";
@@ -82,7 +82,7 @@ const renewalRate = { perSecond: 1 / 60, burst: 10 };
 export class Requests {
   readonly #options: RequestOptions;
   readonly #callers: Callers;
-  readonly #lists: Lists = openLists(queueYields());
+  readonly #answerList: AnswerLists = limitLists(queueYields());
   readonly #bodies = openBodyRoom();
   readonly #isInRate: (key: string) => boolean;
   readonly #mayChange: (id: string) => boolean;
@@ -224,7 +224,7 @@ export class Requests {
     }
     if (method.form === "list") {
       const list = handlers[name as ListMethodName] as (call: Call<ListMethodName>) => object;
-      await this.#lists.answer(caller.key, response, () => list({ caller, body: {}, id }));
+      await this.#answerList(caller.key, response, () => list({ caller, body: {}, id }));
       return 200;
     }
     if (name === "watch" || name === "backup" || name === "bundle") {
