@@ -86,12 +86,12 @@ export function createReplica(options: ReplicaOptions): Replica {
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   core.isAsking = core.others.length > 0;
-  const look = (): void => {
+  const check = (): void => {
     const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && peer.deferred.size === 0);
     if (!isWorthIt) core.isAsking = false;
-    if (core.isAsking) core.after(confirmWithin, look);
+    if (core.isAsking) core.after(confirmWithin, check);
   };
-  core.after(confirmWithin, look);
+  core.after(confirmWithin, check);
   core.after(recoverWithin, () => {
     core.isAsking = false;
   });
@@ -107,7 +107,7 @@ function initialise(core: Core): void {
 /** Resolves when one other member holds all that this one does; at once when there is none. */
 function untilConfirmed(core: Core): Promise<void> {
   return new Promise((resolve) => {
-    const look = (): void => {
+    const check = (): void => {
       const { others, state } = core;
       const isHeld = others.some((id) => {
         const { acked, refusal } = core.peerOf(id);
@@ -115,8 +115,8 @@ function untilConfirmed(core: Core): Promise<void> {
         return dominates(acked ?? new Map(), state.map.vector) || refusal?.code === "NOT_REGISTERED";
       });
       if (isHeld || others.length === 0) resolve();
-      else core.after(100, look);
+      else core.after(100, check);
     };
-    look();
+    check();
   });
 }

@@ -19,11 +19,11 @@ export interface Stream {
   /** The text by which the next ping tells the peer that another process runs as it. */
   copies: string | undefined;
   /** Whether the process at its other end is alive. */
-  readonly probe: (told: (isAlive: boolean) => void) => void;
+  readonly probe: (done: (isAlive: boolean) => void) => void;
   /** How far own transactions were sent. */
   pushed: { readonly origin: string; readonly seq: number };
   readonly send: (message: PeerMessage) => void;
-  readonly tellHave: () => void;
+  readonly sendHave: () => void;
   /** New records became durable here. */
   readonly hasNews: () => void;
   readonly pull: () => void;

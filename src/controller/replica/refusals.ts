@@ -76,7 +76,7 @@ export class Refusals {
   }
 
   /** The two controllers are connected. */
-  settled(about: string): void {
+  connected(about: string): void {
     this.#turnedOut = undefined;
     this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);
     this.#forget("REFUSED", about);
