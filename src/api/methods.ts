@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Role } from "#pki/identity.ts";
+import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
@@ -51,7 +52,7 @@ function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   reply: Reply,
   more: More = {} as More,
 ) {
-  return { verb: "GET", path, roles: readers, body: s.Nothing, reply, ...more } as const;
+  return { verb: "GET", path, roles: readers, body: c.Nothing, reply, ...more } as const;
 }
 
 /** A method by which an operator changes something. */
@@ -70,8 +71,8 @@ export const replicationProtocol = "kcore-replication/1";
 
 /** The whole API of a controller. A method that is not listed here does not exist. */
 export const methods = {
-  health: read("/healthz", s.Nothing, always),
-  ready: read("/readyz", s.ControllerHealth, always),
+  health: read("/healthz", c.Nothing, always),
+  ready: read("/readyz", c.ControllerHealth, always),
   /** Prometheus text format. */
   metrics: read("/metrics", z.string(), { whileJoining: true, form: "text" }),
 
@@ -104,45 +105,45 @@ export const methods = {
   /** For ever: this id is never accepted again. */
   removeNode: change("/v1/nodes/{id}/remove", s.Removal),
 
-  listControllers: read("/v1/controllers", s.ControllerList),
-  registerController: change("/v1/controllers/{id}/register", s.ControllerRegistration),
+  listControllers: read("/v1/controllers", c.ControllerList),
+  registerController: change("/v1/controllers/{id}/register", c.ControllerRegistration),
   removeController: change("/v1/controllers/{id}/remove", s.Removal),
   /** Asked of the leaving controller: it pushes its writes until a peer has them, then takes itself off the list. */
-  leave: change("/v1/controllers/leave", s.Nothing),
-  replicationStatus: read("/v1/replication", s.ReplicationStatus, { whileJoining: true }),
+  leave: change("/v1/controllers/leave", c.Nothing),
+  replicationStatus: read("/v1/replication", c.ReplicationStatus, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
-  replicate: read("/v1/replicate", s.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
+  replicate: read("/v1/replicate", c.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 
   listConflicts: read("/v1/conflicts", s.ConflictList, { form: "list" }),
-  ackConflict: change("/v1/conflicts/{id}/ack", s.Nothing),
+  ackConflict: change("/v1/conflicts/{id}/ack", c.Nothing),
   /** Writes the value that lost anew, and closes the conflict. */
-  takeLoser: change("/v1/conflicts/{id}/take-loser", s.Nothing),
+  takeLoser: change("/v1/conflicts/{id}/take-loser", c.Nothing),
 
   /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
-  listAudit: read("/v1/audit/{id}", s.AuditPage, { roles: operators }),
+  listAudit: read("/v1/audit/{id}", c.AuditPage, { roles: operators }),
 
   /** Keys that the controller `{id}`, or one whose id begins so, wrote last: for an operator who removes one in wrong hands. */
   listWrites: read("/v1/writes/{id}", s.WriteList, { roles: operators, form: "list" }),
 
   listCertificates: read("/v1/certificates", s.CertificateList, { form: "list" }),
-  recordCertificate: change("/v1/certificates", s.CertificateRecord),
-  revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),
+  recordCertificate: change("/v1/certificates", c.CertificateRecord),
+  revoke: change("/v1/certificates/revoke", c.Revocation, c.Revoked),
   /** Makes a new key on this controller for a sub-CA; it is kept aside until its certificate comes. */
-  subCaRequest: change("/v1/sub-ca/request", s.SubCaRequest, s.SubCaProof),
+  subCaRequest: change("/v1/sub-ca/request", c.SubCaRequest, c.SubCaProof),
   /** In use at once, without a restart. */
-  subCaInstall: change("/v1/sub-ca/install", s.SubCaCertificate, s.SubCaInstalled),
+  subCaInstall: change("/v1/sub-ca/install", c.SubCaCertificate, c.SubCaInstalled),
   /** The same for the controller's own certificate (`kcore rotate certs`). */
-  certificateRequest: change("/v1/own-certificate/request", s.SubCaRequest, s.CertificateProof),
-  certificateInstall: change("/v1/own-certificate/install", s.SubCaCertificate, s.SubCaInstalled),
+  certificateRequest: change("/v1/own-certificate/request", c.SubCaRequest, c.CertificateProof),
+  certificateInstall: change("/v1/own-certificate/install", c.SubCaCertificate, c.SubCaInstalled),
 
-  listObjects: read("/v1/objects", s.ObjectList, { form: "list" }),
+  listObjects: read("/v1/objects", c.ObjectList, { form: "list" }),
   /** `{id}` is `KIND/NAME`, percent-encoded. */
-  getObject: read("/v1/objects/{id}", s.ObjectView),
-  putObject: change("/v1/objects/{id}", s.ObjectWrite),
-  removeObject: change("/v1/objects/{id}/remove", s.ObjectRemoval),
-  getConfig: read("/v1/config", s.ConfigView, { form: "list" }),
+  getObject: read("/v1/objects/{id}", c.ObjectView),
+  putObject: change("/v1/objects/{id}", c.ObjectWrite),
+  removeObject: change("/v1/objects/{id}/remove", c.ObjectRemoval),
+  getConfig: read("/v1/config", c.ConfigView, { form: "list" }),
   /** `{id}` is the group. */
-  putConfig: change("/v1/config/{id}", s.ObjectWrite),
+  putConfig: change("/v1/config/{id}", c.ObjectWrite),
 
   listUpdates: read("/v1/updates", u.UpdateList, { form: "list" }),
   getUpdate: read("/v1/updates/{id}", u.UpdateView),
@@ -156,7 +157,7 @@ export const methods = {
   /** Asked of any controller: the bastion has signed who owns it. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
-  removeUpdate: change("/v1/updates/{id}/remove", s.Nothing),
+  removeUpdate: change("/v1/updates/{id}/remove", c.Nothing),
   attendUpdate: change("/v1/updates/{id}/attend", u.UpdateAttendance),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
@@ -165,11 +166,11 @@ export const methods = {
   /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
   /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
-  bundle: read("/v1/bundles/{id}", s.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
+  bundle: read("/v1/bundles/{id}", c.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
 
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
-  backup: read("/v1/backup", s.Nothing, { roles: operators, audit: true, form: "bytes" }),
-  watch: { ...change("/v1/watch", s.WatchRequest, s.WatchLine), audit: false, form: "lines" },
+  backup: read("/v1/backup", c.Nothing, { roles: operators, audit: true, form: "bytes" }),
+  watch: { ...change("/v1/watch", c.WatchRequest, c.WatchLine), audit: false, form: "lines" },
 } as const;
 
 export type Methods = typeof methods;

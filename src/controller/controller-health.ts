@@ -1,5 +1,5 @@
 import type { AnswerOf } from "#api/methods.ts";
-import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
+import type { ReplicationStatus as StatusAnswer } from "#api/controller-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { describeError } from "#api/log.ts";
-import type { PeerView } from "#api/schemas.ts";
+import type { PeerView } from "#api/controller-schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Log } from "#api/log.ts";
-import type { WatchLine, WatchRequest } from "#api/schemas.ts";
+import type { WatchLine, WatchRequest } from "#api/controller-schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/replica.ts";

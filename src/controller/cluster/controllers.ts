@@ -1,4 +1,5 @@
-import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
+import type { ControllerRegistration, ControllerView, PeerView } from "#api/controller-schemas.ts";
+import type { Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";

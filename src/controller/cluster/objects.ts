@@ -1,4 +1,5 @@
-import type { ObjectView, Written } from "#api/schemas.ts";
+import type { ObjectView } from "#api/controller-schemas.ts";
+import type { Written } from "#api/schemas.ts";
 import { Refused } from "./refused.ts";
 import { EncodedJson } from "./encoded-json.ts";
 import { found, type Found, type Records } from "./records.ts";

@@ -2,7 +2,7 @@ import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
+import type { CertificateProof, SubCaInstalled } from "#api/controller-schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, refusalOfNext, renewalReason, renewDays } from "#pki/expectation.ts";
