@@ -100,8 +100,8 @@ export function askInTurn(
         await sleep(catchUp.pause, always);
       }
     },
-    learn(told) {
-      const fresh = told.filter((endpoint) => !endpoints.includes(endpoint));
+    learn(more) {
+      const fresh = more.filter((endpoint) => !endpoints.includes(endpoint));
       endpoints.push(...fresh);
       return fresh;
     },

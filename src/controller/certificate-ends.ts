@@ -21,12 +21,12 @@ export function watchCertificateEnds({
     const { notAfter, ca } = own.credentials();
     const problem = own.problem();
     const sub = subCa.published();
-    const way =
+    const how =
       problem === undefined
         ? "kcore rotate certs"
         : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
     const ends = new Map<string, Certified>();
-    ends.set("controller", { what: "this controller's certificate", notAfter, way });
+    ends.set("controller", { what: "this controller's certificate", notAfter, way: how });
     if (sub)
       ends.set("sub-ca", {
         what: "this controller's sub-CA",
@@ -43,7 +43,7 @@ export function watchCertificateEnds({
     /** The reason why this controller counts as failed: a certificate ends within two days. */
     failure: (): string | undefined => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
     /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
-    tell(): void {
+    raiseAlarms(): void {
       for (const [name, ending] of endings())
         for (const days of endDays)
           replica.alarm(ending?.days === days, "CERTIFICATE_ENDS", `${name}, ${days} days`, ending?.message ?? "");

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 
 /**
- * A function that returns whether any of these files has changed since the last look; true at the first look. A missing
+ * A function that returns whether any of these files has changed since the last call; true at the first call. A missing
  * file is one more state of a file. It asks the kernel itself: through Node's pool each file would wake two threads,
  * all day long, for an answer that takes microseconds.
  */
@@ -14,10 +14,10 @@ export function watchFiles(paths: readonly string[]): () => boolean {
       return String((error as NodeJS.ErrnoException).code);
     }
   };
-  const look = (): string => paths.map(versionOf).join("\n");
+  const readVersions = (): string => paths.map(versionOf).join("\n");
   let last: string | undefined;
   return () => {
-    const now = look();
+    const now = readVersions();
     const hasChanged = now !== last;
     last = now;
     return hasChanged;

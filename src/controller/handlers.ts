@@ -57,12 +57,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
     metrics: () => metrics.text(),
     replicationStatus: () => health.replication(),
 
-    async registerNode({ caller, body: { revocations: told, ...body } }) {
+    async registerNode({ caller, body: { revocations: known, ...body } }) {
       const standing = await nodes.register(caller, body);
       const { hostname, address } = body;
       const { approval, status } = standing;
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
-      return { ...standing, ...revocations.newsFor(told) };
+      return { ...standing, ...revocations.newsFor(known) };
     },
     heartbeat: ({ caller, body }) => ({
       ...nodes.heartbeat(caller, body),

@@ -37,7 +37,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     await cluster.subCa.load();
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
-    cluster.ends.tell();
+    cluster.ends.raiseAlarms();
     // Without the file, the only loss is that a node is not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
@@ -75,23 +75,23 @@ function startRounds(
   const { config, own } = state;
   const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
-  const tellChanges = (): void => {
+  const notifyChanges = (): void => {
     const changed = liveness.changed();
     if (changed.length > 0) void keepHeard();
     for (const node of changed) {
       const { isReady, reason } = liveness.of(node);
       if (!isReady) log.warn("a node is not ready", { node, reason });
-      watches.tell("nodes", node);
+      watches.notify("nodes", node);
     }
-    for (const peer of changedPeers(controllers.peers())) watches.tell("controllers", peer);
+    for (const peer of changedPeers(controllers.peers())) watches.notify("controllers", peer);
   };
   const { tls, subCa: deployed } = config;
   const haveFilesChanged = watchFiles([...Object.values(tls), ...Object.values(deployed), ...ownKeyFiles(config)]);
-  const lookAtFiles = (): void => {
+  const checkFiles = (): void => {
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
-    void own.renewIfDue(subCa.authority).then(ends.tell);
+    void own.renewIfDue(subCa.authority).then(ends.raiseAlarms);
     if (!haveFilesChanged() && subCa.published()) return;
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
@@ -100,15 +100,15 @@ function startRounds(
   const timers = [
     // Cuts connections whose certificate has expired meanwhile; a register that takes a right away cuts them when it comes.
     setInterval(cut, 5_000),
-    setInterval(tellChanges, staleMs),
-    setInterval(lookAtFiles, Math.min(staleMs, 30_000)),
+    setInterval(notifyChanges, staleMs),
+    setInterval(checkFiles, Math.min(staleMs, 30_000)),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);
   };
 }
 
-/** A function that returns the peers whose state has changed since the last look. */
+/** A function that returns the peers whose state has changed since the last call. */
 function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
   const shown = new Map<string, string>();
   return (peers) =>

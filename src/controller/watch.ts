@@ -45,15 +45,15 @@ export function openWatches(replica: Replica, log: Log) {
   };
   const isWanted = ({ prefixes }: Watch, key: string): boolean =>
     prefixes.length === 0 || prefixes.some((prefix) => key.startsWith(prefix));
-  const tellAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
+  const sendAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
     for (const [response, watch] of watching) if (isFor(watch)) send(response, line);
   };
   const stop = replica.watch((keys) => {
     if (watching.size === 0) return;
-    for (const key of keys) tellAll(lineOf(key), (watch) => isWanted(watch, key));
+    for (const key of keys) sendAll(lineOf(key), (watch) => isWanted(watch, key));
     cutSlowest(watching.keys(), cut);
   });
-  const idle = setInterval(() => tellAll(textLine({ type: "idle" })), idleMs);
+  const idle = setInterval(() => sendAll(textLine({ type: "idle" })), idleMs);
   idle.unref();
   /**
    * Sends the standing state at the client's pace, because it may exceed the limit of unsent bytes. A line is true when
@@ -88,8 +88,8 @@ export function openWatches(replica: Replica, log: Log) {
       if (!changesOnly) await sendPresent(response, watch);
       send(response, textLine({ type: "synced" }));
     },
-    /** Notifies all of them that a node's liveness or a peer's state changed. */
-    tell: (about: "nodes" | "controllers" | "conflicts", id: string): void => tellAll(textLine({ type: "soft", about, id })),
+    /** Notifies all clients that a node's liveness or a peer's state changed. */
+    notify: (about: "nodes" | "controllers" | "conflicts", id: string): void => sendAll(textLine({ type: "soft", about, id })),
     close(): void {
       stop();
       clearInterval(idle);

@@ -41,13 +41,13 @@ export function manageControllers(options: ControllersOptions) {
     records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
   /** Each controller's setting, and whether they differ. */
   const settings = (): { readonly controllerId: string; readonly requireManualApproval: boolean }[] => {
-    const told = members()
+    const others = members()
       .filter((id) => id !== controllerId)
       .flatMap((id) => {
         const value = records.value("settings", keys.controller(id).settings);
         return value ? [{ controllerId: id, requireManualApproval: value.requireManualApproval }] : [];
       });
-    return [{ controllerId, requireManualApproval }, ...told];
+    return [{ controllerId, requireManualApproval }, ...others];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
   /** The bastion records the certificates that it issues; a controller records a renewal by its own sub-CA (ADR 0516). */
@@ -87,21 +87,21 @@ export function manageControllers(options: ControllersOptions) {
       return members().map((id) => {
         const of = keys.controller(id);
         const auth = authOf(id);
-        const told = records.value("version", of.version);
+        const announced = records.value("version", of.version);
         const subCa = records.value("subCa", of.subCa);
         const setting = records.value("settings", of.settings);
         return {
           controllerId: id,
           dc: records.value("addr", of.addr)?.dc ?? auth?.value.dc ?? "",
           address: addressOf(id) ?? "",
-          version: told?.version ?? "",
+          version: announced?.version ?? "",
           state: id === controllerId ? ("self" as const) : stateOf(peers.get(id)),
           registered: auth?.value.at ?? auth?.at ?? "",
           lastContact: id === controllerId ? new Date(clock()).toISOString() : contactOf(id),
           key: auth?.value.spki ?? "",
           ...(auth?.value.next === undefined ? {} : { nextKey: auth.value.next }),
           ...(setting ? { requireManualApproval: setting.requireManualApproval } : {}),
-          ...(told?.certificateExpires === undefined ? {} : { certificateExpires: told.certificateExpires }),
+          ...(announced?.certificateExpires === undefined ? {} : { certificateExpires: announced.certificateExpires }),
           ...(subCa ? { subCa: { serial: subCa.serial, notAfter: subCa.notAfter } } : {}),
         };
       });

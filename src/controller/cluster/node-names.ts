@@ -3,7 +3,7 @@ import { KeyIndex } from "#crdt/key-index.ts";
 import {
   gatherNodes,
   isShown,
-  nameOf,
+  hostnameOf,
   partsOf,
   sinceOf,
   standingOf,
@@ -13,7 +13,7 @@ import {
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 
-/** The nodes' names, found without a look at every node: the index follows the registers. */
+/** The nodes' names, found without reading every node: the index follows the registers. */
 export type NodeNames = ReturnType<typeof watchNodeNames>;
 
 /** Fewer characters of an id are more likely a mistake. */
@@ -37,7 +37,7 @@ export function watchNodeNames(records: Records) {
     if (byName.get(name)?.size === 0) byName.delete(name);
   };
   const note = (id: string, parts: NodeParts | undefined): void => {
-    const name = parts && isShown(parts) ? nameOf(parts) : undefined;
+    const name = parts && isShown(parts) ? hostnameOf(parts) : undefined;
     const isRenamed = name !== nodes.get(id)?.name;
     if (isRenamed) forget(id);
     if (!parts || name === undefined) return;

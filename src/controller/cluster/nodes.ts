@@ -11,7 +11,7 @@ import {
   emptyParts,
   isShown,
   listNodes,
-  nameOf,
+  hostnameOf,
   partsOf,
   statusOf,
   viewOf,
@@ -69,7 +69,7 @@ export function manageNodes(options: NodesOptions) {
     return viewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
-      sharing: names.sharing(nameOf(parts)),
+      sharing: names.sharing(hostnameOf(parts)),
     });
   };
   /** The caller's own registers, if it may still use the key that it registered with (S-10). */
@@ -164,12 +164,12 @@ export function manageNodes(options: NodesOptions) {
           "write dc: into its roster entry, then: kcore orchestrate deploy_node NODE",
         );
       const { label } = keys.node(id);
-      const told = reg?.value.labels ?? {};
+      const reported = reg?.value.labels ?? {};
       const written = Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } }));
       // A label that the node itself reports can only be hidden.
       const gone = remove.map((name) => ({
         key: label(name),
-        value: Object.hasOwn(told, name) ? { value: null } : undefined,
+        value: Object.hasOwn(reported, name) ? { value: null } : undefined,
       }));
       return put(id, [...written, ...gone], ifMatch);
     },

@@ -30,10 +30,10 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   });
   return {
     /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
-    newsFor(told: string | undefined): Pick<Standing, "revoked"> {
-      if (told === undefined) return {};
+    newsFor(known: string | undefined): Pick<Standing, "revoked"> {
+      if (known === undefined) return {};
       version ??= versionOf(revoked);
-      return told === version ? {} : { revoked: { version, keys: [...revoked] } };
+      return known === version ? {} : { revoked: { version, keys: [...revoked] } };
     },
     stop,
   };

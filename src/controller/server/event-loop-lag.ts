@@ -1,6 +1,6 @@
 /** Ms for which our clients wait for an answer at least (src/api/ask.ts, the agent), and not much longer. */
 const shortestPatience = 5_000;
-/** The latest notice of a pause in an idle process; requests make it look as well. */
+/** The latest notice of a pause in an idle process; each request checks as well. */
 const beatEvery = 2_000;
 /** Requests that arrived during a pause are read in the first turns of the event loop. */
 const settling = 250;

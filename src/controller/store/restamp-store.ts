@@ -24,8 +24,8 @@ export async function restampStore(where: Replacement & { readonly rules: KeyRul
   const { records, writes } = restamp(new ClusterState(rules, recordsOf(recovered, folder)), { id, now, word });
   if (writes.length === 0) return { writes };
   const rows = writes.map((write) => ({ ...write, from: isoOf(write.from), to: isoOf(write.to) }));
-  const told = { "restamped.json": rows };
-  const content = { index: recovered.next - 1, entries: [...records], notes: [], told };
+  const beside = { "restamped.json": rows };
+  const content = { index: recovered.next - 1, entries: [...records], notes: [], beside };
   const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
   return { writes, file: join(aside, "restamped.json") };
 }

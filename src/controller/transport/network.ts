@@ -49,11 +49,11 @@ export function openNetwork(options: NetworkOptions) {
     failures.delete(peer);
     // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES reports
     // it, not the log.
-    const told = peer === controllerId ? { ...log, info: () => undefined } : log;
-    told.info("a replication stream begins", { peer, initiator });
+    const linkLog = peer === controllerId ? { ...log, info: () => undefined } : log;
+    linkLog.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
     const onContact = (): void => void contacts.set(peer, clock());
-    openLink({ socket, peer, initiator, head, log: told, connected, onBytes, onContact });
+    openLink({ socket, peer, initiator, head, log: linkLog, connected, onBytes, onContact });
   };
   const dial = async (target: DialTarget, timeoutMs: number): Promise<void> => {
     const { addressOf, isWelcome } = await whenAttached;
