@@ -29,7 +29,7 @@ const programs: Readonly<Record<string, Program>> = {
     async start(daemon) {
       const [{ serveController }, { boundGarbage }, { openFileLimit }] = await Promise.all([
         import("#controller/serve.ts"),
-        import("#controller/bound-garbage.ts"),
+        import("#controller/gc-when-idle.ts"),
         import("./process/open-files.ts"),
       ]);
       boundGarbage();

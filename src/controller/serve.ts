@@ -5,6 +5,7 @@ import type { PeerView } from "#api/controller-schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
+import { collectWhenIdle } from "./gc-when-idle.ts";
 import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
 import { watchFiles } from "./file-changes.ts";
@@ -72,7 +73,7 @@ function startRounds(
   { watches, cut }: ControllerServer,
   { log, keepHeard }: Pick<ControllerOptions, "log"> & { readonly keepHeard: () => Promise<void> },
 ): () => void {
-  const { config, own } = state;
+  const { config, own, replica } = state;
   const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
   const notifyChanges = (): void => {
@@ -96,12 +97,14 @@ function startRounds(
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
   };
+  const collectIfLess = collectWhenIdle();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
     // Cuts connections whose certificate has expired meanwhile; a register that takes a right away cuts them when it comes.
     setInterval(cut, 5_000),
     setInterval(notifyChanges, staleMs),
     setInterval(checkFiles, Math.min(staleMs, 30_000)),
+    setInterval(() => collectIfLess(replica.status().registers), 30_000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

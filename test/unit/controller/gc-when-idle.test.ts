@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import { collectWhenIdle } from "#controller/gc-when-idle.ts";
+
+describe("the memory of a controller", () => {
+  const collectionsAt = (...sizes: readonly number[]): readonly number[] => {
+    const at: number[] = [];
+    let place = 0;
+    const sample = collectWhenIdle(() => at.push(place));
+    for (const size of sizes) {
+      sample(size);
+      place++;
+    }
+    return at;
+  };
+
+  it("is given back once after many deletions, when they have ended", () =>
+    expect(collectionsAt(110_000, 110_000, 90_000, 70_000, 60_000, 60_000, 60_000, 60_000)).to.deep.equal([5]));
+
+  it("is left alone while little was deleted, or a small part of a large state", () => {
+    expect(collectionsAt(12_000, 12_000, 3_000, 3_000)).to.deep.equal([]);
+    expect(collectionsAt(1_000_000, 900_000, 900_000)).to.deep.equal([]);
+  });
+
+  it("is given back by V8 itself", () => {
+    let big: unknown[] | undefined = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `${index}` }));
+    const before = process.memoryUsage().heapTotal;
+    const sample = collectWhenIdle();
+    for (const size of [big.length, big.length]) sample(size);
+    big = undefined;
+    for (const size of [0, 0]) sample(size);
+    expect(process.memoryUsage().heapTotal).to.be.lessThan(before);
+  });
+});
