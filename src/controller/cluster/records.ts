@@ -27,23 +27,9 @@ export interface Wish {
 }
 
 /** The replica, with values in place of texts and refusals in words that a client understands. */
-export interface Records {
-  readonly replica: Replica;
-  readonly get: <Name extends Kind>(kind: Name, key: string) => Found<ValueOf<Name>> | undefined;
-  readonly value: <Name extends Kind>(kind: Name, key: string) => ValueOf<Name> | undefined;
-  readonly list: <Name extends Kind>(kind: Name, prefix: string) => Iterable<Found<ValueOf<Name>>>;
-  /** Everything below a prefix, read as plain JSON. */
-  readonly all: (prefix: string) => Iterable<Found<unknown>>;
-  /**
-   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
-   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
-   */
-  readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
-  /** Writes the wishes that differ from the standing values; `unchanged`, with nothing written, if none does. */
-  readonly put: (wishes: readonly Wish[], ifMatch?: string) => Promise<Written>;
-}
+export type Records = ReturnType<typeof readRecords>;
 
-export function readRecords(replica: Replica): Records {
+export function readRecords(replica: Replica) {
   // Registers never change, so each is parsed and checked once.
   const kept = new WeakMap<Register, Found<unknown> | undefined>();
   const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
@@ -57,7 +43,11 @@ export function readRecords(replica: Replica): Records {
     const register = replica.get(key);
     return register === undefined ? "absent" : encodeDot(register);
   };
-  const write: Records["write"] = async (wishes, ifMatch) => {
+  /**
+   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
+   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   */
+  const write = async (wishes: readonly Wish[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
     checkCommonProtocol(
       replica,
@@ -77,27 +67,29 @@ export function readRecords(replica: Replica): Records {
   };
   return {
     replica,
-    get: (kind, key) => {
+    get<Name extends Kind>(kind: Name, key: string): Found<ValueOf<Name>> | undefined {
       const register = replica.get(key);
       return register && foundOf(kind, register);
     },
-    value: (kind, key) => {
+    value<Name extends Kind>(kind: Name, key: string): ValueOf<Name> | undefined {
       const register = replica.get(key);
       return register && foundOf(kind, register)?.value;
     },
-    *list(kind, prefix) {
+    *list<Name extends Kind>(kind: Name, prefix: string): Iterable<Found<ValueOf<Name>>> {
       for (const [key, register] of replica.entries(prefix)) {
         if (kindOf(key) !== kind) continue;
         const one = foundOf(kind, register);
         if (one) yield one;
       }
     },
-    *all(prefix) {
+    /** Everything below a prefix, read as plain JSON. */
+    *all(prefix: string): Iterable<Found<unknown>> {
       for (const [, register] of replica.entries(prefix))
         yield found(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
-    async put(wishes, ifMatch) {
+    /** Writes the wishes that differ from the standing values; `unchanged`, with nothing written, if none does. */
+    async put(wishes: readonly Wish[], ifMatch?: string): Promise<Written> {
       const open = wishes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
       const first = wishes[0]?.key ?? "";
       if (open.length === 0) {
