@@ -1,5 +1,5 @@
 import { Rotation } from "#api/controller-schemas.ts";
-import { type Expected, type NodeDetail, type NodeStatus, type NodeView, type Registration, type Standing, type Written } from "#api/schemas.ts";
+import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, Standing, Written } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { comesBack, Refused } from "./refused.ts";
