@@ -2,7 +2,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { endDays, endingOf, type Certified, type Ending } from "#pki/ends.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 
 /** The certificates that this controller needs, and the alarms before their ends. */
 export function watchCertificateEnds({

@@ -12,7 +12,7 @@ import { monotonic, type ControllerOptions, type ControllerState } from "./contr
 import { Refused } from "./cluster/refused.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 import { checkAccess, type Access } from "./server/access.ts";
 import { patienceMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";

@@ -3,7 +3,7 @@ import type { Log } from "#api/log.ts";
 import type { WatchLine, WatchRequest } from "#api/controller-schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 import { drained } from "./server/answer-list.ts";
 import { queueYields } from "./server/yield-to-loop.ts";
 

@@ -4,7 +4,7 @@ import { readRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { approvalOf, watchRejects } from "#controller/cluster/rejects.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica } from "#controller/replica/create-replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import type { Decisions } from "./decisions.ts";
 import type { Random } from "#support/random.ts";

@@ -1,6 +1,6 @@
 import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
 import { kindOf, kinds, keys } from "./registers.ts";
 
 /** The first replication protocol in which every controller merges this key as this one does. */

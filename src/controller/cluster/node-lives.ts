@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { Usage, type Heartbeat } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Json, Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
+import type { Json } from "../replica/replica.ts";
 
 const prefix = "live/";
 const Beat = z.object({

@@ -4,7 +4,8 @@ import { canonical } from "./canonical.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
-import { WriteRefused, type Change, type Json, type Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
+import { WriteRefused, type Change, type Json } from "../replica/replica.ts";
 import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 
 /** A register with its value read. */

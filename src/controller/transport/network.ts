@@ -4,7 +4,7 @@ import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { DialTarget } from "../replica/replica-ports.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
 import type { BastionCas } from "#pki/bastion-cas.ts";
 import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { readRecords } from "#controller/cluster/records.ts";
 import { keys, kinds } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica } from "#controller/replica/create-replica.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 
 describe("the protocol that all controllers have in common", () => {
