@@ -43,7 +43,7 @@ export function watchCertificateEnds({
     /** The reason why this controller counts as failed: a certificate ends within two days. */
     failure: (): string | undefined => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
     /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
-    raiseAlarms(): void {
+    raiseAlarms: (): void => {
       for (const [name, ending] of endings())
         for (const days of endDays)
           replica.alarm(ending?.days === days, "CERTIFICATE_ENDS", `${name}, ${days} days`, ending?.message ?? "");

@@ -76,7 +76,7 @@ export function createReplica(options: ReplicaOptions) {
     isUnheard: (): boolean => !core.hasHeard,
     connected: (link: PeerLink): LinkEvents => sessions.connected(link),
     /** `refusal`: one of the two controllers refused the other; else the target was out of reach. */
-    dialFailed(target: DialTarget, refusal?: PeerRefusal): void {
+    dialFailed: (target: DialTarget, refusal?: PeerRefusal): void => {
       if (refusal) core.refusals.note("id" in target ? target.id : target.address, refusal);
       dialler.failed(target);
     },

@@ -85,7 +85,7 @@ export function checkAccess({
   return {
     refusalOf,
     /** @throws Refused */
-    check(name: MethodName, caller: Asking): void {
+    check: (name: MethodName, caller: Asking): void => {
       const method: Method = methods[name];
       if (!isReady() && method.whileJoining !== true) {
         throw new Refused(
