@@ -73,9 +73,9 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
   return {
     refusalOf,
-    check(name, caller) {
+    check(name, caller, id) {
       try {
-        check(name, caller);
+        check(name, caller, id);
       } catch (error) {
         if (name === "replicate" && error instanceof Refused && caller.identity.role === "controller")
           turnedAway(caller.id, { code: error.code, message: error.message });

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Wrong clocks do not write.
+// “Wrong clocks do not write” (docs/replication.md): what operators read about a clock that keeps this controller from writing.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";

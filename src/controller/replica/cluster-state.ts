@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): the state changes by journal records alone, so a start after a crash rebuilds it.
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";

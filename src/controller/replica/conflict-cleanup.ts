@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Conflicts are listed.
+// “Conflicts are listed” (docs/replication.md): an alarm says when some could not be kept; settled records of earlier versions go.
 import type { Core } from "./core.ts";
 import type { Writer } from "./writer.ts";
 

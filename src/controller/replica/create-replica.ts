@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): builds a replica of its parts; what a controller can do with its copy of the state.
 import type { Register } from "#crdt/register.ts";
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";
@@ -99,7 +99,7 @@ export function createReplica(options: ReplicaOptions) {
     },
     /** Stops timers and links; waits for nothing. Writes under way may still become durable. */
     stop(): void {
-      core.isStopped = true;
+      core.stop();
       sessions.stop();
     },
   };
@@ -111,16 +111,13 @@ export function createReplica(options: ReplicaOptions) {
  */
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
-  core.isAsking = core.others.length > 0;
   const check = (): void => {
     const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && peer.deferred.size === 0);
-    if (!isWorthIt) core.isAsking = false;
+    if (!isWorthIt) core.endAsking();
     if (core.isAsking) core.after(confirmWithin, check);
   };
   core.after(confirmWithin, check);
-  core.after(recoverWithin, () => {
-    core.isAsking = false;
-  });
+  core.after(recoverWithin, () => core.endAsking());
 }
 
 function initialise(core: Core): void {

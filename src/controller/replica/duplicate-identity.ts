@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Numbers are used once.
+// “Numbers are used once” (docs/replication.md): of two processes that run as one controller, the one at the wrong address does not write.
 import type { ReplicaContext } from "./context.ts";
 
 /** Duplicates meet the other controllers every few seconds; the alarm ends after so long (ms) without a meeting. */

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Neighbouring versions.
+// “Neighbouring versions” (docs/replication.md): the messages between controllers, and the protocols that both may speak.
 import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
 

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Members only.
+// “Members only” (docs/replication.md): a pull or push is refused when it holds transactions of a controller that was never registered.
 import { MalformedPage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, type VersionVector } from "#crdt/version-vector.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): each own transaction is pushed whole to every peer, once it is durable.
 import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";

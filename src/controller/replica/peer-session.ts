@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): one connection: both greet, pull what they lack, and push what they write.
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: A deletion stays deleted.
+// “A deletion stays deleted” (docs/replication.md): what each peer has acknowledged; deletions are kept until all have them.
 import { raise, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";

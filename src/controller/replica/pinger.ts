@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): a connection that died silently is found by pings, and replaced.
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Whole transactions.
+// “Whole transactions” (docs/replication.md): pages of a pull are kept aside until the last one has come; then all count at once.
 import { pagesOf } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { emptyPage, encodePage, MalformedPage, type Page } from "#crdt/page.ts";
@@ -105,11 +105,7 @@ export class Puller {
     this.#sync?.cancel();
     this.#sync = undefined;
     this.#isAskedAgain = false;
-    this.#endTakingAll();
-  }
-
-  #endTakingAll(): void {
-    if (this.#core.fullExchange === this) this.#core.fullExchange = undefined;
+    this.#core.endFullExchange(this);
   }
 
   page(message: PageMessage, bytes: number): void {
@@ -177,8 +173,7 @@ export class Puller {
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
       // Only now: a peer that never ends its exchange must not keep this controller from writing.
-      if (this.#core.fullExchange) return this.abandon();
-      this.#core.fullExchange = this;
+      if (!this.#core.beginFullExchange(this)) return this.abandon();
       return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     }
     const { map } = state;
@@ -248,7 +243,7 @@ export class Puller {
 
   #done(sync: Sync): void {
     for (const origin of this.#stream.peer.deferred) this.undefer(origin);
-    this.#endTakingAll();
+    this.#core.endFullExchange(this);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
     if (!sync.isRepair) this.#onSynced();

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Neighbouring versions.
+// “Neighbouring versions” (docs/replication.md): registers that this version cannot read are kept and passed on, and not shown.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import type { KeyRules } from "./cluster-state.ts";
 import type { Core } from "./core.ts";

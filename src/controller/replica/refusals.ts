@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Watched.
+// “Watched” (docs/replication.md): a refusal between two controllers raises an alarm on both.
 import type { AlarmCode } from "./alarms.ts";
 import type { ReplicaContext } from "./context.ts";
 

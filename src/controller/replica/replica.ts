@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): the words of a replica: changes, refusals of writes, status, and what its database must promise.
 import type { Dot } from "#crdt/register.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";

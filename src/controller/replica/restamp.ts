@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Wrong clocks do not write.
+// “Wrong clocks do not write” (docs/replication.md): a repair gives the writes of a clock that was ahead a present stamp.
 import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { emptyPage, encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Members only.
+// “Members only” (docs/replication.md): what a connection asks of the replica: above all, whether the peer is let in.
 import type { PeerMessage, Refusal } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Members only.
+// “Members only” (docs/replication.md): lets registered controllers in, refuses all others, and keeps one connection to each.
 import { endCatchUp } from "./catch-up.ts";
 import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./core.ts";
@@ -157,7 +157,7 @@ export class Sessions implements SessionHost {
   synced({ peer }: Stream): void {
     this.#core.generation.progressed();
     const { state, options, members } = this.#core;
-    this.#core.isAsking = false;
+    this.#core.endAsking();
     if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
       endCatchUp(this.#core, () => this.#sendHaveToAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Watched.
+// “Watched” (docs/replication.md): the state of this controller and of each peer, as operators see it.
 import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";

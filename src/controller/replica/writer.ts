@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Last writer wins.
+// “Last writer wins” (docs/replication.md): stamps each write above all that it has seen, or refuses it.
 import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";

@@ -84,8 +84,9 @@ export function checkAccess({
   };
   return {
     refusalOf,
-    /** @throws Refused */
-    check: (name: MethodName, caller: Asking): void => {
+    /** Whether the caller may call the method for the node or thing `id`, at this very moment. @throws Refused */
+    check: (name: MethodName, caller: Asking, id: string): void => {
+      authorize(name, caller, id);
       const method: Method = methods[name];
       if (!isReady() && method.whileJoining !== true) {
         throw new Refused(

@@ -20,7 +20,7 @@ import {
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
-import { authorize, deny, type Access } from "./access.ts";
+import { deny, type Access } from "./access.ts";
 import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
 import { auditFields, type Asked } from "./audit.ts";
 import { openBodyRoom, readJson } from "./body.ts";
@@ -194,8 +194,7 @@ export class Requests {
   /** Whether the caller may call the method. @throws Refused */
   #admit({ name, id, caller }: Asked): void {
     if (this.#callers.only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
-    authorize(name, caller, id);
-    this.#options.access.check(name, caller);
+    this.#options.access.check(name, caller, id);
     // Only now: a caller that is not this node must not use up the node's rate.
     if (caller.identity.role !== "node" || !isAudited(name)) return;
     if (!this.#mayChange(caller.id) || (name === "renew" && !this.#mayRenew(caller.id)))
@@ -217,7 +216,7 @@ export class Requests {
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
     // A body may take its time, so the caller's rights are checked again (S-11).
-    access.check(name, caller);
+    access.check(name, caller, id);
     if (method.verb !== "GET" && this.#callers.lag.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";
       throw new Refused(503, "CONTROLLER_READ_ONLY", why, "ask again");

@@ -28,7 +28,7 @@ describe("the registered keys", () => {
       emptiness: () => undefined,
     });
     try {
-      access.check(name, { identity: { cluster: "lab", role, id }, id, key });
+      access.check(name, { identity: { cluster: "lab", role, id }, id, key }, id);
       return "allowed";
     } catch (error) {
       if (error instanceof Refused) return error.code;
