@@ -76,11 +76,11 @@ export const methods = {
   /** Prometheus text format. */
   metrics: read("/metrics", z.string(), { whileJoining: true, form: "text" }),
 
-  registerNode: ofNode("/v1/nodes/register", s.Registration, s.Standing),
+  registerNode: ofNode("/v1/nodes/register", s.Registration, s.HeartbeatReply),
   /** Not in the audit: it changes nothing that lasts, and comes all the time. */
-  heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.Standing, { audit: false }),
+  heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.HeartbeatReply, { audit: false }),
   /** An agent that stops says so: its node is not ready from now on. */
-  goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.Standing),
+  goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.HeartbeatReply),
   renewChallenge: ofNode("/v1/nodes/renew-challenge", s.Heartbeat.pick({ nodeId: true }), s.RenewChallenge, {
     approvedOnly: true,
     audit: false,

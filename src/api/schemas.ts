@@ -104,7 +104,7 @@ export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
 /** The controller's answer to a heartbeat: the node's approval and its certificate. */
-export const Standing = z.object({
+export const HeartbeatReply = z.object({
   nodeId: z.string(),
   approval: Approval,
   status: NodeStatus,
@@ -118,7 +118,7 @@ export const Standing = z.object({
   /** A rollout concerns this node: it should ask for its orders (exchangeUpdate). */
   concerned: z.boolean().optional(),
 });
-export type Standing = z.infer<typeof Standing>;
+export type HeartbeatReply = z.infer<typeof HeartbeatReply>;
 
 /** A challenge for one renewal: single use, this node only, until `expires`. */
 export const RenewChallenge = z.object({ nonce: z.string(), challenge: z.string(), expires: Time });

@@ -3,7 +3,7 @@ import type { CertificateView } from "#api/schemas.ts";
 import { endOf, readEnd } from "#crdt/merge-kind.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
 interface Gone {
@@ -80,7 +80,7 @@ export function watchCertificates(records: Records, clock: () => number) {
     const standing = records.replica.get(keys.revoked(spki));
     return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
   };
-  const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
+  const changesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): RegisterChange[] =>
     [...new Set(spkis)].flatMap((spki) => {
       const end = endOfKey(spki);
       if (isRevokedUntil(spki, end)) return [];
@@ -111,7 +111,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       const found = recordsOf(spki);
       return found.length > 0 && found.every(({ role }) => role === "node" || role === "sub-ca");
     },
-    wishToRecord: (serial: string, record: CertificateRecordValue): Wish => {
+    changeToRecord: (serial: string, record: CertificateRecordValue): RegisterChange => {
       const key = keys.certificate(serial);
       const present = records.value("certificate", key);
       // A repeated record keeps the first time and the issuer's words: the register is grow-only.
@@ -119,7 +119,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       return { key, value: isSame ? present : record };
     },
     /** Changes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
-    wishesToForget(): Wish[] {
+    changesToForget(): RegisterChange[] {
       if (commonProtocol(records.replica) < forgets) return [];
       const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
       const due = ended.slice(0, forgottenAtOnce);
@@ -149,18 +149,18 @@ export function watchCertificates(records: Records, clock: () => number) {
       return { spki, serials, result: "created" };
     },
     /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
-    wishesToRevoke(role: "controller" | "node", id: string, more: readonly (string | undefined)[], gone: Gone): Wish[] {
+    changesToRevoke(role: "controller" | "node", id: string, more: readonly (string | undefined)[], gone: Gone): RegisterChange[] {
       // Certificates that a removed controller signs from now on must be worthless, too.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
-      return wishesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
+      return changesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
     },
     /** Changes that revoke every key of a node but this one, which replaces them. */
-    wishesToSupersede(id: string, spki: string, by: string): Wish[] {
+    changesToSupersede(id: string, spki: string, by: string): RegisterChange[] {
       const registered = records.value("reg", keys.node(id).reg)?.key;
       const former = [...recordedKeys("node", id), ...(registered === undefined ? [] : [registered])];
       const gone = { at: new Date(clock()).toISOString(), by, reason: `replaced by the key ${spki}` };
-      return wishesToRevokeKeys(
+      return changesToRevokeKeys(
         former.filter((key) => key !== spki),
         gone,
       );

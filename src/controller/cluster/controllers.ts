@@ -8,7 +8,7 @@ import { Refused, revokedKey } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import { keys } from "./registers.ts";
 
 /** The controllers of the cluster. An operator decides on membership; each controller writes its other registers. */
@@ -51,12 +51,12 @@ export function manageControllers(options: ControllersOptions) {
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
   /** The bastion records the certificates that it issues; a controller records a renewal by its own sub-CA (ADR 0516). */
-  const wishesToRecordOwn = (chain: string): readonly Wish[] => {
+  const changesToRecordOwn = (chain: string): readonly RegisterChange[] => {
     const entry = inventoryEntry(chain);
     if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];
     const { serial, ...record } = entry;
     const issued = new Date(clock()).toISOString();
-    return [certificates.wishToRecord(serial, { ...record, issued, by: `controller ${controllerId}` })];
+    return [certificates.changeToRecord(serial, { ...record, issued, by: `controller ${controllerId}` })];
   };
   const contactOf = (id: string): string => {
     const at = lastContact(id);
@@ -141,11 +141,11 @@ export function manageControllers(options: ControllersOptions) {
       if (!auth)
         throw new Refused(404, "CONTROLLER_UNKNOWN", `no controller ${id} is registered`, "kcore get controllers");
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): Wish => ({
+      const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): RegisterChange => ({
         key,
         value: undefined,
       }));
-      const revoked = certificates.wishesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
+      const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
     /** Publishes this controller's registers, if one has changed. */
@@ -155,7 +155,7 @@ export function manageControllers(options: ControllersOptions) {
       const subCa = options.subCa();
       const { cert, notAfter } = options.own();
       await records.put([
-        ...wishesToRecordOwn(cert),
+        ...changesToRecordOwn(cert),
         ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
         {
           key: of.version,

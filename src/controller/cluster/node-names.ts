@@ -6,9 +6,9 @@ import {
   hostnameOf,
   partsOf,
   sinceOf,
-  standingOf,
+  admissionOf,
   type NodeParts,
-  type Standing,
+  type Admission,
 } from "./node-view.ts";
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
@@ -20,7 +20,7 @@ export type NodeNames = ReturnType<typeof watchNodeNames>;
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records) {
-  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly standing: Standing }>();
+  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: Admission }>();
   /** `name/id`: an id has no slash, so a slash in a name does not matter. */
   const order = new KeyIndex();
   const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
@@ -41,7 +41,7 @@ export function watchNodeNames(records: Records) {
     const isRenamed = name !== nodes.get(id)?.name;
     if (isRenamed) forget(id);
     if (!parts || name === undefined) return;
-    nodes.set(id, { name, since: sinceOf(parts), standing: standingOf(parts) });
+    nodes.set(id, { name, since: sinceOf(parts), admission: admissionOf(parts) });
     if (!isRenamed) return;
     order.add(placeOf(id, name));
     byName.set(name.toLowerCase(), (byName.get(name.toLowerCase()) ?? new Set()).add(id));
@@ -62,11 +62,11 @@ export function watchNodeNames(records: Records) {
   return {
     of,
     /** All nodes that are shown, in the order of their names. */
-    *all(): Iterable<{ readonly id: string; readonly standing: Standing }> {
+    *all(): Iterable<{ readonly id: string; readonly admission: Admission }> {
       for (const place of order.withPrefix("")) {
         const id = place.slice(place.lastIndexOf("/") + 1);
         const node = nodes.get(id);
-        if (node && isPlaced(place)) yield { id, standing: node.standing };
+        if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
     /** The nodes with a name, in any case; the node that had it first comes first (docs/replication.md). */

@@ -78,8 +78,8 @@ function splitKey(key: string): readonly string[] {
 }
 
 export function statusOf(parts: NodeParts, life: Life): NodeStatus {
-  const standing = standingOf(parts);
-  if (standing !== "approved") return standing;
+  const admission = admissionOf(parts);
+  if (admission !== "approved") return admission;
   return life.isReady ? "ready" : "not-ready";
 }
 
@@ -184,9 +184,9 @@ export function* listNodes(
 }
 
 /** The decision about a node, independent of its liveness. */
-export type Standing = "unknown" | "pending" | "rejected" | "approved";
+export type Admission = "unknown" | "pending" | "rejected" | "approved";
 
-export function standingOf(parts: NodeParts): Standing {
+export function admissionOf(parts: NodeParts): Admission {
   const approval = approvalOf(parts);
   if (approval === "rejected") return "rejected";
   return parts.reg ? approval : "unknown";

@@ -1,5 +1,5 @@
 import { Rotation } from "#api/controller-schemas.ts";
-import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, Standing, Written } from "#api/schemas.ts";
+import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, HeartbeatReply, Written } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { comesBack, Refused } from "./refused.ts";
@@ -18,7 +18,7 @@ import {
   type NodeParts,
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import { approvalOf, type Decision, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
@@ -50,7 +50,7 @@ export interface NodesOptions {
 
 export function manageNodes(options: NodesOptions) {
   const { records, certificates, rejects, liveness, names, controllerId, isManual, endpoints, clock } = options;
-  const standing = (parts: NodeParts): Standing => ({
+  const replyTo = (parts: NodeParts): HeartbeatReply => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
     status: statusOf(parts, liveness.of(parts.id)),
@@ -82,13 +82,13 @@ export function manageNodes(options: NodesOptions) {
       return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...omitUndefined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
-  const put = async (id: string, wishes: readonly Wish[], ifMatch: string | undefined): Promise<NodeView> => {
-    await records.put(wishes, ifMatch);
+  const put = async (id: string, changes: readonly RegisterChange[], ifMatch: string | undefined): Promise<NodeView> => {
+    await records.put(changes, ifMatch);
     return view(id);
   };
 
   return {
-    async register(caller: Caller, { nodeId: id, net, storage, ...facts }: Registration): Promise<Standing> {
+    async register(caller: Caller, { nodeId: id, net, storage, ...facts }: Registration): Promise<HeartbeatReply> {
       const parts = partsOf(records, id);
       const before = parts?.reg?.value;
       if (!certificates.isOfNode(id, caller.key, before?.key)) {
@@ -100,7 +100,7 @@ export function manageNodes(options: NodesOptions) {
         );
       }
       const { reg, approval, net: netKey, storage: storageKey } = keys.node(id);
-      const wishes: Wish[] = [
+      const changes: RegisterChange[] = [
         {
           key: reg,
           value: {
@@ -112,34 +112,34 @@ export function manageNodes(options: NodesOptions) {
           },
         },
       ];
-      if (net) wishes.push({ key: netKey, value: net });
-      if (storage) wishes.push({ key: storageKey, value: storage });
+      if (net) changes.push({ key: netKey, value: net });
+      if (storage) changes.push({ key: storageKey, value: storage });
       // The node's new key is the only valid one: former and unused keys are worthless now.
-      wishes.push(...certificates.wishesToSupersede(id, caller.key, `node ${id}`));
+      changes.push(...certificates.changesToSupersede(id, caller.key, `node ${id}`));
       // The same text from every controller, so that two registrations at once are no conflict.
       if (!parts?.approval && !isManual())
-        wishes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
-      await records.put(wishes);
+        changes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
+      await records.put(changes);
       liveness.hear(id);
-      return standing(own(caller));
+      return replyTo(own(caller));
     },
-    heartbeat(caller: Caller, { usage, health }: AcceptedBodyOf<"heartbeat">): Standing {
+    heartbeat(caller: Caller, { usage, health }: AcceptedBodyOf<"heartbeat">): HeartbeatReply {
       const parts = own(caller);
       liveness.hear(caller.id, { usage, health });
-      return standing(parts);
+      return replyTo(parts);
     },
-    goodbye(caller: Caller): Standing {
+    goodbye(caller: Caller): HeartbeatReply {
       const parts = own(caller);
       liveness.bury(caller.id);
-      return standing(parts);
+      return replyTo(parts);
     },
     /** All that are not removed, by name. */
     list: (): Iterable<NodeView> => listNodes(records, liveness, names),
     countByStatus(): ReadonlyMap<NodeStatus, number> {
       const counts = new Map<NodeStatus, number>();
       const add = (status: NodeStatus): void => void counts.set(status, (counts.get(status) ?? 0) + 1);
-      for (const { id, standing: stands } of names.all())
-        add(stands !== "approved" ? stands : liveness.of(id).isReady ? "ready" : "not-ready");
+      for (const { id, admission } of names.all())
+        add(admission !== "approved" ? admission : liveness.of(id).isReady ? "ready" : "not-ready");
       return counts;
     },
     /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
@@ -150,8 +150,8 @@ export function manageNodes(options: NodesOptions) {
       { ifMatch, ...decision }: Decision & { readonly ifMatch?: string },
     ): Promise<NodeView> {
       known(id);
-      const wishes = rejects.decide(id, decision);
-      if (wishes.length > 0) await records.write(wishes, ifMatch);
+      const changes = rejects.decide(id, decision);
+      if (changes.length > 0) await records.write(changes, ifMatch);
       return view(id);
     },
     async setLabels(id: string, { set, remove, ifMatch }: AcceptedBodyOf<"setLabels">): Promise<NodeView> {
@@ -181,8 +181,8 @@ export function manageNodes(options: NodesOptions) {
     },
     async setRoles(id: string, { add, remove, ifMatch }: AcceptedBodyOf<"setRoles">): Promise<NodeView> {
       known(id);
-      const wish = (name: string, present: boolean): Wish => ({ key: keys.node(id).role(name), value: { present } });
-      return put(id, [...add.map((name) => wish(name, true)), ...remove.map((name) => wish(name, false))], ifMatch);
+      const roleChange = (name: string, present: boolean): RegisterChange => ({ key: keys.node(id).role(name), value: { present } });
+      return put(id, [...add.map((name) => roleChange(name, true)), ...remove.map((name) => roleChange(name, false))], ifMatch);
     },
     async setExpected(id: string, expected: Expected, ifMatch?: string): Promise<Written> {
       if (records.replica.stands(keys.node(id).removed)) throw removed(id);
@@ -196,19 +196,19 @@ export function manageNodes(options: NodesOptions) {
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));
-      const wishes = [
+      const changes = [
         { key: keys.node(id).removed, value: gone },
         ...former,
-        ...certificates.wishesToRevoke("node", id, [parts?.reg?.value.key], gone),
+        ...certificates.changesToRevoke("node", id, [parts?.reg?.value.key], gone),
       ];
-      const dot = await records.write(wishes);
+      const dot = await records.write(changes);
       return { result: parts && isShown(parts) ? "deleted" : "created", dot };
     },
   };
 }
 
 /** The last request of `kcore rotate certs`. */
-function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
+function rotationOf(records: Records): Pick<HeartbeatReply, "renewEndingBefore"> {
   const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
   return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
 }

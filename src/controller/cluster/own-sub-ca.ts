@@ -138,7 +138,7 @@ export function openSubCa(options: SubCaOptions) {
       const notAfter = leaf.notAfter.toISOString();
       // The record first: a certificate without a record could not be revoked (crash point C1).
       await records.write([
-        certificates.wishToRecord(leaf.serial, {
+        certificates.changeToRecord(leaf.serial, {
           spki: fingerprint,
           role: "node",
           id,
@@ -147,7 +147,7 @@ export function openSubCa(options: SubCaOptions) {
           issued: new Date(clock()).toISOString(),
           by: `controller ${controllerId}`,
         }),
-        ...certificates.wishesToForget(),
+        ...certificates.changesToForget(),
       ]);
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },
@@ -172,7 +172,7 @@ export function openSubCa(options: SubCaOptions) {
       nextKey.forget();
       authority = next;
       const { serial, ...rest } = entry;
-      await records.put([certificates.wishToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
+      await records.put([certificates.changeToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
       log.info("the sub-CA was replaced", { serial, by });
       return { controllerId, serial, notAfter: entry.notAfter };
     },

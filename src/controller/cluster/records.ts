@@ -20,7 +20,7 @@ export interface Found<Value> {
 }
 
 /** A requested change of a register: `undefined` deletes. */
-export interface Wish {
+export interface RegisterChange {
   readonly key: string;
   readonly value: unknown;
   /** Whether any version of the register may be overwritten: `ifMatch` holds for the other changes. */
@@ -48,20 +48,20 @@ export function readRecords(replica: Replica) {
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
    * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
-  const write = async (wishes: readonly Wish[], ifMatch?: string): Promise<string> => {
+  const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
     checkCommonProtocol(
       replica,
-      wishes.map(({ key }) => key),
+      changes.map(({ key }) => key),
     );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
-    const changes: Change[] = wishes.map(({ key, value, isFree }) => ({
+    const written: Change[] = changes.map(({ key, value, isFree }) => ({
       key,
       value: (value ?? null) as Json,
       ...(isFree === true ? {} : match),
     }));
     try {
-      return encodeDot(await replica.write(changes));
+      return encodeDot(await replica.write(written));
     } catch (error) {
       throw error instanceof WriteRefused ? asRefused(error, dotOf) : error;
     }
@@ -89,10 +89,10 @@ export function readRecords(replica: Replica) {
         yield found(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
-    /** Writes the wishes that differ from the standing values; `unchanged`, with nothing written, if none does. */
-    async put(wishes: readonly Wish[], ifMatch?: string): Promise<Written> {
-      const open = wishes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
-      const first = wishes[0]?.key ?? "";
+    /** Writes the changes that differ from the standing values; `unchanged`, with nothing written, if none does. */
+    async put(changes: readonly RegisterChange[], ifMatch?: string): Promise<Written> {
+      const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
+      const first = changes[0]?.key ?? "";
       if (open.length === 0) {
         const present = dotOf(first);
         if (ifMatch !== undefined && ifMatch !== present) throw mismatch(first, present);

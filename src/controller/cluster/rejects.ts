@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { commonProtocol } from "./common-protocol.ts";
-import type { Found, Records, Wish } from "./records.ts";
+import type { Found, Records, RegisterChange } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
 /**
@@ -37,7 +37,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
    * The changes beside a decision's approval: one more reject, or the deletion of the rejects that are read here now.
    * While some controller does not know the kind, there is no new reject: the approval alone says so.
    */
-  const wishesOf = (id: string, { state, by, reason }: Decision): Wish[] => {
+  const changesOf = (id: string, { state, by, reason }: Decision): RegisterChange[] => {
     if (state !== "rejected")
       return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
     if (commonProtocol(records.replica) < 2) return [];
@@ -45,9 +45,9 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
   };
   return {
     of,
-    wishesOf,
+    changesOf,
     /** The changes that write a decision about a node; none if it stands already. */
-    decide(id: string, { state, by, reason }: Decision): Wish[] {
+    decide(id: string, { state, by, reason }: Decision): RegisterChange[] {
       const key = keys.node(id).approval;
       const approval = records.get("approval", key);
       const present = approval?.value ?? { epoch: 1, state: "pending" };
@@ -56,7 +56,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
       // Inside an epoch a reject stands; a second approve has read the reject, and begins the next epoch.
       const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
       const value = { epoch, state, by, ...omitUndefined({ reason }) };
-      return [{ key, value }, ...wishesOf(id, value)];
+      return [{ key, value }, ...changesOf(id, value)];
     },
     stop,
   };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Standing } from "#api/schemas.ts";
+import type { HeartbeatReply } from "#api/schemas.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Records } from "./records.ts";
 import { keys } from "./registers.ts";
@@ -30,7 +30,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   });
   return {
     /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
-    newsFor(known: string | undefined): Pick<Standing, "revoked"> {
+    newsFor(known: string | undefined): Pick<HeartbeatReply, "revoked"> {
       if (known === undefined) return {};
       version ??= versionOf(revoked);
       return known === version ? {} : { revoked: { version, keys: [...revoked] } };

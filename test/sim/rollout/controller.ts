@@ -76,7 +76,7 @@ function heldOf(update: UpdateRecords | undefined): Held {
 const certificates = {
   isRevoked: () => false,
   isOfNode: () => true,
-  wishesToSupersede: () => [],
+  changesToSupersede: () => [],
 } as unknown as Certificates;
 
 /** The process of a controller: the product's own, around one replica. */

@@ -14,9 +14,9 @@ describe("the protocol that all controllers have in common", () => {
   /** The result of writing a register of a kind that came with this protocol, beside an old kind. */
   const verdict = async (since: number): Promise<string> => {
     Object.assign(kinds.config, { since });
-    const wishes = [keys.object("Old", "one"), keys.config("quota")].map((key) => ({ key, value: {} }));
+    const changes = [keys.object("Old", "one"), keys.config("quota")].map((key) => ({ key, value: {} }));
     try {
-      await readRecords(replica).write(wishes);
+      await readRecords(replica).write(changes);
       return "written";
     } catch (error) {
       return error instanceof Refused ? `${error.status} ${error.code} ${error.message}` : String(error);
