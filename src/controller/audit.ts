@@ -1,6 +1,6 @@
 import type { Fields } from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";
-import { readPage, type Page } from "#audit/trail-files.ts";
+import { readPage, type TrailPage } from "#audit/trail-files.ts";
 import { describeError, type Log } from "#api/log.ts";
 
 export type Audit = Awaited<ReturnType<typeof openAudit>>;
@@ -15,7 +15,7 @@ export async function openAudit(
   { clock, log }: { readonly clock: () => number; readonly log: Log },
 ) {
   /** Entries from this number on. */
-  const page = (from: number): Promise<Page> => readPage(folder, from);
+  const page = (from: number): Promise<TrailPage> => readPage(folder, from);
   try {
     const trail = await openTrail({ folder, clock, onTrouble: (text) => log.warn(text) });
     return { record: (fields: Fields): void => trail.record(fields), page, close: () => trail.close() };
