@@ -7,7 +7,6 @@ import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterRecord } from "#actions/cluster-record.ts";
 import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
-import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
 import type { Credentials } from "#api/client.ts";
@@ -260,15 +259,6 @@ describe("bastion actions against a real controller", () => {
     const context = n1();
     expect(await problemOf(pkiIssueNode.run(keyFor("20261121-r1").args, context))).to.match(/^PKI_PROOF_INVALID/);
     expect(await problemOf(pkiIssueNode.run(keyFor("r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
-  });
-
-  it("pki.checkPassphrase finds a wrong passphrase, and asks for none", async () => {
-    const context = n1();
-    await pkiCheckPassphrase.run({}, context);
-    await pkiCheckPassphrase.run({}, { ...context, givenPassphrase: passphrase });
-    const wrong = { ...context, givenPassphrase: `${passphrase}x` };
-    expect(await problemOf(pkiCheckPassphrase.run({}, wrong))).to.match(/^PKI_PASSPHRASE_WRONG/);
-    expect(asked).to.equal(0);
   });
 
   it("C12: cluster.record refuses a removed id before anything is recorded, in a dry run too, and names what keeps the data", async () => {
