@@ -1,4 +1,4 @@
-// “Wrong clocks do not write” (docs/replication.md): what operators read about a clock that keeps this controller from writing.
+// “Wrong clocks do not write” (docs/replication.md): the alarms about a clock that keeps this controller from writing.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";

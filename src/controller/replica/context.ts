@@ -1,4 +1,4 @@
-// “Durable” (docs/replication.md): what the parts of a replica may use of its core; they change the state by `commit` alone.
+// “Durable” (docs/replication.md): the parts of a replica change its state by `commit` alone.
 import type { Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 import type { Clock, JournalRecord, Log } from "./replica-ports.ts";

@@ -1,4 +1,4 @@
-// “Convergent” (docs/replication.md): builds a replica of its parts; what a controller can do with its copy of the state.
+// “Convergent” (docs/replication.md): builds a replica of its parts, and lists its operations.
 import type { Register } from "#crdt/register.ts";
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";

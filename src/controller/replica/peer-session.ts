@@ -1,4 +1,4 @@
-// “Convergent” (docs/replication.md): one connection: both greet, pull what they lack, and push what they write.
+// “Convergent” (docs/replication.md): one connection: both controllers greet, pull missing transactions and push their own.
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";

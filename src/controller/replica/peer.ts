@@ -1,4 +1,4 @@
-// “A deletion stays deleted” (docs/replication.md): what each peer has acknowledged; deletions are kept until all have them.
+// “A deletion stays deleted” (docs/replication.md): each peer's acknowledgements; a deletion is kept until all peers have it.
 import { raise, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";

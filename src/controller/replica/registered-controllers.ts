@@ -1,4 +1,4 @@
-// “Members only” (docs/replication.md): who is a member: the controllers with a live register `controller/ID/auth`.
+// “Members only” (docs/replication.md): members are the controllers with a live register `controller/ID/auth`.
 import type { LwwMap } from "#crdt/lww-map.ts";
 
 const authKey = /^controller\/([^/]+)\/auth$/;

@@ -1,4 +1,4 @@
-// “Durable” (docs/replication.md): the words of a replica: changes, refusals of writes, status, and what its database must promise.
+// “Durable” (docs/replication.md): changes, refusals of writes, status, and the contract of the database.
 import type { Dot } from "#crdt/register.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";

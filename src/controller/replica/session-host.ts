@@ -1,4 +1,4 @@
-// “Members only” (docs/replication.md): what a connection asks of the replica: above all, whether the peer is let in.
+// “Members only” (docs/replication.md): a connection asks here whether its peer is let in.
 import type { PeerMessage, Refusal } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";

@@ -78,7 +78,7 @@ const nodeRate = { perSecond: 20, burst: 100 };
 const nodeChangeRate = { perSecond: 0.5, burst: 30 };
 const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
-/** The answers to all requests: who asks what, whether it may, and the handler's reply. */
+/** The answers to all requests: the caller, its right, and the handler's reply. */
 export class Requests {
   readonly #options: RequestOptions;
   readonly #callers: Callers;
