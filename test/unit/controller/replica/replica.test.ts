@@ -284,20 +284,6 @@ describe("two replicas", () => {
     expect(a.replica.get("its own")).to.include({ text: "1" });
   });
 
-  it("forget tombstones when all have them, and only then (3.5)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    wire.cut();
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 200_000);
-    expect(a.replica.status().tombstones).to.equal(1);
-    connect(a, b);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
-    expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
-  });
-
   it("ask for the state of one that pushes what it wrote before it learned of a forgotten deletion (3.5)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
@@ -425,29 +411,6 @@ describe("two replicas", () => {
     });
     expect((await a.replica.write([{ key: "k", value: 1 }])).hlc).to.match(/^[0-9a-f]{16}$/);
     expect(a.replica.get("k")?.ms).to.equal(1_700_000_000_000);
-  });
-
-  it("bring a controller up to date that was set back to before a deletion that the others forgot (F-26)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await b.replica.write([{ key: "mine", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    const backup = [...b.records];
-    await b.replica.write([{ key: "mine", value: 2 }]);
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect(a.replica.status().tombstones).to.equal(0);
-    wire.cut();
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
-    expect(old.replica.get("k")?.text).to.equal("1");
-    connect(a, old);
-    await scheduler.runUntil(scheduler.now + 2_000);
-    expect([old.replica.get("k"), old.replica.get("mine")?.text]).to.deep.equal([undefined, "2"]);
-    expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
-    await old.replica.write([{ key: "mine", value: 3 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    expect(a.replica.get("mine")?.text).to.equal("3");
   });
 
   it("part in order when one leaves: all is handed over, then its registration goes", async () => {
