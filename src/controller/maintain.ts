@@ -12,13 +12,14 @@ import {
   emptyStore,
   foundStore,
   repairStore,
+  restampStore,
   restoreStore,
   type Repaired,
   type Replaced,
   type Replacement,
+  type RestampedStore,
 } from "#controller/store/restore.ts";
 import { ClusterState } from "./replica/cluster-state.ts";
-import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ifThere, replaceFile } from "#base/file.ts";

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { createFile } from "#base/file.ts";
 import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
+import { ClusterState, type KeyRules } from "../replica/cluster-state.ts";
 import { newOriginGeneration } from "../replica/origin-generation.ts";
+import { restamp, type RestampedWrite } from "../replica/restamp.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
 import type { LostWrite } from "./lost-writes.ts";
-import { readableOf, stages } from "./recover.ts";
+import { readableOf, recordsOf, recover, stages } from "./recover.ts";
 import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
@@ -152,6 +154,31 @@ export function foundStore(where: Replacement): Promise<Replaced> {
   return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
 }
 
+export interface RestampedStore {
+  readonly writes: readonly RestampedWrite[];
+  /** The file that lists them; absent when there are none. */
+  readonly file?: string;
+}
+
+/**
+ * Stamps anew the writes of a controller whose clock was ahead (restamp.ts), and lists them in a file beside the former state. Changes
+ * nothing if there is nothing to restamp.
+ * @throws KcoreError as repairStore does
+ */
+export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {
+  const { folder, id, now, rules } = where;
+  const recovered = await recover(realDisk, folder);
+  const state = new ClusterState(rules, recordsOf(recovered, folder));
+  const { records, writes } = restamp(state, { id, now, word: randomWord });
+  if (writes.length === 0) return { writes };
+  const iso = (ms: number): string => new Date(ms).toISOString();
+  const rows = writes.map((write) => ({ ...write, from: iso(write.from), to: iso(write.to) }));
+  const beside = { "restamped.json": rows };
+  const content = { index: recovered.next - 1, entries: [...records], notes: [], beside };
+  const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
+  return { writes, file: join(aside, "restamped.json") };
+}
+
 interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
@@ -161,7 +188,7 @@ interface Content {
 }
 
 /** Puts a content in the place of the former state, which is kept aside, or does nothing at all. */
-export async function replaceStore(
+async function replaceStore(
   { folder, id, now, alone = false, check }: Replacement,
   reason: string,
   read: () => Promise<Content>,

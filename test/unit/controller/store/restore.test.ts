@@ -10,8 +10,7 @@ import { openDatabase, type ControllerDatabase } from "#controller/store/databas
 import { realDisk } from "#controller/store/durable-disk.ts";
 import { JournalFile } from "#controller/store/journal.ts";
 import { recordsOf, recover } from "#controller/store/recover.ts";
-import { restampStore } from "#controller/store/restamp-store.ts";
-import { repairStore, restoreStore } from "#controller/store/restore.ts";
+import { repairStore, restampStore, restoreStore } from "#controller/store/restore.ts";
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
 import { oneRegister } from "../../../support/one-register.ts";
 import { codeOf } from "../../../support/rejection.ts";
