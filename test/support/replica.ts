@@ -1,4 +1,3 @@
-import { closingKeys } from "#controller/replica/conflict-record.ts";
 import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
 import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";

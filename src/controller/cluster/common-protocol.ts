@@ -6,7 +6,7 @@ import { kindOf, kinds, keys } from "./registers.ts";
 /** The first replication protocol in which every controller merges this key as this one does. */
 function protocolOf(key: string): number {
   const kind = kindOf(key);
-  return (kind && kinds[kind].since) ?? protocols[0];
+  return kind === undefined ? protocols[0] : kinds[kind].since;
 }
 
 /**

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/cluster-state.ts";
+import { protocols } from "../replica/messages.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
   Approved,
@@ -144,8 +145,13 @@ interface KindRules {
   readonly isContested?: boolean;
 }
 
-function kind<Schema extends z.ZodType>(pattern: RegExp, schema: Schema, merge: MergeKind, rules: KindRules = {}) {
-  return { pattern, schema, merge, ...rules };
+function kind<Schema extends z.ZodType>(
+  pattern: RegExp,
+  schema: Schema,
+  merge: MergeKind,
+  { since = protocols[0], isContested: contested = true }: KindRules = {},
+) {
+  return { pattern, schema, merge, since, isContested: contested };
 }
 
 /** The kinds of registers: their keys, the schema that a shown value must have, and the merge of two. */
@@ -209,7 +215,7 @@ export function isSecret(key: string): boolean {
 /** Whether two concurrent writes of a key are a conflict. A node alone can cause none. */
 export function isContested(key: string): boolean {
   const found = kindOf(key);
-  return found === undefined || kinds[found].isContested !== false;
+  return found === undefined || kinds[found].isContested;
 }
 
 /** How the replica merges a key. Every version of kcore must give the same answer for the same key. */

@@ -2,7 +2,6 @@
 import type { Dot } from "#crdt/register.ts";
 import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";
-import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
 import type { Clock, JournalRecord, Log, Net, Rng, Timers } from "./replica-ports.ts";
 
