@@ -70,10 +70,7 @@ export function askInTurn(
      * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
      * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
      */
-    ask: async <Result>(
-      work: (client: ApiClient) => Promise<Result>,
-      options: AskOptions = {},
-    ): Promise<Result> => {
+    ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: AskOptions = {}): Promise<Result> => {
       const giveUpAt = monotonic() + (isPatient ? catchUp.patience : 0);
       for (let isFirst = true; ; isFirst = false) {
         const failures: KcoreError[] = [];

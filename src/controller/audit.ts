@@ -10,10 +10,7 @@ export type Audit = Awaited<ReturnType<typeof openAudit>>;
  * A controller whose trail cannot be opened serves all the same, and says so. Its log has the requests, and damage to
  * the trail must not stop the cluster.
  */
-export async function openAudit(
-  folder: string,
-  { clock, log }: { readonly clock: () => number; readonly log: Log },
-) {
+export async function openAudit(folder: string, { clock, log }: { readonly clock: () => number; readonly log: Log }) {
   /** Entries from this number on. */
   const page = (from: number): Promise<TrailPage> => readPage(folder, from);
   try {

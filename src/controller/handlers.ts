@@ -139,7 +139,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
       // A new key of a node revokes the former one at once: it may be stolen.
       const former =
-        role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.changesToSupersede(id, spki, by) : [];
+        role === "node" && !certificates.isRecorded(spki, role, id)
+          ? certificates.changesToSupersede(id, spki, by)
+          : [];
       const change = certificates.changeToRecord(serial, { ...record, issued, by });
       return records.put([change, ...former]);
     },

@@ -89,7 +89,8 @@ export function openWatches(replica: Replica, log: Log) {
       send(response, textLine({ type: "synced" }));
     },
     /** Notifies all clients that a node's liveness or a peer's state changed. */
-    notify: (about: "nodes" | "controllers" | "conflicts", id: string): void => sendAll(textLine({ type: "soft", about, id })),
+    notify: (about: "nodes" | "controllers" | "conflicts", id: string): void =>
+      sendAll(textLine({ type: "soft", about, id })),
     close(): void {
       stop();
       clearInterval(idle);

@@ -55,7 +55,9 @@ function judgeViews([first, ...others]: readonly View[]): readonly Violation[] {
     const texts = differing
       .slice(0, 3)
       .map((key) => `${key} is ${first.values.get(key)} at ${first.at} and ${values.get(key)} at ${at}`);
-    return texts.length > 0 ? [{ rule: "views differ" as const, text: `${differing.length}: ${texts.join("; ")}` }] : [];
+    return texts.length > 0
+      ? [{ rule: "views differ" as const, text: `${differing.length}: ${texts.join("; ")}` }]
+      : [];
   });
 }
 

@@ -149,7 +149,12 @@ export function watchCertificates(records: Records, clock: () => number) {
       return { spki, serials, result: "created" };
     },
     /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
-    changesToRevoke(role: "controller" | "node", id: string, more: readonly (string | undefined)[], gone: Gone): RegisterChange[] {
+    changesToRevoke(
+      role: "controller" | "node",
+      id: string,
+      more: readonly (string | undefined)[],
+      gone: Gone,
+    ): RegisterChange[] {
       // Certificates that a removed controller signs from now on must be worthless, too.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);

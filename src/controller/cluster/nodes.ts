@@ -1,5 +1,13 @@
 import { Rotation } from "#api/controller-schemas.ts";
-import type { Expected, NodeDetail, NodeStatus, NodeView, Registration, HeartbeatReply, Written } from "#api/schemas.ts";
+import type {
+  Expected,
+  NodeDetail,
+  NodeStatus,
+  NodeView,
+  Registration,
+  HeartbeatReply,
+  Written,
+} from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { comesBack, Refused } from "./refused.ts";
@@ -82,7 +90,11 @@ export function manageNodes(options: NodesOptions) {
       return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...omitUndefined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
-  const put = async (id: string, changes: readonly RegisterChange[], ifMatch: string | undefined): Promise<NodeView> => {
+  const put = async (
+    id: string,
+    changes: readonly RegisterChange[],
+    ifMatch: string | undefined,
+  ): Promise<NodeView> => {
     await records.put(changes, ifMatch);
     return view(id);
   };
@@ -181,8 +193,15 @@ export function manageNodes(options: NodesOptions) {
     },
     async setRoles(id: string, { add, remove, ifMatch }: AcceptedBodyOf<"setRoles">): Promise<NodeView> {
       known(id);
-      const roleChange = (name: string, present: boolean): RegisterChange => ({ key: keys.node(id).role(name), value: { present } });
-      return put(id, [...add.map((name) => roleChange(name, true)), ...remove.map((name) => roleChange(name, false))], ifMatch);
+      const roleChange = (name: string, present: boolean): RegisterChange => ({
+        key: keys.node(id).role(name),
+        value: { present },
+      });
+      return put(
+        id,
+        [...add.map((name) => roleChange(name, true)), ...remove.map((name) => roleChange(name, false))],
+        ifMatch,
+      );
     },
     async setExpected(id: string, expected: Expected, ifMatch?: string): Promise<Written> {
       if (records.replica.stands(keys.node(id).removed)) throw removed(id);

@@ -151,7 +151,10 @@ export function openSubCa(options: SubCaOptions) {
       ]);
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },
-    request: (nonce: string): SubCaProof => ({ controllerId, ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)) }),
+    request: (nonce: string): SubCaProof => ({
+      controllerId,
+      ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)),
+    }),
     async install(certificatePem: string, by: string) {
       const refuse = (reason: string): never => {
         throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
@@ -172,7 +175,9 @@ export function openSubCa(options: SubCaOptions) {
       nextKey.forget();
       authority = next;
       const { serial, ...rest } = entry;
-      await records.put([certificates.changeToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
+      await records.put([
+        certificates.changeToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by }),
+      ]);
       log.info("the sub-CA was replaced", { serial, by });
       return { controllerId, serial, notAfter: entry.notAfter };
     },

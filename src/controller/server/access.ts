@@ -37,14 +37,7 @@ export interface AccessOptions {
 export type Access = ReturnType<typeof checkAccess>;
 
 /** The cluster's records about a caller at this very moment: registered, not revoked, approved (S-10, S-11). */
-export function checkAccess({
-  records,
-  certificates,
-  rejects,
-  isReady,
-  knowsMembers,
-  emptiness,
-}: AccessOptions) {
+export function checkAccess({ records, certificates, rejects, isReady, knowsMembers, emptiness }: AccessOptions) {
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {

@@ -193,7 +193,8 @@ export class Requests {
 
   /** Whether the caller may call the method. @throws Refused */
   #admit({ name, id, caller }: Asked): void {
-    if (this.#callers.only?.has(name) === false) deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
+    if (this.#callers.only?.has(name) === false)
+      deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     this.#options.access.check(name, caller, id);
     // Only now: a caller that is not this node must not use up the node's rate.
     if (caller.identity.role !== "node" || !isAudited(name)) return;

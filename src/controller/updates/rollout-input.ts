@@ -4,7 +4,15 @@ import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
 import { selectNodes } from "#rollout/selection.ts";
 import type { Controllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
-import { gatherNodes, hostnameOf, isShown, labelsOf, rolesOf, admissionOf, type NodeParts } from "../cluster/node-view.ts";
+import {
+  gatherNodes,
+  hostnameOf,
+  isShown,
+  labelsOf,
+  rolesOf,
+  admissionOf,
+  type NodeParts,
+} from "../cluster/node-view.ts";
 import type { Records } from "../cluster/records.ts";
 import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 

@@ -171,7 +171,10 @@ describe("a controller's backup, restore and repair", () => {
       ["k/1", "c1#old:1", 1_700_000_000_001],
       ["k/2", "c1#old:2", 1_700_000_000_002],
     ]);
-    const listed = JSON.parse(await readFile(file, "utf8")) as readonly { readonly key: string; readonly from: string }[];
+    const listed = JSON.parse(await readFile(file, "utf8")) as readonly {
+      readonly key: string;
+      readonly from: string;
+    }[];
     expect(listed.map(({ key, from }) => [key, from])).to.deep.equal([
       ["k/1", "2023-11-14T22:13:20.001Z"],
       ["k/2", "2023-11-14T22:13:20.002Z"],
