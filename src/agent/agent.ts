@@ -3,7 +3,7 @@ import type { Controllers } from "#api/ask.ts";
 import { formatEndpoint, parseEndpoint, type Endpoint } from "#api/endpoint.ts";
 import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { Heartbeat, Registration, Standing, Usage } from "#api/schemas.ts";
+import type { Heartbeat, Registration, HeartbeatReply, Usage } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/wait.ts";
 import type { AgentConfig } from "./agent-config.ts";
@@ -57,7 +57,7 @@ export class Agent {
   readonly #parts: AgentParts;
   #facts: Facts | undefined;
   #factsAt = 0;
-  #standing: Standing | undefined;
+  #standing: HeartbeatReply | undefined;
   /** A controller may know us even if its answer never came. */
   #hasAsked = false;
   #lastHeartbeat: number | undefined;

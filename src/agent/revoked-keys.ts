@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Standing } from "#api/schemas.ts";
+import type { HeartbeatReply } from "#api/schemas.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { durableJson } from "#base/durable-file.ts";
 
@@ -10,7 +10,7 @@ export interface RevokedKeys {
   /** Whether the agent must not answer a key: every key while the list cannot be read. */
   readonly isRevoked: (spki: string) => boolean;
   /** Adds a controller's list; resolves with whether the list was new, when it is on the disk. */
-  readonly take: (told: Standing["revoked"]) => Promise<boolean>;
+  readonly take: (told: HeartbeatReply["revoked"]) => Promise<boolean>;
 }
 
 const Kept = z.object({ version: z.string(), keys: z.array(z.string()) });

@@ -11,23 +11,7 @@ export interface AskOptions {
 }
 
 /** The controllers of one cluster as they are asked from outside, on connections that are kept. */
-export interface Controllers {
-  readonly endpoints: readonly string[];
-  /**
-   * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
-   * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
-   * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
-   */
-  readonly ask: <Result>(work: (client: ApiClient) => Promise<Result>, options?: AskOptions) => Promise<Result>;
-  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
-  readonly clientAt: (endpoint: string) => ApiClient;
-  /** The one that answered last. */
-  readonly current: () => string | undefined;
-  /** Adds controllers that were told of, behind those that are known; gives the new ones. */
-  readonly learn: (endpoints: readonly string[]) => readonly string[];
-  /** Ends all connections; the next question opens new ones. */
-  readonly close: () => void;
-}
+export type Controllers = ReturnType<typeof askInTurn>;
 
 /** How controllers are reached, and the time in which they are asked. */
 export interface AskPorts {
@@ -56,10 +40,11 @@ const catchUp = { patience: 3000, pause: 200 } as const;
 export function askInTurn(
   { endpoints: given, signal: always, isPatient = true, onFailed }: AskInTurn,
   { connect, monotonic, sleep }: AskPorts,
-): Controllers {
+) {
   const endpoints = [...given];
   const clients = new Map<string, ApiClient>();
   let current: string | undefined;
+  /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
   const clientAt = (endpoint: string): ApiClient => {
     const client = clients.get(endpoint) ?? connect(endpoint, {});
     clients.set(endpoint, client);
@@ -76,10 +61,16 @@ export function askInTurn(
     return work(client).finally(() => client.close());
   };
   return {
-    endpoints,
+    endpoints: endpoints as readonly string[],
     clientAt,
-    current: () => current,
-    async ask(work, options = {}) {
+    /** The one that answered last. */
+    current: (): string | undefined => current,
+    /**
+     * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
+     * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
+     * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
+     */
+    ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: AskOptions = {}): Promise<Result> => {
       const giveUpAt = monotonic() + (isPatient ? catchUp.patience : 0);
       for (let isFirst = true; ; isFirst = false) {
         const failures: KcoreError[] = [];
@@ -100,12 +91,14 @@ export function askInTurn(
         await sleep(catchUp.pause, always);
       }
     },
-    learn(told) {
-      const fresh = told.filter((endpoint) => !endpoints.includes(endpoint));
+    /** Adds controllers that were told of, behind those that are known; gives the new ones. */
+    learn(more: readonly string[]): readonly string[] {
+      const fresh = more.filter((endpoint) => !endpoints.includes(endpoint));
       endpoints.push(...fresh);
       return fresh;
     },
-    close() {
+    /** Ends all connections; the next question opens new ones. */
+    close(): void {
       for (const client of clients.values()) client.close();
       clients.clear();
     },

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Role } from "#pki/identity.ts";
+import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
@@ -46,12 +47,12 @@ function ofNode<Body extends z.ZodType, Reply extends z.ZodType, const More exte
   return { verb: "POST", path, roles: ["node"] as const, ownNodeOnly: true, body, reply, ...more } as const;
 }
 
-function look<Reply extends z.ZodType, const More extends Partial<Method>>(
+function read<Reply extends z.ZodType, const More extends Partial<Method>>(
   path: string,
   reply: Reply,
   more: More = {} as More,
 ) {
-  return { verb: "GET", path, roles: readers, body: s.Nothing, reply, ...more } as const;
+  return { verb: "GET", path, roles: readers, body: c.Nothing, reply, ...more } as const;
 }
 
 /** A method by which an operator changes something. */
@@ -70,16 +71,16 @@ export const replicationProtocol = "kcore-replication/1";
 
 /** The whole API of a controller. A method that is not listed here does not exist. */
 export const methods = {
-  health: look("/healthz", s.Nothing, always),
-  ready: look("/readyz", s.ControllerHealth, always),
+  health: read("/healthz", c.Nothing, always),
+  ready: read("/readyz", c.ControllerHealth, always),
   /** Prometheus text format. */
-  metrics: look("/metrics", z.string(), { whileJoining: true, form: "text" }),
+  metrics: read("/metrics", z.string(), { whileJoining: true, form: "text" }),
 
-  registerNode: ofNode("/v1/nodes/register", s.Registration, s.Standing),
+  registerNode: ofNode("/v1/nodes/register", s.Registration, s.HeartbeatReply),
   /** Not in the audit: it changes nothing that lasts, and comes all the time. */
-  heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.Standing, { audit: false }),
+  heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.HeartbeatReply, { audit: false }),
   /** An agent that stops says so: its node is not ready from now on. */
-  goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.Standing),
+  goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.HeartbeatReply),
   renewChallenge: ofNode("/v1/nodes/renew-challenge", s.Heartbeat.pick({ nodeId: true }), s.RenewChallenge, {
     approvedOnly: true,
     audit: false,
@@ -90,10 +91,10 @@ export const methods = {
   /** The node of a rollout reports its progress and waits for its next order. Called all the time, so not in the audit. */
   exchangeUpdate: ofNode("/v1/nodes/update", u.UpdateExchange, u.UpdateAnswer, { approvedOnly: true, audit: false }),
 
-  listNodes: look("/v1/nodes", s.NodeList, { form: "list" }),
-  getNode: look("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
+  listNodes: read("/v1/nodes", s.NodeList, { form: "list" }),
+  getNode: read("/v1/nodes/{id}", s.NodeDetail, { roles: everyone, ownNodeOnly: true, whileRejected: true }),
   /** `{id}` is an operator's name for the node: its id, its host name, or the beginning of its id. */
-  findNode: look("/v1/node-names/{id}", s.NodeView),
+  findNode: read("/v1/node-names/{id}", s.NodeView),
   approveNode: change("/v1/nodes/{id}/approve", s.ApprovalChange, s.NodeView),
   rejectNode: change("/v1/nodes/{id}/reject", s.ApprovalChange, s.NodeView),
   setLabels: change("/v1/nodes/{id}/labels", s.LabelsChange, s.NodeView),
@@ -104,48 +105,48 @@ export const methods = {
   /** For ever: this id is never accepted again. */
   removeNode: change("/v1/nodes/{id}/remove", s.Removal),
 
-  listControllers: look("/v1/controllers", s.ControllerList),
-  registerController: change("/v1/controllers/{id}/register", s.ControllerRegistration),
+  listControllers: read("/v1/controllers", c.ControllerList),
+  registerController: change("/v1/controllers/{id}/register", c.ControllerRegistration),
   removeController: change("/v1/controllers/{id}/remove", s.Removal),
   /** Asked of the leaving controller: it pushes its writes until a peer has them, then takes itself off the list. */
-  leave: change("/v1/controllers/leave", s.Nothing),
-  replicationStatus: look("/v1/replication", s.ReplicationStatus, { whileJoining: true }),
+  leave: change("/v1/controllers/leave", c.Nothing),
+  replicationStatus: read("/v1/replication", c.ReplicationStatus, { whileJoining: true }),
   /** The persistent stream between two controllers: `upgrade: kcore-replication/1`, then frames both ways. */
-  replicate: look("/v1/replicate", s.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
+  replicate: read("/v1/replicate", c.Nothing, { roles: ["controller"], whileJoining: true, form: "stream" }),
 
-  listConflicts: look("/v1/conflicts", s.ConflictList, { form: "list" }),
-  ackConflict: change("/v1/conflicts/{id}/ack", s.Nothing),
+  listConflicts: read("/v1/conflicts", s.ConflictList, { form: "list" }),
+  ackConflict: change("/v1/conflicts/{id}/ack", c.Nothing),
   /** Writes the value that lost anew, and closes the conflict. */
-  takeLoser: change("/v1/conflicts/{id}/take-loser", s.Nothing),
+  takeLoser: change("/v1/conflicts/{id}/take-loser", c.Nothing),
 
   /** Entries of this controller's audit trail, from number `{id}` on, as they were written. */
-  listAudit: look("/v1/audit/{id}", s.AuditPage, { roles: operators }),
+  listAudit: read("/v1/audit/{id}", c.AuditPage, { roles: operators }),
 
   /** Keys that the controller `{id}`, or one whose id begins so, wrote last: for an operator who removes one in wrong hands. */
-  listWrites: look("/v1/writes/{id}", s.WriteList, { roles: operators, form: "list" }),
+  listWrites: read("/v1/writes/{id}", s.WriteList, { roles: operators, form: "list" }),
 
-  listCertificates: look("/v1/certificates", s.CertificateList, { form: "list" }),
-  recordCertificate: change("/v1/certificates", s.CertificateRecord),
-  revoke: change("/v1/certificates/revoke", s.Revocation, s.Revoked),
+  listCertificates: read("/v1/certificates", s.CertificateList, { form: "list" }),
+  recordCertificate: change("/v1/certificates", c.CertificateRecord),
+  revoke: change("/v1/certificates/revoke", c.Revocation, c.Revoked),
   /** Makes a new key on this controller for a sub-CA; it is kept aside until its certificate comes. */
-  subCaRequest: change("/v1/sub-ca/request", s.SubCaRequest, s.SubCaProof),
+  subCaRequest: change("/v1/sub-ca/request", c.SubCaRequest, c.SubCaProof),
   /** In use at once, without a restart. */
-  subCaInstall: change("/v1/sub-ca/install", s.SubCaCertificate, s.SubCaInstalled),
+  subCaInstall: change("/v1/sub-ca/install", c.SubCaCertificate, c.SubCaInstalled),
   /** The same for the controller's own certificate (`kcore rotate certs`). */
-  certificateRequest: change("/v1/own-certificate/request", s.SubCaRequest, s.CertificateProof),
-  certificateInstall: change("/v1/own-certificate/install", s.SubCaCertificate, s.SubCaInstalled),
+  certificateRequest: change("/v1/own-certificate/request", c.SubCaRequest, c.CertificateProof),
+  certificateInstall: change("/v1/own-certificate/install", c.SubCaCertificate, c.SubCaInstalled),
 
-  listObjects: look("/v1/objects", s.ObjectList, { form: "list" }),
+  listObjects: read("/v1/objects", c.ObjectList, { form: "list" }),
   /** `{id}` is `KIND/NAME`, percent-encoded. */
-  getObject: look("/v1/objects/{id}", s.ObjectView),
-  putObject: change("/v1/objects/{id}", s.ObjectWrite),
-  removeObject: change("/v1/objects/{id}/remove", s.ObjectRemoval),
-  getConfig: look("/v1/config", s.ConfigView, { form: "list" }),
+  getObject: read("/v1/objects/{id}", c.ObjectView),
+  putObject: change("/v1/objects/{id}", c.ObjectWrite),
+  removeObject: change("/v1/objects/{id}/remove", c.ObjectRemoval),
+  getConfig: read("/v1/config", c.ConfigView, { form: "list" }),
   /** `{id}` is the group. */
-  putConfig: change("/v1/config/{id}", s.ObjectWrite),
+  putConfig: change("/v1/config/{id}", c.ObjectWrite),
 
-  listUpdates: look("/v1/updates", u.UpdateList, { form: "list" }),
-  getUpdate: look("/v1/updates/{id}", u.UpdateView),
+  listUpdates: read("/v1/updates", u.UpdateList, { form: "list" }),
+  getUpdate: read("/v1/updates/{id}", u.UpdateView),
   planUpdate: { ...change("/v1/update-plan", u.UpdateAsked, u.UpdatePlan), audit: false },
   /** Asked of its owner; of any controller when it is new. */
   applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
@@ -156,20 +157,20 @@ export const methods = {
   /** Asked of any controller: the bastion has signed who owns it. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
-  removeUpdate: change("/v1/updates/{id}/remove", s.Nothing),
+  removeUpdate: change("/v1/updates/{id}/remove", c.Nothing),
   attendUpdate: change("/v1/updates/{id}/attend", u.UpdateAttendance),
   answerHook: change("/v1/updates/{id}/hooks", u.UpdateHookAnswer),
 
   /** The bundles on this controller, whole or in part. */
-  listBundles: look("/v1/bundles", u.BundleList),
+  listBundles: read("/v1/bundles", u.BundleList),
   /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
   /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
-  bundle: look("/v1/bundles/{id}", s.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
+  bundle: read("/v1/bundles/{id}", c.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
 
   /** A consistent snapshot of this controller's state, to be given to `kcore controller restore`. */
-  backup: look("/v1/backup", s.Nothing, { roles: operators, audit: true, form: "bytes" }),
-  watch: { ...change("/v1/watch", s.WatchRequest, s.WatchLine), audit: false, form: "lines" },
+  backup: read("/v1/backup", c.Nothing, { roles: operators, audit: true, form: "bytes" }),
+  watch: { ...change("/v1/watch", c.WatchRequest, c.WatchLine), audit: false, form: "lines" },
 } as const;
 
 export type Methods = typeof methods;
@@ -194,49 +195,26 @@ export function isAudited(name: MethodName, reply?: unknown): boolean {
   return audit === "whole" ? (reply as { readonly whole?: boolean } | undefined)?.whole !== false : audit;
 }
 
-interface Route {
-  readonly name: MethodName;
-  readonly verb: string;
-  readonly segments: readonly string[];
-  readonly idAt: number;
-}
-
-const routes: readonly Route[] = (Object.keys(methods) as MethodName[]).map((name) => {
-  const segments = methods[name].path.split("/");
-  return { name, verb: methods[name].verb, segments, idAt: segments.indexOf("{id}") };
-});
-const literal = new Map(
-  routes.filter(({ idAt }) => idAt < 0).map((route) => [keyOf(route.verb, pathOf(route)), route.name]),
-);
-const literalPaths = new Set(routes.filter(({ idAt }) => idAt < 0).map(pathOf));
-const withId = routes.filter(({ idAt }) => idAt >= 0);
-const patterns = new Map(withId.map((route) => [keyOf(route.verb, pathOf(route)), route.name]));
-const patternPaths = new Set(withId.map(pathOf));
-const idsAt = new Set(withId.map(({ idAt }) => idAt));
-
-function pathOf({ segments }: Route): string {
-  return segments.join("/");
-}
-
-function keyOf(verb: string, path: string): string {
-  return `${verb} ${path}`;
-}
+const names = Object.keys(methods) as readonly MethodName[];
+const byRoute = new Map(names.map((name) => [`${methods[name].verb} ${methods[name].path}`, name]));
+const paths = new Set<string>(names.map((name) => methods[name].path));
+const idsAt = new Set(names.map((name) => methods[name].path.split("/").indexOf("{id}")).filter((at) => at >= 0));
 
 /** The method that a request means, with the value of `{id}`. Literal paths go first: no node can be called “register”. */
 export function findMethod(
   verb: string,
   path: string,
 ): { readonly name: MethodName; readonly id?: string } | { readonly wrongVerb: boolean } {
-  const name = literal.get(keyOf(verb, path));
-  if (name !== undefined) return { name };
-  let wrongVerb = literalPaths.has(path);
   const segments = path.split("/");
+  const name = byRoute.get(`${verb} ${path}`);
+  if (name !== undefined && !segments.includes("{id}")) return { name };
+  let wrongVerb = paths.has(path);
   for (const at of idsAt) {
     const given = segments[at];
     if (given === undefined) continue;
     const shape = segments.with(at, "{id}").join("/");
-    const found = patterns.get(keyOf(verb, shape));
-    wrongVerb ||= patternPaths.has(shape);
+    const found = byRoute.get(`${verb} ${shape}`);
+    wrongVerb ||= paths.has(shape);
     const id = found === undefined ? undefined : decode(given);
     if (found !== undefined && id !== undefined && id !== "") return { name: found, id };
   }

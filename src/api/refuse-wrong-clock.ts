@@ -16,10 +16,10 @@ interface Asked extends Pick<Credentials, "cert" | "key"> {
  * @throws KcoreError CLOCK_DIFFERS
  */
 export async function refuseWrongClock({ endpoints, ...own }: Asked): Promise<void> {
-  const told = await Promise.all(
+  const answers = await Promise.all(
     endpoints.map(async (endpoint) => ({ endpoint, here: Date.now(), there: await clockAt(endpoint, own) })),
   );
-  const clocks = told.flatMap(({ there, ...at }) => (there === undefined ? [] : { ...at, there }));
+  const clocks = answers.flatMap(({ there, ...at }) => (there === undefined ? [] : { ...at, there }));
   const [first] = clocks;
   if (!first || clocks.some(({ here, there }) => Math.abs(here - there) <= backdateMs)) return;
   const { endpoint, here, there } = first;

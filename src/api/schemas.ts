@@ -2,27 +2,25 @@ import { z } from "zod";
 import { isIdentityId } from "#pki/identity.ts";
 import { RuntimeFacts } from "./runtime-facts.ts";
 
-const Id = z.string().refine(isIdentityId, "is not an id");
-const Name = z.string().min(1).max(253);
+export const Id = z.string().refine(isIdentityId, "is not an id");
+export const Name = z.string().min(1).max(253);
 const LabelKey = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/, "is not a label key");
 const Labels = z
   .record(LabelKey, z.string().max(253))
   .refine((labels) => Object.keys(labels).length <= 64, "has more than 64 labels");
 /** Lower-case hex SHA-256 of a DER SubjectPublicKeyInfo. */
-const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
-const Serial = z.string().regex(/^[0-9a-f]{2,40}$/, "is not a serial number in lower-case hex");
+export const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 const Base64 = z.base64().max(8192);
-const Pem = z.string().max(65_536);
 /** ISO 8601 in UTC. */
-const Time = z.string();
-const Reason = z.string().max(500);
+export const Time = z.string();
+export const Reason = z.string().max(500);
 
 /**
  * The version of a register as a text that callers keep and give back. `absent` stands for a register that must not
  * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint tells the present one.
  */
 export const Dot = z.string().min(1).max(300);
-const IfMatch = { ifMatch: Dot.optional() };
+export const IfMatch = { ifMatch: Dot.optional() };
 
 const Disk = z.object({
   path: z.string().max(253),
@@ -75,7 +73,6 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** A sign of life: soft state, never written to a disk. */
 /** The load of a machine: load average of one minute; memory and the fuller disk in bytes; bytes that are free where the Nix store lies. */
 export const Usage = z
   .object({
@@ -89,6 +86,7 @@ export const Usage = z
   })
   .partial();
 export type Usage = z.infer<typeof Usage>;
+/** A sign of life: soft state, never written to a disk. */
 export const Heartbeat = z.object({
   nodeId: Id,
   bootId: z.string().max(64).optional(),
@@ -106,7 +104,7 @@ export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
 /** The controller's answer to a heartbeat: the node's approval and its certificate. */
-export const Standing = z.object({
+export const HeartbeatReply = z.object({
   nodeId: z.string(),
   approval: Approval,
   status: NodeStatus,
@@ -120,7 +118,7 @@ export const Standing = z.object({
   /** A rollout concerns this node: it should ask for its orders (exchangeUpdate). */
   concerned: z.boolean().optional(),
 });
-export type Standing = z.infer<typeof Standing>;
+export type HeartbeatReply = z.infer<typeof HeartbeatReply>;
 
 /** A challenge for one renewal: single use, this node only, until `expires`. */
 export const RenewChallenge = z.object({ nonce: z.string(), challenge: z.string(), expires: Time });
@@ -275,190 +273,3 @@ export const Written = z.object({
   dot: z.string(),
 });
 export type Written = z.infer<typeof Written>;
-
-const Alarm = z.object({ code: z.string(), message: z.string() });
-export const PeerState = z.enum(["connected", "suspect", "down", "connecting", "refused"]);
-
-/** A controller's own state. */
-export const ControllerHealth = z.object({
-  ready: z.boolean(),
-  /** Why it is not ready. */
-  reason: z.string().optional(),
-  /** This and all that follows is for operators and controllers: a node is told no more than whether it is ready. */
-  controllerId: z.string().default(""),
-  dc: z.string().default(""),
-  cluster: z.string().default(""),
-  version: z.string().default(""),
-  nodes: z.object({ total: z.number(), ready: z.number() }).default({ total: 0, ready: 0 }),
-  /** The other controllers it replicates with; each must be in step for the cluster to be healthy. */
-  peers: z
-    .array(
-      z.object({
-        controllerId: z.string(),
-        address: z.string().default(""),
-        inStep: z.boolean(),
-        reason: z.string().optional(),
-      }),
-    )
-    .default([]),
-  /** Conditions for an operator's eye that do not stop it from serving: disagreements, clock skew, a full disk. */
-  warnings: z.array(z.string()).default([]),
-  /** Whether new nodes wait for approval: the strictest of all controllers' settings. */
-  requireManualApproval: z.boolean().default(false),
-});
-export type ControllerHealth = z.infer<typeof ControllerHealth>;
-
-export const ControllerView = z.object({
-  controllerId: z.string(),
-  dc: z.string(),
-  /** `host:port`; empty while it has told none. */
-  address: z.string(),
-  version: z.string(),
-  /** As seen by the controller that answers; `self` for itself. */
-  state: z.union([PeerState, z.literal("self")]),
-  /** When it was registered. */
-  registered: Time,
-  /** When it was heard last; empty: never. */
-  lastContact: Time,
-  requireManualApproval: z.boolean().optional(),
-  /** SHA-256 of the registered public key. */
-  key: z.string(),
-  /** The one that is to follow it, while a rotation is under way. */
-  nextKey: z.string().optional(),
-  certificateExpires: Time.optional(),
-  subCa: z.object({ serial: z.string(), notAfter: Time }).optional(),
-});
-export type ControllerView = z.infer<typeof ControllerView>;
-export const ControllerList = z.object({ controllers: z.array(ControllerView) });
-
-/** The record that the sponsor writes BEFORE a new controller starts (docs/replication.md, Coming and going). */
-export const ControllerRegistration = z.object({
-  spki: KeyFingerprint,
-  address: Name.optional(),
-  dc: Name.default("DC1"),
-  /** A key that is accepted as well, until the controller uses it and is registered with it alone. */
-  next: KeyFingerprint.optional(),
-});
-
-export const PeerView = z.object({
-  controllerId: z.string(),
-  dc: z.string(),
-  address: z.string(),
-  state: PeerState,
-  /** Whether nothing is missing in either direction, as far as both have told. */
-  inStep: z.boolean(),
-  reason: z.string().optional(),
-  /** Transactions that we have and it has not acknowledged, and those it told of that we have not. */
-  behind: z.number(),
-  ahead: z.number(),
-  rttMs: z.number().optional(),
-  clockOffsetMs: z.number().optional(),
-  phi: z.number().optional(),
-  lastContact: Time,
-});
-export type PeerView = z.infer<typeof PeerView>;
-export const ReplicationStatus = z.object({
-  controllerId: z.string(),
-  healthy: z.boolean(),
-  /** Why it is not healthy, one line each. */
-  problems: z.array(z.string()),
-  /** Origin (a controller and its random word) to the last transaction that is here. */
-  vv: z.record(z.string(), z.number()),
-  digest: z.string(),
-  registers: z.number(),
-  tombstones: z.number(),
-  quarantined: z.number(),
-  conflicts: z.number(),
-  /** Why writes are refused at present; absent: they are not. */
-  readOnly: z.string().optional(),
-  /** After how many milliseconds that ends by itself, where that is known. */
-  readOnlyForMs: z.number().optional(),
-  alarms: z.array(Alarm),
-  settings: z.array(z.object({ controllerId: z.string(), requireManualApproval: z.boolean() })),
-  peers: z.array(PeerView),
-});
-export type ReplicationStatus = z.infer<typeof ReplicationStatus>;
-
-/** A certificate that was issued outside of this controller, so that its key is known everywhere. */
-export const CertificateRecord = z.object({
-  serial: Serial,
-  spki: KeyFingerprint,
-  role: z.enum(["controller", "node", "operator", "sub-ca"]),
-  id: Id,
-  /** The issuing CA's serial number or name. */
-  issuer: z.string().min(1).max(253),
-  notAfter: z.iso.datetime(),
-});
-export type CertificateRecord = z.infer<typeof CertificateRecord>;
-/** Either names the key, or the certificate whose key it is. */
-export const Revocation = z
-  .object({ serial: Serial.optional(), spki: KeyFingerprint.optional(), reason: Reason.default("") })
-  .refine(({ serial, spki }) => (serial === undefined) !== (spki === undefined), "needs either serial or spki");
-export const Revoked = z.object({
-  spki: z.string(),
-  serials: z.array(z.string()),
-  result: z.enum(["created", "unchanged"]),
-});
-
-/** A manifest as a replicated record. */
-export const ObjectView = z.object({ kind: z.string(), name: z.string(), value: z.unknown(), dot: Dot, at: Time });
-export type ObjectView = z.infer<typeof ObjectView>;
-export const ObjectList = z.object({ objects: z.array(ObjectView) });
-export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()), ...IfMatch });
-export const ObjectRemoval = z.object(IfMatch);
-
-/** The group `rotation` of the configuration: the request of `kcore rotate certs` to all nodes. */
-export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
-
-export const ConfigView = z.object({ groups: z.array(RegisterView) });
-
-/** The caller's nonce, 16 to 64 bytes in base64url: the proof is over it, so it cannot be an old one. */
-export const SubCaRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
-/** A new sub-CA key's SPKI in base64 DER; `signature` is over `challenge`, which names controller and nonce. */
-export const SubCaProof = z.object({
-  controllerId: z.string(),
-  spki: z.string(),
-  challenge: z.string(),
-  signature: z.string(),
-});
-export type SubCaProof = z.infer<typeof SubCaProof>;
-/** The same for a controller's own certificate, with the chain that it shows at present: its names are those of the next one. */
-export const CertificateProof = SubCaProof.extend({ certificate: Pem });
-export const SubCaCertificate = z.object({ certificate: Pem });
-export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
-
-/** One line of a watch: first `reset` with the present state, then a line per change; `value` is null for a deletion. */
-export const WatchLine = z.union([
-  z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
-  /** A node's liveness or a peer's state changed; look again. */
-  z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
-  /** All that stood when the watch began was told. */
-  z.object({ type: z.literal("synced") }),
-  /** Nothing happened; comes every 15 s, so that silence means a broken line. */
-  z.object({ type: z.literal("idle") }),
-]);
-export type WatchLine = z.infer<typeof WatchLine>;
-export const WatchRequest = z.object({
-  prefixes: z.array(z.string().max(256)).max(16).default([]),
-  /** Leaves out the state at the beginning, for clients that read it by other means. */
-  changesOnly: z.boolean().default(false),
-});
-export type WatchRequest = z.infer<typeof WatchRequest>;
-
-/** How a refusal is told. */
-/** Lines of an audit trail as they were written, for a client that follows the chain itself. */
-export const AuditPage = z.object({
-  lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
-  /** Number to go on with; absent when these were the last. */
-  next: z.number().optional(),
-});
-
-export const Refusal = z.object({
-  code: z.string(),
-  message: z.string(),
-  hint: z.string().optional(),
-  detail: z.string().optional(),
-});
-export type Refusal = z.infer<typeof Refusal>;
-
-export const Nothing = z.object({});

@@ -82,6 +82,6 @@ function remove(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // It was never made.
+    // The file was never made.
   }
 }

@@ -74,7 +74,7 @@ export interface Damage {
   readonly what: string;
 }
 
-export interface Verdict {
+export interface TrailCheck {
   /** The number of the first entry that is still kept; how many are. */
   readonly first: number;
   readonly entries: number;
@@ -137,7 +137,7 @@ export class Verifier {
     return entry;
   }
 
-  verdict(): Verdict {
+  verdict(): TrailCheck {
     const first = this.#first ?? { n: 1, prev: beginning.hash };
     const damage = [...this.#damage];
     const beginsAt = (what: string) =>

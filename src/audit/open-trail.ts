@@ -4,16 +4,6 @@ import { join } from "node:path";
 import { beginning, droppedType, hashOf, linkText, parseEntry, type Fields, type Head } from "./chain.ts";
 import { segmentName, segmentsAmong, type Segment } from "./trail-files.ts";
 
-/** A trail with a single writing process. */
-export interface Trail {
-  /** Adds an entry, in the order of the calls; written with those that come in one go, on the disk a second later. */
-  readonly record: (fields: Fields) => void;
-  /** The last entry that is written. */
-  readonly head: () => Head;
-  /** Resolves when all that was recorded is on the disk. */
-  readonly close: () => Promise<void>;
-}
-
 export interface TrailOptions {
   readonly folder: string;
   /** Milliseconds since the epoch. */
@@ -43,7 +33,7 @@ const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
  * Opens a trail, 0600 in a folder 0700 and never through a link (S-23); an entry that a crash cut short is cut off.
  * @throws NodeJS.ErrnoException when the folder or its last file cannot be used
  */
-export async function openTrail(options: TrailOptions): Promise<Trail> {
+export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> {
   const { folder } = options;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const last = segmentsAmong(folder, await readdir(folder)).at(-1);
@@ -73,7 +63,8 @@ async function lastHashBefore(folder: string, first: number): Promise<string> {
   }
 }
 
-class SegmentedTrail implements Trail {
+/** A trail with a single writing process. */
+class SegmentedTrail {
   readonly #options: TrailOptions;
   readonly #segmentBytes: number;
   readonly #segments: number;
@@ -96,10 +87,12 @@ class SegmentedTrail implements Trail {
     this.#size = last?.size ?? 0;
   }
 
+  /** The last entry that is written. */
   head(): Head {
     return this.#head;
   }
 
+  /** Adds an entry, in the order of the calls; written with those that come in one go, on the disk a second later. */
   record(fields: Fields): void {
     const text = JSON.stringify(fields);
     if (this.#waitingBytes + text.length > maxWaiting) this.#unrecorded += 1;
@@ -110,6 +103,7 @@ class SegmentedTrail implements Trail {
     this.#writing ??= this.#writeSoon();
   }
 
+  /** Resolves when all that was recorded is on the disk. */
   async close(): Promise<void> {
     await this.#writing;
     if (this.#waiting.length > 0) await this.#write();

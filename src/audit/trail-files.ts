@@ -66,7 +66,7 @@ async function readText(file: string): Promise<string> {
 }
 
 /** Some lines of a trail; `file` is a name without its folder. */
-export interface Page {
+export interface TrailPage {
   readonly lines: readonly PlacedLine[];
   /** Number to go on with; absent when these were the last. */
   readonly next?: number;
@@ -76,7 +76,7 @@ export interface Page {
 export const pageBytes = 256 * 1024;
 
 /** The lines from entry `from` on, as many as fit into a page. */
-export async function readPage(folder: string, from: number): Promise<Page> {
+export async function readPage(folder: string, from: number): Promise<TrailPage> {
   const lines: PlacedLine[] = [];
   let bytes = 0;
   for await (const { file, line, n, text } of readTrail(folder, from)) {

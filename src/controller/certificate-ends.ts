@@ -2,18 +2,9 @@ import { firstCertificate } from "#pki/chain.ts";
 import { endDays, endingOf, type Certified, type Ending } from "#pki/ends.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 
 /** The certificates that this controller needs, and the alarms before their ends. */
-export interface CertificateEnds {
-  /** Each certificate, by its name in metrics. */
-  readonly all: () => ReadonlyMap<string, Certified>;
-  /** The reason why this controller counts as failed: a certificate ends within two days. */
-  readonly failure: () => string | undefined;
-  /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
-  readonly tell: () => void;
-}
-
 export function watchCertificateEnds({
   own,
   subCa,
@@ -24,17 +15,18 @@ export function watchCertificateEnds({
   readonly subCa: Pick<SubCa, "published">;
   readonly replica: Pick<Replica, "alarm">;
   readonly clock: () => number;
-}): CertificateEnds {
-  const all: CertificateEnds["all"] = () => {
+}) {
+  /** Each certificate, by its name in metrics. */
+  const all = (): ReadonlyMap<string, Certified> => {
     const { notAfter, ca } = own.credentials();
     const problem = own.problem();
     const sub = subCa.published();
-    const way =
+    const how =
       problem === undefined
         ? "kcore rotate certs"
         : `it was not renewed (${problem}); kcore rotate sub-ca lets it renew itself, kcore rotate certs renews it`;
     const ends = new Map<string, Certified>();
-    ends.set("controller", { what: "this controller's certificate", notAfter, way });
+    ends.set("controller", { what: "this controller's certificate", notAfter, way: how });
     if (sub)
       ends.set("sub-ca", {
         what: "this controller's sub-CA",
@@ -48,8 +40,10 @@ export function watchCertificateEnds({
     [...all()].map(([name, certified]) => [name, endingOf(certified, clock())]);
   return {
     all,
-    failure: () => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
-    tell() {
+    /** The reason why this controller counts as failed: a certificate ends within two days. */
+    failure: (): string | undefined => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
+    /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
+    raiseAlarms: (): void => {
       for (const [name, ending] of endings())
         for (const days of endDays)
           replica.alarm(ending?.days === days, "CERTIFICATE_ENDS", `${name}, ${days} days`, ending?.message ?? "");

@@ -1,5 +1,5 @@
 import type { AnswerOf } from "#api/methods.ts";
-import type { ReplicationStatus as StatusAnswer } from "#api/schemas.ts";
+import type { ReplicationStatus as StatusAnswer } from "#api/controller-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
@@ -15,12 +15,9 @@ export type HealthOptions = Pick<
     readonly storeProblem: () => string | undefined;
   };
 
-/** The controller's health, for `/readyz` and for `get replication-status`. */
-export interface Health {
-  readonly ready: () => AnswerOf<"ready">;
-  readonly replication: () => StatusAnswer;
-}
+export type Health = ReturnType<typeof watchHealth>;
 
+/** The controller's health, for `/readyz` and for `get replication-status`. */
 export function watchHealth({
   records,
   certificates,
@@ -30,7 +27,7 @@ export function watchHealth({
   self,
   emptiness,
   storeProblem,
-}: HealthOptions): Health {
+}: HealthOptions) {
   const warningsOf = (status: ReplicationStatus): string[] => {
     const settings = controllers.settings();
     const manual = settings.filter(({ requireManualApproval }) => requireManualApproval);
@@ -69,7 +66,7 @@ export function watchHealth({
     return `it takes no writes${readOnlyFor === undefined ? "" : ` for ${inWords(readOnlyFor)}`} (${status.readOnly})`;
   };
   return {
-    ready() {
+    ready(): AnswerOf<"ready"> {
       const status = records.replica.status();
       const counts = status.ready ? nodes.countByStatus() : new Map<string, number>();
       const reason = blockOf(status);
@@ -88,7 +85,7 @@ export function watchHealth({
         requireManualApproval: controllers.isManual(),
       };
     },
-    replication() {
+    replication(): StatusAnswer {
       const status = records.replica.status();
       const peers = controllers.peers();
       const block = blockOf(status);

@@ -12,7 +12,7 @@ import { monotonic, type ControllerOptions, type ControllerState } from "./contr
 import { Refused } from "./cluster/refused.ts";
 import { handlersFor } from "./handlers.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 import { checkAccess, type Access } from "./server/access.ts";
 import { patienceMs } from "./server/answer-list.ts";
 import { createApiServer, type ApiServer } from "./server/server.ts";
@@ -73,9 +73,9 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
 function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
   return {
     refusalOf,
-    check(name, caller) {
+    check(name, caller, id) {
       try {
-        check(name, caller);
+        check(name, caller, id);
       } catch (error) {
         if (name === "replicate" && error instanceof Refused && caller.identity.role === "controller")
           turnedAway(caller.id, { code: error.code, message: error.message });

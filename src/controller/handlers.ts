@@ -13,7 +13,7 @@ import type { ControllerState } from "./controller-state.ts";
 import type { Metrics } from "./metrics.ts";
 import { Refused, revokedKey } from "./cluster/refused.ts";
 import type { KnownCaller } from "./server/caller.ts";
-import type { Handlers } from "./server/server.ts";
+import type { Handlers } from "./server/requests.ts";
 
 const lastWordMs = 2_000;
 
@@ -57,12 +57,12 @@ export function handlersFor(parts: HandlerParts): Handlers {
     metrics: () => metrics.text(),
     replicationStatus: () => health.replication(),
 
-    async registerNode({ caller, body: { revocations: told, ...body } }) {
+    async registerNode({ caller, body: { revocations: known, ...body } }) {
       const standing = await nodes.register(caller, body);
       const { hostname, address } = body;
       const { approval, status } = standing;
       log.info("a node registered", { node: caller.id, hostname, address, approval, status });
-      return { ...standing, ...revocations.newsFor(told) };
+      return { ...standing, ...revocations.newsFor(known) };
     },
     heartbeat: ({ caller, body }) => ({
       ...nodes.heartbeat(caller, body),
@@ -139,9 +139,11 @@ export function handlersFor(parts: HandlerParts): Handlers {
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
       // A new key of a node revokes the former one at once: it may be stolen.
       const former =
-        role === "node" && !certificates.isRecorded(spki, role, id) ? certificates.wishesToSupersede(id, spki, by) : [];
-      const wish = certificates.wishToRecord(serial, { ...record, issued, by });
-      return records.put([wish, ...former]);
+        role === "node" && !certificates.isRecorded(spki, role, id)
+          ? certificates.changesToSupersede(id, spki, by)
+          : [];
+      const change = certificates.changeToRecord(serial, { ...record, issued, by });
+      return records.put([change, ...former]);
     },
     revoke: ({ caller, body }) => certificates.revoke({ ...body, by: byOf(caller) }),
     subCaRequest: ({ body }) => subCa.request(body.nonce),

@@ -12,13 +12,14 @@ import {
   emptyStore,
   foundStore,
   repairStore,
+  restampStore,
   restoreStore,
   type Repaired,
   type Replaced,
   type Replacement,
+  type RestampedStore,
 } from "#controller/store/restore.ts";
 import { ClusterState } from "./replica/cluster-state.ts";
-import { restampStore, type RestampedStore } from "#controller/store/restamp-store.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
@@ -48,7 +49,7 @@ export async function restoreHere(
   { alone, cluster, output, ...options }: PutBackOptions,
 ): Promise<readonly string[]> {
   const place = await openPlace(options);
-  const judge = await judgeOf(place, { from: file, alone, ...omitUndefined({ cluster }) });
+  const check = await checkOf(place, { from: file, alone, ...omitUndefined({ cluster }) });
   // The state's owner may not read the operator's file.
   const copy = join(place.folder, `incoming-${randomBytes(8).toString("hex")}`);
   const backup = await open(file).catch((cause: Error) => {
@@ -63,7 +64,7 @@ export async function restoreHere(
         throw new KcoreError({ code: "FILE_UNREADABLE", message }, { cause });
       },
     );
-    const done = await restoreStore({ ...place, file: copy, name: file, alone, judge });
+    const done = await restoreStore({ ...place, file: copy, name: file, alone, check });
     if (output === "json") return [asJson(done)];
     const { objects, nodes, controllers } = done.contents;
     const contents = `${objects} objects, ${nodes} nodes, ${controllers} controllers`;
@@ -81,9 +82,9 @@ export async function restoreHere(
 /** `kcore controller repair`: keeps the whole part of a damaged state. @throws KcoreError as repairStore does */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
-  const judge = await judgeOf(place, { from: place.folder, alone, ...omitUndefined({ cluster }) });
+  const check = await checkOf(place, { from: place.folder, alone, ...omitUndefined({ cluster }) });
   becomeOwner(place);
-  const done = await repairStore({ ...place, alone, judge });
+  const done = await repairStore({ ...place, alone, check });
   const restamped = await restampStore({ ...place, alone, rules: keyRules });
   if (output === "json") return [asJson({ ...done, restamped })];
   const behind = done.behind === 0 ? "" : `, ${done.behind} of them from behind the damage`;
@@ -101,10 +102,10 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
  * Refuses a state without controllers, as only `found` begins a cluster. With `alone` the operator must type the
  * cluster's name; a refusal sums up the state with which the cluster would continue.
  */
-async function judgeOf(
+async function checkOf(
   { tls }: Place,
   { from, alone, cluster }: { readonly from: string } & Pick<PutBackOptions, "alone" | "cluster">,
-): Promise<NonNullable<Replacement["judge"]>> {
+): Promise<NonNullable<Replacement["check"]>> {
   const name = alone ? (await loadCredentials(tls, "controller")).identity.cluster : "";
   return (entries) => {
     const { map, clock } = new ClusterState(keyRules, entries);

@@ -3,24 +3,19 @@ import type { ControllerCluster } from "./controller-cluster.ts";
 import type { ControllerState } from "./controller-state.ts";
 import type { ReplicationStatus } from "./replica/replica.ts";
 
-/** A controller's counters, in Prometheus' text format; one registry for each controller, none is global. */
-export interface Metrics {
-  readonly text: () => Promise<string>;
-  readonly answered: (method: string, status: number, ms: number) => void;
-  readonly refusedConnection: () => void;
-  readonly bytes: (direction: "in" | "out", bytes: number) => void;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
+/** A controller's counters, in Prometheus' text format; one registry for each controller, none is global. */
 export function createMetrics(
   { self, replica }: Pick<ControllerState, "self" | "replica">,
   { nodes, ends }: Pick<ControllerCluster, "nodes" | "ends">,
   { clock, connections }: { readonly clock: () => number; readonly connections: () => number },
-): Metrics {
+) {
   const registry = new Registry();
   registry.setDefaultLabels({ controller: self.controllerId, dc: self.dc });
   collectProcessMetrics(registry);
   const registers = [registry];
-  const gauge = (name: string, help: string, labelNames: readonly string[], look: (gauge: Gauge) => void): void => {
+  const gauge = (name: string, help: string, labelNames: readonly string[], read: (gauge: Gauge) => void): void => {
     new Gauge({
       name,
       help,
@@ -28,7 +23,7 @@ export function createMetrics(
       registers,
       collect() {
         this.reset();
-        look(this as Gauge);
+        read(this as Gauge);
       },
     });
   };
@@ -84,10 +79,11 @@ export function createMetrics(
       }
     });
   return {
-    text: () => registry.metrics(),
-    answered: (method, status, ms) => requests.observe({ method, status: String(status) }, ms / 1000),
-    refusedConnection: () => refused.inc(),
-    bytes: (direction, bytes) => traffic.inc({ direction }, bytes),
+    text: (): Promise<string> => registry.metrics(),
+    answered: (method: string, status: number, ms: number): void =>
+      requests.observe({ method, status: String(status) }, ms / 1000),
+    refusedConnection: (): void => refused.inc(),
+    bytes: (direction: "in" | "out", bytes: number): void => traffic.inc({ direction }, bytes),
   };
 }
 

@@ -1,14 +1,14 @@
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { describeError } from "#api/log.ts";
-import type { PeerView } from "#api/schemas.ts";
+import type { PeerView } from "#api/controller-schemas.ts";
 import { durableJson } from "#base/durable-file.ts";
 import { openCluster, type ControllerCluster } from "./controller-cluster.ts";
 import { ownKeyFiles } from "./controller-config.ts";
 import { collectWhenIdle } from "./gc-when-idle.ts";
 import { HeardLife } from "./cluster/node-lives.ts";
 import { openServer, type ControllerServer } from "./controller-server.ts";
-import { watchFiles } from "./file-changes.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
@@ -38,7 +38,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     await cluster.subCa.load();
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
-    cluster.ends.tell();
+    cluster.ends.raiseAlarms();
     // Without the file, the only loss is that a node is not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
@@ -76,42 +76,42 @@ function startRounds(
   const { config, own, replica } = state;
   const { controllers, ends, liveness, subCa } = cluster;
   const changedPeers = comparePeers();
-  const tellChanges = (): void => {
+  const notifyChanges = (): void => {
     const changed = liveness.changed();
     if (changed.length > 0) void keepHeard();
     for (const node of changed) {
       const { isReady, reason } = liveness.of(node);
       if (!isReady) log.warn("a node is not ready", { node, reason });
-      watches.tell("nodes", node);
+      watches.notify("nodes", node);
     }
-    for (const peer of changedPeers(controllers.peers())) watches.tell("controllers", peer);
+    for (const peer of changedPeers(controllers.peers())) watches.notify("controllers", peer);
   };
   const { tls, subCa: deployed } = config;
   const haveFilesChanged = watchFiles([...Object.values(tls), ...Object.values(deployed), ...ownKeyFiles(config)]);
-  const lookAtFiles = (): void => {
+  const checkFiles = (): void => {
     cluster
       .foundIfNeeded()
       .catch((error: unknown) => log.error("membership could not be looked at", describeError(error)));
-    void own.renewIfDue(subCa.authority).then(ends.tell);
+    void own.renewIfDue(subCa.authority).then(ends.raiseAlarms);
     if (!haveFilesChanged() && subCa.published()) return;
     void own.reload();
     subCa.load().catch((error: unknown) => log.warn("the sub-CA could not be read again", describeError(error)));
   };
-  const returnIfLess = collectWhenIdle();
+  const collectIfLess = collectWhenIdle();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
     // Cuts connections whose certificate has expired meanwhile; a register that takes a right away cuts them when it comes.
     setInterval(cut, 5_000),
-    setInterval(tellChanges, staleMs),
-    setInterval(lookAtFiles, Math.min(staleMs, 30_000)),
-    setInterval(() => returnIfLess(replica.status().registers), 30_000),
+    setInterval(notifyChanges, staleMs),
+    setInterval(checkFiles, Math.min(staleMs, 30_000)),
+    setInterval(() => collectIfLess(replica.status().registers), 30_000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);
   };
 }
 
-/** A function that returns the peers whose state has changed since the last look. */
+/** A function that returns the peers whose state has changed since the last call. */
 function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
   const shown = new Map<string, string>();
   return (peers) =>
@@ -121,6 +121,30 @@ function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
       shown.set(controllerId, now);
       return isNews ? [controllerId] : [];
     });
+}
+
+/**
+ * A function that returns whether any of these files has changed since the last call; true at the first call. A missing
+ * file is one more state of a file. It asks the kernel itself: through Node's pool each file would wake two threads,
+ * all day long, for an answer that takes microseconds.
+ */
+function watchFiles(paths: readonly string[]): () => boolean {
+  const versionOf = (path: string): string => {
+    try {
+      const { ino, size, mtimeMs, ctimeMs } = statSync(path);
+      return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
+    } catch (error) {
+      return String((error as NodeJS.ErrnoException).code);
+    }
+  };
+  const readVersions = (): string => paths.map(versionOf).join("\n");
+  let last: string | undefined;
+  return () => {
+    const now = readVersions();
+    const hasChanged = now !== last;
+    last = now;
+    return hasChanged;
+  };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

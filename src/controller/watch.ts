@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import type { Log } from "#api/log.ts";
-import type { WatchLine, WatchRequest } from "#api/schemas.ts";
+import type { WatchLine, WatchRequest } from "#api/controller-schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
-import type { Replica } from "./replica/replica.ts";
+import type { Replica } from "./replica/create-replica.ts";
 import { drained } from "./server/answer-list.ts";
 import { queueYields } from "./server/yield-to-loop.ts";
 
@@ -16,24 +16,14 @@ const idleMs = 15_000;
 const sliceMs = 5;
 
 /** Clients that watch the registers, and are notified of soft changes. */
-export interface Watches {
-  /**
-   * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
-   * client.
-   * @throws Busy when the client has too many watches already
-   */
-  readonly open: (key: string, request: WatchRequest, response: ServerResponse) => Promise<void>;
-  /** Notifies all of them that a node's liveness or a peer's state changed. */
-  readonly tell: (about: "nodes" | "controllers" | "conflicts", id: string) => void;
-  readonly close: () => void;
-}
+export type Watches = ReturnType<typeof openWatches>;
 
 interface Watch {
   readonly key: string;
   readonly prefixes: readonly string[];
 }
 
-export function openWatches(replica: Replica, log: Log): Watches {
+export function openWatches(replica: Replica, log: Log) {
   const watching = new Map<ServerResponse, Watch>();
   const yieldToLoop = queueYields();
   const cut = (response: ServerResponse): void => {
@@ -46,7 +36,7 @@ export function openWatches(replica: Replica, log: Log): Watches {
     response.write(line);
     if (response.writableLength > backlogLimit) cut(response);
   };
-  const textOf = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
+  const textLine = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
   /** The register's text: its value is JSON already. */
   const lineOf = (key: string): string => {
     const register = replica.get(key);
@@ -55,15 +45,15 @@ export function openWatches(replica: Replica, log: Log): Watches {
   };
   const isWanted = ({ prefixes }: Watch, key: string): boolean =>
     prefixes.length === 0 || prefixes.some((prefix) => key.startsWith(prefix));
-  const tellAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
+  const sendAll = (line: string, isFor: (watch: Watch) => boolean = () => true): void => {
     for (const [response, watch] of watching) if (isFor(watch)) send(response, line);
   };
   const stop = replica.watch((keys) => {
     if (watching.size === 0) return;
-    for (const key of keys) tellAll(lineOf(key), (watch) => isWanted(watch, key));
+    for (const key of keys) sendAll(lineOf(key), (watch) => isWanted(watch, key));
     cutSlowest(watching.keys(), cut);
   });
-  const idle = setInterval(() => tellAll(textOf({ type: "idle" })), idleMs);
+  const idle = setInterval(() => sendAll(textLine({ type: "idle" })), idleMs);
   idle.unref();
   /**
    * Sends the standing state at the client's pace, because it may exceed the limit of unsent bytes. A line is true when
@@ -83,7 +73,12 @@ export function openWatches(replica: Replica, log: Log): Watches {
     }
   };
   return {
-    async open(key, { prefixes, changesOnly }, response) {
+    /**
+     * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
+     * client.
+     * @throws Busy when the client has too many watches already
+     */
+    async open(key: string, { prefixes, changesOnly }: WatchRequest, response: ServerResponse): Promise<void> {
       const same = [...watching.values()].filter((watch) => watch.key === key);
       if (same.length >= watchesOfKey) throw new Busy(503, "too many watches with this key", 15);
       const watch = { key, prefixes };
@@ -91,10 +86,12 @@ export function openWatches(replica: Replica, log: Log): Watches {
       watching.set(response, watch);
       response.once("close", () => watching.delete(response));
       if (!changesOnly) await sendPresent(response, watch);
-      send(response, textOf({ type: "synced" }));
+      send(response, textLine({ type: "synced" }));
     },
-    tell: (about, id) => tellAll(textOf({ type: "soft", about, id })),
-    close() {
+    /** Notifies all clients that a node's liveness or a peer's state changed. */
+    notify: (about: "nodes" | "controllers" | "conflicts", id: string): void =>
+      sendAll(textLine({ type: "soft", about, id })),
+    close(): void {
       stop();
       clearInterval(idle);
       for (const response of watching.keys()) response.end();

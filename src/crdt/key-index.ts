@@ -11,21 +11,21 @@ export class KeyIndex {
 
   add(key: string): void {
     this.#added.push(key);
-    if (this.#added.length >= batchFor(this.#sorted.length)) this.#settle();
+    if (this.#added.length >= batchFor(this.#sorted.length)) this.#mergeAdded();
   }
 
   /** One key is gone; `isPresent` tells which are there. */
   remove(isPresent: (key: string) => boolean): void {
     this.#removed++;
     if (this.#removed < 64 || this.#removed * 2 < this.#sorted.length) return;
-    this.#settle();
+    this.#mergeAdded();
     this.#sorted = this.#sorted.filter(isPresent);
     this.#removed = 0;
   }
 
   /** Keys with the prefix, in order; keys that are gone may be among them. */
   *withPrefix(prefix: string): Iterable<string> {
-    this.#settle();
+    this.#mergeAdded();
     const keys = this.#sorted;
     for (let index = firstFrom(keys, prefix); index < keys.length; index++) {
       const key = keys[index];
@@ -34,7 +34,7 @@ export class KeyIndex {
     }
   }
 
-  #settle(): void {
+  #mergeAdded(): void {
     if (this.#added.length === 0) return;
     const added = this.#added.toSorted();
     this.#added = [];

@@ -129,3 +129,5 @@ function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
 function isSeq(value: unknown): boolean {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
+
+export const emptyPage: Page = { origins: [], contexts: [], registers: [] };

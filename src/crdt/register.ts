@@ -29,3 +29,12 @@ export const maxValueBytes = 64 * 1024;
 export function isSameDot(a: Dot, b: Dot): boolean {
   return a.s === b.s && a.o === b.o;
 }
+
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

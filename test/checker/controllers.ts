@@ -15,7 +15,7 @@ import { startHosts, type Host } from "./hosts.ts";
 const program = process.env["KCORE_NODE_PROGRAM"] ?? join(import.meta.dirname, "../../dist/node-main.js");
 /** The longest wait: more than any step takes on the busiest machine. */
 const patienceMs = 120_000;
-export const port = 9090;
+const port = 9090;
 export const dcs = ["DC1", "DC1", "DC2", "DC2"] as const;
 /** The index of the controller whose block device can be made to fail. */
 export const failing = 3;
@@ -28,20 +28,13 @@ export interface Controller {
   readonly client: Client;
   /** The controller's state folder, as seen from this machine. */
   readonly db: string;
-  readonly pid: () => number;
-  /** The controller's log. */
-  readonly log: () => string;
-  /** Whether the process lives, stopped or not. */
-  readonly isAlive: () => boolean;
-  /** @throws Error with its log if it does not begin to listen, unless `mayRefuse` */
-  readonly start: (mayRefuse?: boolean) => Promise<boolean>;
+  /** @throws Error with its log if it does not begin to listen */
+  readonly start: () => Promise<void>;
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Resolves when it is gone. */
   readonly end: (signal?: NodeJS.Signals) => Promise<void>;
   /** Sets the controller's clock off by this much: “+3600s”. */
   readonly setClock: (offset: string) => Promise<void>;
-  /** Writes the configuration anew with these keys of `replication`, for the next start. */
-  readonly configure: (replication: object) => Promise<void>;
   /** Another command of the same program on the host, with the controller's configuration. */
   readonly command: (words: readonly string[]) => Promise<{ readonly code: number | null; readonly output: string }>;
   readonly disk: Disk;
@@ -132,12 +125,10 @@ async function addController(plan: Plan): Promise<Controller> {
         }),
   };
   // JSON is YAML, too.
-  const configure = (more: object): Promise<void> =>
-    writeFile(files.config, JSON.stringify({ ...config, replication: { ...config.replication, ...more } }));
-  await configure({});
+  await writeFile(files.config, JSON.stringify(config));
   const credentials = { ca: certificates.ca, cert: operator.cert, key: operator.key };
   const client = openClient({ host: host.address, port }, credentials);
-  const controller = { index, id, host, client, disk, configure, ...processOf({ host, files, db: config.dbPath }) };
+  const controller = { index, id, host, client, disk, ...processOf({ host, files, db: config.dbPath }) };
   if (sponsor) await sponsor.client.post(`/v1/controllers/${id}/register`, { spki: own.spki, address, dc });
   try {
     if (!sponsor) {
@@ -162,7 +153,7 @@ function processOf({
   readonly host: Host;
   readonly files: { readonly clock: string; readonly config: string };
   readonly db: string;
-}): Omit<Controller, "index" | "id" | "host" | "client" | "disk" | "configure"> {
+}): Omit<Controller, "index" | "id" | "host" | "client" | "disk"> {
   const library = globSync("/usr/lib/*/faketime/libfaketimeMT.so.1")[0];
   if (library === undefined) throw new Error("libfaketime is missing: apt install faketime");
   const faketime = [`LD_PRELOAD=${library}`, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
@@ -172,10 +163,7 @@ function processOf({
   const isAlive = (): boolean => child !== undefined && child.exitCode === null && child.signalCode === null;
   return {
     db: host.path(db),
-    pid: () => child?.pid ?? 0,
-    log: () => log,
-    isAlive,
-    async start(mayRefuse = false) {
+    async start() {
       const before = log.length;
       const clock = [...faketime, `FAKETIME_TIMESTAMP_FILE=${files.clock}`];
       // The daemon dies with this process, in any case.
@@ -186,13 +174,8 @@ function processOf({
       child = daemon;
       daemon.stderr.setEncoding("utf8").on("data", (text: string) => (log += text));
       const isListening = (): boolean => log.indexOf('"the controller listens"', before) >= 0;
-      await untilTrue(`controller ${files.config} listens`, () => Promise.resolve(isListening() || !isAlive())).catch(
-        (error: unknown) => {
-          if (!mayRefuse) throw error;
-        },
-      );
-      if (!isListening() && !mayRefuse) throw new Error(`a controller did not start:\n${log.slice(before)}`);
-      return isListening();
+      await untilTrue(`controller ${files.config} listens`, () => Promise.resolve(isListening() || !isAlive()));
+      if (!isListening()) throw new Error(`a controller did not start:\n${log.slice(before)}`);
     },
     signal: (signal) => void (isAlive() && child?.kill(signal)),
     async end(signal = "SIGTERM") {
@@ -250,10 +233,10 @@ async function isInStep({ client }: Controller): Promise<boolean> {
 }
 
 /** Polls until the condition holds. @throws Error when it does not in time */
-export async function untilTrue(what: string, look: () => Promise<boolean>): Promise<number> {
+export async function untilTrue(what: string, holds: () => Promise<boolean>): Promise<number> {
   const began = performance.now();
   for (;;) {
-    if (await look()) return performance.now() - began;
+    if (await holds()) return performance.now() - began;
     if (performance.now() - began > patienceMs) throw new Error(`not within ${patienceMs} ms: ${what}`);
     await sleep(20);
   }

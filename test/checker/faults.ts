@@ -26,32 +26,24 @@ export interface Fault {
 type Sides = readonly (readonly number[])[];
 const reset = "meta l4proto tcp reject with tcp reset";
 
-/** Works while `verdict` applies to all packets from other sides. */
-export async function whileCut(
-  { controllers, cuts }: Pick<Suffering, "controllers" | "cuts">,
-  { sides, verdict = "drop" }: { readonly sides: Sides; readonly verdict?: string },
-  run: () => Promise<void>,
-): Promise<void> {
-  const rulesAt = ({ index }: Controller): readonly string[] =>
-    sides
-      .filter((side) => !side.includes(index))
-      .flat()
-      .map((from) => `ip saddr ${controllers[from]?.host.address} ${verdict}`);
-  await filter(controllers, rulesAt);
-  const from = performance.now();
-  try {
-    await run();
-  } finally {
-    cuts.push({ from, to: performance.now(), sides });
-    await filter(controllers, () => []);
-  }
-}
-
-/** The pair with common keys are the first members of the first two sides. */
+/** `verdict` applies to all packets from other sides. The pair with common keys are the first members of the first two sides. */
 export function cutBetween(name: string, sides: Sides, verdict = "drop"): Fault {
   const [a = 0] = sides[0] ?? [];
   const [b = 1] = sides[1] ?? [];
-  return { name, pair: [a, b], suffer: (of) => whileCut(of, { sides, verdict }, () => sleep(of.lastsMs)) };
+  return {
+    name,
+    pair: [a, b],
+    async suffer({ controllers, cuts, lastsMs }) {
+      const links = sides.flatMap((side) =>
+        everyLink.filter(([at, from]) => side.includes(at) && !side.includes(from)),
+      );
+      await filter(controllers, ({ index }) => rulesOf(controllers, links, index, verdict));
+      const from = performance.now();
+      await sleep(lastsMs);
+      cuts.push({ from, to: performance.now(), sides });
+      await filter(controllers, () => []);
+    },
+  };
 }
 
 /** `[at, from]`: `at` drops packets from `from`. It is unknown which controllers receive which write by a detour. */

@@ -58,6 +58,4 @@ export interface History {
   readonly healedMs: number | undefined;
   /** Controllers that refused a write and reported, before and after, that they were healthy. */
   readonly falselyHealthy: readonly string[];
-  /** Keys whose loss the operator was told, after damage to the only copy. */
-  readonly toldLost?: ReadonlySet<string>;
 }

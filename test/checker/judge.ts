@@ -28,7 +28,10 @@ export function judge(history: History): readonly Violation[] {
   const causality = new Causality(history);
   const byKey = Map.groupBy(history.writes, ({ key }) => key);
   const [view] = history.views;
-  const perKey = view ? [...byKey].flatMap(([key, writes]) => judgeKey({ key, writes, view, history, causality })) : [];
+  const perKey = [...byKey].flatMap(([key, writes]) => {
+    if (!view) return [];
+    return (key.startsWith("decision/") ? judgeDecision : judgeValue)({ key, writes, view, causality });
+  });
   return [
     ...judgeHealing(history),
     ...judgeViews(history.views),
@@ -49,10 +52,12 @@ function judgeViews([first, ...others]: readonly View[]): readonly Violation[] {
   return others.flatMap(({ at, values }) => {
     const keys = [...new Set([...first.values.keys(), ...values.keys()])];
     const differing = keys.filter((key) => first.values.get(key) !== values.get(key));
-    const told = differing
+    const texts = differing
       .slice(0, 3)
       .map((key) => `${key} is ${first.values.get(key)} at ${first.at} and ${values.get(key)} at ${at}`);
-    return told.length > 0 ? [{ rule: "views differ" as const, text: `${differing.length}: ${told.join("; ")}` }] : [];
+    return texts.length > 0
+      ? [{ rule: "views differ" as const, text: `${differing.length}: ${texts.join("; ")}` }]
+      : [];
   });
 }
 
@@ -60,13 +65,7 @@ interface OfKey {
   readonly key: string;
   readonly writes: readonly Write[];
   readonly view: View;
-  readonly history: History;
   readonly causality: Causality;
-}
-
-function judgeKey(of: OfKey): readonly Violation[] {
-  if (of.history.toldLost?.has(of.key)) return [];
-  return of.key.startsWith("decision/") ? judgeDecision(of) : judgeValue(of);
 }
 
 /** The final value must be one of the writes, and none that a later write had seen and replaced. */

@@ -4,9 +4,8 @@ import { chapters } from "./episodes.ts";
 import type { Violation } from "./judge.ts";
 import { Random } from "#support/random.ts";
 import { Life, runEpisode, type Result } from "./run-episode.ts";
-import { scenarios } from "./scenarios.ts";
 
-/** `npm run test:checker [-- --seed N] [--only WORD]`: all episodes and scenarios, as root. The exit code is 1 after any breach. */
+/** `npm run test:checker [-- --seed N] [--only WORD]`: all episodes, as root. The exit code is 1 after any breach. */
 const text = { type: "string" } as const;
 const { values } = parseArgs({ options: { seed: text, only: text } });
 const seed = Number(values.seed ?? 1);
@@ -35,12 +34,6 @@ for (const [chapter, faults] of Object.entries(chapters)) {
   }
   await end();
 }
-for (const { name, run } of scenarios) {
-  if (!isWanted(name)) continue;
-  const result = await tried(name, async (running) => ({ ...nobody(), name, violations: await run(running) }));
-  tell(++episode, result);
-  await end();
-}
 
 const bad = results.filter(({ violations }) => violations.length > 0);
 const acknowledged = results.reduce((sum, result) => sum + result.acknowledged, 0);
@@ -58,17 +51,14 @@ console.log(
 );
 process.exitCode = bad.length > 0 ? 1 : 0;
 
-function nobody(): Omit<Result, "name" | "violations"> {
-  return { acknowledged: 0, asked: 0, conflicts: 0, healedMs: undefined };
-}
-
 async function tried(name: string, run: (cluster: Cluster) => Promise<Result>): Promise<Result> {
   try {
     cluster ??= await startCluster();
     return await run(cluster);
   } catch (error) {
     const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { ...nobody(), name, violations: [{ rule: "broken", text: what }] };
+    const nothing = { acknowledged: 0, asked: 0, conflicts: 0, healedMs: undefined };
+    return { ...nothing, name, violations: [{ rule: "broken", text: what }] };
   }
 }
 

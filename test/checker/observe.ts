@@ -7,7 +7,7 @@ interface Side {
 
 /** Milliseconds until all controllers have the same transactions and hold the same; undefined: not in time. */
 export async function timeToAgree(controllers: readonly Controller[]): Promise<number | undefined> {
-  const look = async (): Promise<boolean> => {
+  const holdsTheSame = async (): Promise<boolean> => {
     const answers = await Promise.all(controllers.map(({ client }) => client.get("/v1/replication")));
     if (answers.some(({ status, body }) => status !== 200 || body["vv"] === undefined)) return false;
     const held = answers.map(({ body }) => {
@@ -16,7 +16,7 @@ export async function timeToAgree(controllers: readonly Controller[]): Promise<n
     });
     return new Set(held).size === 1;
   };
-  return untilTrue("they hold the same", look).catch(() => undefined);
+  return untilTrue("they hold the same", holdsTheSame).catch(() => undefined);
 }
 
 /** A controller's state, as far as the workload writes it. @throws Error when it does not answer */
@@ -47,8 +47,8 @@ export async function lookAt({ client, index }: Controller, nodes: readonly stri
     conflicts: readonly { id: string; key: string; winner: Side; loser: Side }[];
   };
   const listed = conflicts.flatMap(({ key, winner, loser }): readonly ListedConflict[] => {
-    const name = nameOf(key);
-    return name === undefined ? [] : [{ key: name, winner: textOf(winner), loser: textOf(loser) }];
+    const name = workloadKeyOf(key);
+    return name === undefined ? [] : [{ key: name, winner: valueIn(winner), loser: valueIn(loser) }];
   });
   return { at: index, values, conflicts: listed };
 }
@@ -61,13 +61,13 @@ export async function acknowledgeConflicts({ client }: Controller): Promise<void
 }
 
 /** The workload's name of a register; undefined for decisions and for registers that the workload does not write. */
-function nameOf(key: string): string | undefined {
+function workloadKeyOf(key: string): string | undefined {
   if (key.startsWith("object/")) return key;
   const [, node, label] = /^node\/([^/]+)\/label\/(.+)$/.exec(key) ?? [];
   return node === undefined ? undefined : `label/${node}/${label}`;
 }
 
-function textOf({ value }: Side): string | null {
+function valueIn({ value }: Side): string | null {
   if (value === null || value === undefined) return null;
   const { v, value: label } = value as { v?: string; value?: string };
   return v ?? label ?? JSON.stringify(value);

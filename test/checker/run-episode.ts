@@ -63,8 +63,8 @@ export async function runEpisode(
   life.writes.push(...workload.writes);
   const views = await Promise.all(controllers.map((controller) => lookAt(controller, life.nodes)));
   const { writes, cuts, agreed } = life;
-  const told = { views, healedMs, falselyHealthy: workload.falselyHealthy };
-  const history: History = { episode, writes, cuts, agreed, setBacks: life.setBacks, ...told };
+  const { falselyHealthy } = workload;
+  const history: History = { episode, writes, cuts, agreed, setBacks: life.setBacks, views, healedMs, falselyHealthy };
   const violations = judge(history);
   await acknowledgeConflicts(first);
   const acknowledged = workload.writes.filter(({ outcome }) => outcome === "ok").length;

@@ -10,8 +10,6 @@ export class Workload {
   readonly falselyHealthy: string[] = [];
   readonly node: string;
   readonly episode: number;
-  /** Whether its node exists. */
-  isPrepared = false;
   #values = 0;
   #isOver = false;
   readonly #held = new Set<number>();
@@ -28,7 +26,6 @@ export class Workload {
     const body = { name: `node-${this.episode}`, roles: ["worker"], source: "manifest" };
     const { status } = await client.post(`/v1/nodes/${this.node}/expected`, body);
     if (status !== 200) throw new Error(`a node could not be announced: ${status}`);
-    this.isPrepared = true;
   }
 
   /** Writes keys of its own at each controller, and common keys at both of `pair`, until {@link stop}. */

@@ -10,7 +10,7 @@ import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { ConflictRecord } from "#controller/replica/conflict-record.ts";
 import type { ClusterState } from "#controller/replica/cluster-state.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica } from "#controller/replica/create-replica.ts";
 import { isAtLeast, mergeKindOf } from "./kinds.ts";
 import { Decisions } from "./decisions.ts";
 import type { SimNode } from "./node.ts";

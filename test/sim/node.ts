@@ -1,7 +1,7 @@
-import { createReplica } from "#controller/replica/create-replica.ts";
+import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
 import type { DialTarget, JournalRecord } from "#controller/replica/replica-ports.ts";
-import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
+import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";
 import type { Endpoint, SimNetwork } from "./network.ts";

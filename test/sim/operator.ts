@@ -4,7 +4,7 @@ import { readRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { approvalOf, watchRejects } from "#controller/cluster/rejects.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica } from "#controller/replica/create-replica.ts";
 import type { Dot } from "#crdt/register.ts";
 import type { Decisions } from "./decisions.ts";
 import type { Random } from "#support/random.ts";
@@ -39,12 +39,12 @@ export class Operator {
     const state = this.#random.pick(["approved", "rejected"] as const);
     const rejects = keys.node(node).reject("");
     const read = [...this.#replica.entries(rejects)].map(([key]) => key);
-    const wishes = this.#rejects.decide(node, { state, by });
-    if (wishes.length === 0 && state === "rejected")
+    const changes = this.#rejects.decide(node, { state, by });
+    if (changes.length === 0 && state === "rejected")
       throw new Violation(`(11) ${node} is rejected again, and nothing of it would be written`);
-    if (wishes.length === 0) return undefined;
+    if (changes.length === 0) return undefined;
     decisions.made(by, { node, state, read });
-    return this.#asWritten(this.#records.write(wishes));
+    return this.#asWritten(this.#records.write(changes));
   }
 
   /** Acknowledges one of the listed conflicts, if there are any. */

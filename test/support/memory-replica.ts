@@ -1,7 +1,6 @@
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
-import { createReplica } from "#controller/replica/create-replica.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 
 /** A founder's replica without a disk or a network, optionally with recovered state. */
 export function memoryReplica(wall: () => number, id = "c1", data = new ClusterState(keyRules)): Replica {

@@ -1,10 +1,9 @@
-import { closingKeys } from "#controller/replica/conflict-record.ts";
 import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
-import { createReplica } from "#controller/replica/create-replica.ts";
+import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
-import type { Replica, ReplicaOptions } from "#controller/replica/replica.ts";
+import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 import { Random } from "./random.ts";
@@ -80,12 +79,6 @@ export class TestReplica {
   alarms(): readonly string[] {
     return this.replica.status().alarms.map(({ code, about }) => `${code} ${about}`);
   }
-}
-
-/** Acknowledges all listed conflicts. */
-export async function acknowledge({ replica }: TestReplica): Promise<void> {
-  const closing = replica.conflicts().flatMap((conflict) => closingKeys(conflict));
-  if (closing.length > 0) await replica.write(closing.map((key) => ({ key, value: null })));
 }
 
 export interface Wire {

@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises";
-import { parseEntry, Verifier, type Damage, type Entry, type Head, type Verdict } from "#audit/chain.ts";
+import { parseEntry, Verifier, type Damage, type Entry, type Head, type TrailCheck } from "#audit/chain.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { digestOf, type RunBegan, type RunEnded, type RunsEntry } from "#engine/run/run-trail.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
@@ -19,7 +19,7 @@ export interface VerifyFlags extends TrailFlags {
   readonly head?: Head;
 }
 
-interface Finding extends Partial<Verdict> {
+interface Finding extends Partial<TrailCheck> {
   readonly trail: string;
   readonly state: "whole" | "damaged" | "unreadable" | "empty";
   readonly damage: readonly Damage[];

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { until } from "#base/units.ts";
-import type { CertificateView, Revocation } from "#api/schemas.ts";
+import type { Revocation } from "#api/controller-schemas.ts";
+import type { CertificateView } from "#api/schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { nameOf, findNode } from "../node/find-node.ts";
 import { confirm } from "../terminal/confirm.ts";

@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import { readLines } from "#api/read-lines.ts";
-import { WatchLine } from "#api/schemas.ts";
+import { WatchLine } from "#api/controller-schemas.ts";
 import { wait } from "#base/wait.ts";
 import type { Say } from "../terminal/say.ts";
 import type { Cluster } from "./open-cluster.ts";

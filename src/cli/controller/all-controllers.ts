@@ -1,6 +1,6 @@
 import type { AskOptions } from "#api/ask.ts";
 import type { ApiClient } from "#api/client.ts";
-import type { ControllerView } from "#api/schemas.ts";
+import type { ControllerView } from "#api/controller-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { keysIssuedTo } from "#pki/issued.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";

@@ -1,6 +1,7 @@
 import { since, until, formatBinary } from "#base/units.ts";
 import type { ApiClient } from "#api/client.ts";
-import type { CertificateView, ConflictView, ControllerView, NodeView } from "#api/schemas.ts";
+import type { ControllerView } from "#api/controller-schemas.ts";
+import type { CertificateView, ConflictView, NodeView } from "#api/schemas.ts";
 import { certificateWord, valueText, approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./show-listing.ts";

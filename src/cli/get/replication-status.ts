@@ -1,5 +1,5 @@
 import { formatLatency, since } from "#base/units.ts";
-import type { PeerView, ReplicationStatus } from "#api/schemas.ts";
+import type { PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";

@@ -1,5 +1,5 @@
 import type { ApiClient } from "#api/client.ts";
-import type { WatchLine } from "#api/schemas.ts";
+import type { WatchLine } from "#api/controller-schemas.ts";
 import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import { follow, News } from "../cluster/follow.ts";

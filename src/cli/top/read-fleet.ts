@@ -1,6 +1,7 @@
 import { formatBinary } from "#base/units.ts";
 import { ApiRefusal, type ApiClient, type CallOptions } from "#api/client.ts";
-import type { ConflictView, ControllerView, NodeDetail, ReplicationStatus } from "#api/schemas.ts";
+import type { ControllerView, ReplicationStatus } from "#api/controller-schemas.ts";
+import type { ConflictView, NodeDetail } from "#api/schemas.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { formatEndpoint } from "#api/endpoint.ts";

@@ -3,7 +3,7 @@ import type { CertificateView } from "#api/schemas.ts";
 import { endOf, readEnd } from "#crdt/merge-kind.ts";
 import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
 
 interface Gone {
@@ -13,46 +13,11 @@ interface Gone {
 }
 
 /** The issued certificates, and the revoked keys. */
-export interface Certificates {
-  /** Whether a record says that this key belongs to this member. */
-  readonly isRecorded: (spki: string, role: CertificateRecordValue["role"], id: string) => boolean;
-  readonly isRevoked: (spki: string) => boolean;
-  /** Whether an operator's key is registered at all: before that, the CA's certificate alone must do. */
-  readonly hasOperators: () => boolean;
-  readonly isOperator: (name: string, spki: string) => boolean;
-  /**
-   * Whether a node may use this key: the one that it registered with, or one that an operator or a renewal recorded for
-   * it. The CA's certificate alone is not enough, or a stolen sub-CA could make up nodes (S-10).
-   */
-  readonly isOfNode: (id: string, spki: string, registered: string | undefined) => boolean;
-  /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers such a key, revoked or not. */
-  readonly isNoCaller: (spki: string) => boolean;
-  readonly wishToRecord: (serial: string, record: CertificateRecordValue) => Wish;
-  /**
-   * Changes that delete records of certificates that cannot be renewed any more, with the revocations of their keys.
-   */
-  readonly wishesToForget: () => Wish[];
-  readonly revoke: (options: {
-    readonly serial?: string | undefined;
-    readonly spki?: string | undefined;
-    readonly reason: string;
-    readonly by: string;
-  }) => Promise<{ readonly spki: string; readonly serials: string[]; readonly result: "created" | "unchanged" }>;
-  /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
-  readonly wishesToRevoke: (
-    role: "controller" | "node",
-    id: string,
-    more: readonly (string | undefined)[],
-    gone: Gone,
-  ) => Wish[];
-  /** Changes that revoke every key of a node but this one, which replaces them. */
-  readonly wishesToSupersede: (id: string, spki: string, by: string) => Wish[];
-  /** All certificates, or those of one holder. */
-  readonly list: (holder?: {
-    readonly role: CertificateRecordValue["role"];
-    readonly id: string;
-  }) => Iterable<CertificateView>;
-  readonly stop: () => void;
+export type Certificates = ReturnType<typeof watchCertificates>;
+
+interface Holder {
+  readonly role: CertificateRecordValue["role"];
+  readonly id: string;
 }
 
 /** The first replication protocol in which records of ended certificates are deleted. */
@@ -62,7 +27,7 @@ const dayMs = 86_400_000;
 /** A transaction holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
-export function watchCertificates(records: Records, clock: () => number): Certificates {
+export function watchCertificates(records: Records, clock: () => number) {
   /** By a key, and by role and id of a holder; some of the records may be deleted. */
   const serialsOf = new Map<string, Set<string>>();
   let isAnyOperatorRecorded = false;
@@ -80,9 +45,10 @@ export function watchCertificates(records: Records, clock: () => number): Certif
   });
   const recordsOf = (spki: string): readonly CertificateRecordValue[] =>
     [...(serialsOf.get(spki) ?? [])].flatMap((serial) => records.value("certificate", keys.certificate(serial)) ?? []);
-  const isRecorded: Certificates["isRecorded"] = (spki, role, id) =>
+  /** Whether a record says that this key belongs to this member. */
+  const isRecorded = (spki: string, role: CertificateRecordValue["role"], id: string): boolean =>
     recordsOf(spki).some((record) => record.role === role && record.id === id);
-  const recordsOfHolder = ({ role, id }: { readonly role: CertificateRecordValue["role"]; readonly id: string }) =>
+  const recordsOfHolder = ({ role, id }: Holder) =>
     [...(serialsOf.get(`${role} ${id}`) ?? [])]
       .flatMap((serial) => records.get("certificate", keys.certificate(serial)) ?? [])
       .filter(({ value }) => value.role === role && value.id === id)
@@ -97,6 +63,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     return role === "sub-ca" ? records.value("subCa", keys.controller(id).subCa)?.serial : undefined;
   };
 
+  /** Whether an operator's key is registered at all: before that, the CA's certificate alone must do. */
   const hasOperators = (): boolean => {
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
@@ -113,7 +80,7 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     const standing = records.replica.get(keys.revoked(spki));
     return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
   };
-  const wishesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): Wish[] =>
+  const changesToRevokeKeys = (spkis: Iterable<string>, gone: Gone): RegisterChange[] =>
     [...new Set(spkis)].flatMap((spki) => {
       const end = endOfKey(spki);
       if (isRevokedUntil(spki, end)) return [];
@@ -131,22 +98,28 @@ export function watchCertificates(records: Records, clock: () => number): Certif
     isRecorded,
     isRevoked,
     hasOperators,
-    isOfNode: (id, spki, registered) =>
+    /**
+     * Whether a node may use this key: the one that it registered with, or one that an operator or a renewal recorded for
+     * it. The CA's certificate alone is not enough, or a stolen sub-CA could make up nodes (S-10).
+     */
+    isOfNode: (id: string, spki: string, registered: string | undefined): boolean =>
       registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),
-    isOperator: (name, spki) =>
+    isOperator: (name: string, spki: string): boolean =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
-    isNoCaller(spki) {
+    /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers such a key, revoked or not. */
+    isNoCaller(spki: string): boolean {
       const found = recordsOf(spki);
       return found.length > 0 && found.every(({ role }) => role === "node" || role === "sub-ca");
     },
-    wishToRecord: (serial, record) => {
+    changeToRecord: (serial: string, record: CertificateRecordValue): RegisterChange => {
       const key = keys.certificate(serial);
       const present = records.value("certificate", key);
       // A repeated record keeps the first time and the issuer's words: the register is grow-only.
       const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
       return { key, value: isSame ? present : record };
     },
-    wishesToForget() {
+    /** Changes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
+    changesToForget(): RegisterChange[] {
       if (commonProtocol(records.replica) < forgets) return [];
       const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
       const due = ended.slice(0, forgottenAtOnce);
@@ -154,7 +127,17 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       const over = new Set(due.map(({ value }) => value.spki).filter((spki) => isRevoked(spki) && haveEnded(spki)));
       return [...due.map(({ key }) => key), ...[...over].map(keys.revoked)].map((key) => ({ key, value: undefined }));
     },
-    async revoke({ serial, spki: given, reason, by }) {
+    async revoke({
+      serial,
+      spki: given,
+      reason,
+      by,
+    }: {
+      readonly serial?: string | undefined;
+      readonly spki?: string | undefined;
+      readonly reason: string;
+      readonly by: string;
+    }): Promise<{ readonly spki: string; readonly serials: string[]; readonly result: "created" | "unchanged" }> {
       const spki =
         given ?? (serial === undefined ? undefined : records.value("certificate", keys.certificate(serial))?.spki);
       if (spki === undefined) {
@@ -165,22 +148,30 @@ export function watchCertificates(records: Records, clock: () => number): Certif
       await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
-    wishesToRevoke(role, id, more, gone) {
+    /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
+    changesToRevoke(
+      role: "controller" | "node",
+      id: string,
+      more: readonly (string | undefined)[],
+      gone: Gone,
+    ): RegisterChange[] {
       // Certificates that a removed controller signs from now on must be worthless, too.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
-      return wishesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
+      return changesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
     },
-    wishesToSupersede(id, spki, by) {
+    /** Changes that revoke every key of a node but this one, which replaces them. */
+    changesToSupersede(id: string, spki: string, by: string): RegisterChange[] {
       const registered = records.value("reg", keys.node(id).reg)?.key;
       const former = [...recordedKeys("node", id), ...(registered === undefined ? [] : [registered])];
       const gone = { at: new Date(clock()).toISOString(), by, reason: `replaced by the key ${spki}` };
-      return wishesToRevokeKeys(
+      return changesToRevokeKeys(
         former.filter((key) => key !== spki),
         gone,
       );
     },
-    *list(holder) {
+    /** All certificates, or those of one holder. */
+    *list(holder?: Holder): Iterable<CertificateView> {
       for (const { key, value } of holder
         ? recordsOfHolder(holder)
         : records.list("certificate", keys.certificate(""))) {

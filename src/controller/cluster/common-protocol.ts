@@ -1,14 +1,12 @@
-import type { MergeKind } from "#crdt/merge-kind.ts";
 import { Refused } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
 import { kindOf, kinds, keys } from "./registers.ts";
 
 /** The first replication protocol in which every controller merges this key as this one does. */
 function protocolOf(key: string): number {
   const kind = kindOf(key);
-  const found: { readonly merge: MergeKind; readonly since?: number } | undefined = kind && kinds[kind];
-  return found?.since ?? protocols[0];
+  return kind === undefined ? protocols[0] : kinds[kind].since;
 }
 
 /**

@@ -5,7 +5,7 @@ import { Refused } from "./refused.ts";
 import { closingKeys, type ConflictRecord, type ConflictSide } from "../replica/conflict-record.ts";
 import { encodeDot } from "./dots.ts";
 import type { NodeNames } from "./node-names.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import type { Rejects } from "./rejects.ts";
 import { isKnown, isSecret, mergeKindOf, type ApprovalRecord } from "./registers.ts";
 
@@ -67,14 +67,14 @@ export function listConflicts({ records, rejects }: ConflictParts, names: NodeNa
 
 /** Closes a conflict: the winner stands. @throws Refused CONFLICT_UNKNOWN */
 export async function ackConflict(records: Records, id: string): Promise<{ result: "deleted"; dot: string }> {
-  return { result: "deleted", dot: await records.write(wishesToClose(findConflict(records, id))) };
+  return { result: "deleted", dot: await records.write(changesToClose(findConflict(records, id))) };
 }
 
 /**
  * Deletes the name of each loss: such a deletion wins over the loss wherever it arrives. The key itself stays
  * untouched, or an acknowledgement could win over a concurrent change elsewhere.
  */
-function wishesToClose(conflict: ConflictRecord): Wish[] {
+function changesToClose(conflict: ConflictRecord): RegisterChange[] {
   return closingKeys(conflict).map((key) => ({ key, value: undefined }));
 }
 
@@ -105,8 +105,8 @@ export async function takeLoser(
   const decided = kind === "approval" ? approveAnew(records, key, lost, by) : undefined;
   const dot = await records.write([
     { key, value: decided ?? lost },
-    ...(decided ? rejects.wishesOf(key.split("/")[1] ?? "", decided) : []),
-    ...wishesToClose(conflict),
+    ...(decided ? rejects.changesOf(key.split("/")[1] ?? "", decided) : []),
+    ...changesToClose(conflict),
   ]);
   return { result: "updated", dot };
 }

@@ -1,4 +1,5 @@
-import type { ControllerRegistration, ControllerView, PeerView, Written } from "#api/schemas.ts";
+import type { ControllerRegistration, ControllerView, PeerView } from "#api/controller-schemas.ts";
+import type { Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
@@ -7,31 +8,11 @@ import { Refused, revokedKey } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
-import type { Records, Wish } from "./records.ts";
+import type { Records, RegisterChange } from "./records.ts";
 import { keys } from "./registers.ts";
 
 /** The controllers of the cluster. An operator decides on membership; each controller writes its other registers. */
-export interface Controllers {
-  /** The ids of the registered controllers. */
-  readonly ids: () => readonly string[];
-  readonly list: () => z.input<typeof ControllerView>[];
-  readonly peers: () => PeerView[];
-  /** Registers a controller before it starts (docs/replication.md, Coming and going). */
-  readonly register: (id: string, registration: z.output<typeof ControllerRegistration>) => Promise<Written>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
-  /** Whether a controller is a member and this public key is its own, or its next one. */
-  readonly isKeyOf: (id: string, spki: string) => boolean;
-  readonly isMember: (id: string) => boolean;
-  readonly addressOf: (id: string) => string | undefined;
-  /** Endpoints of all controllers, this one first. */
-  readonly endpoints: () => string[];
-  /** Whether any controller makes nodes wait for approval; the stricter setting wins. */
-  readonly isManual: () => boolean;
-  /** Each controller's setting, and whether they differ. */
-  readonly settings: () => { readonly controllerId: string; readonly requireManualApproval: boolean }[];
-  /** Publishes this controller's registers, if one has changed. */
-  readonly publish: () => Promise<void>;
-}
+export type Controllers = ReturnType<typeof manageControllers>;
 
 export interface ControllersOptions {
   readonly records: Records;
@@ -50,30 +31,32 @@ export interface ControllersOptions {
   readonly lastContact: (id: string) => number;
 }
 
-export function manageControllers(options: ControllersOptions): Controllers {
+export function manageControllers(options: ControllersOptions) {
   const { records, certificates, controllerId, dc, version, requireManualApproval, clock, lastContact } = options;
+  /** The ids of the registered controllers. */
   const members = (): readonly string[] =>
     Array.from(records.list("auth", "controller/"), ({ key }) => key.split("/")[1] ?? "");
   const authOf = (id: string) => records.get("auth", keys.controller(id).auth);
   const addressOf = (id: string): string | undefined =>
     records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
-  const settings: Controllers["settings"] = () => {
-    const told = members()
+  /** Each controller's setting, and whether they differ. */
+  const settings = (): { readonly controllerId: string; readonly requireManualApproval: boolean }[] => {
+    const others = members()
       .filter((id) => id !== controllerId)
       .flatMap((id) => {
         const value = records.value("settings", keys.controller(id).settings);
         return value ? [{ controllerId: id, requireManualApproval: value.requireManualApproval }] : [];
       });
-    return [{ controllerId, requireManualApproval }, ...told];
+    return [{ controllerId, requireManualApproval }, ...others];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
   /** The bastion records the certificates that it issues; a controller records a renewal by its own sub-CA (ADR 0516). */
-  const wishesToRecordOwn = (chain: string): readonly Wish[] => {
+  const changesToRecordOwn = (chain: string): readonly RegisterChange[] => {
     const entry = inventoryEntry(chain);
     if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];
     const { serial, ...record } = entry;
     const issued = new Date(clock()).toISOString();
-    return [certificates.wishToRecord(serial, { ...record, issued, by: `controller ${controllerId}` })];
+    return [certificates.changeToRecord(serial, { ...record, issued, by: `controller ${controllerId}` })];
   };
   const contactOf = (id: string): string => {
     const at = lastContact(id);
@@ -81,46 +64,49 @@ export function manageControllers(options: ControllersOptions): Controllers {
   };
 
   return {
-    isKeyOf(id, key) {
+    /** Whether a controller is a member and this public key is its own, or its next one. */
+    isKeyOf(id: string, key: string): boolean {
       const auth = authOf(id)?.value;
       return auth !== undefined && (auth.spki === key || auth.next === key);
     },
     // Called with every request.
-    isMember: (id) => records.value("auth", keys.controller(id).auth) !== undefined,
+    isMember: (id: string): boolean => records.value("auth", keys.controller(id).auth) !== undefined,
     ids: members,
     addressOf,
     settings,
-    isManual: () => settings().some((setting) => setting.requireManualApproval),
-    endpoints: () => {
+    /** Whether any controller makes nodes wait for approval; the stricter setting wins. */
+    isManual: (): boolean => settings().some((setting) => setting.requireManualApproval),
+    /** Endpoints of all controllers, this one first. */
+    endpoints: (): string[] => {
       const others = members().filter((id) => id !== controllerId);
       const all = [options.address(), ...others.map((id) => addressOf(id) ?? "")];
       return [...new Set(all.filter((address) => address !== ""))];
     },
-    list: () => {
+    list: (): z.input<typeof ControllerView>[] => {
       const peers = new Map(peerStatus().map((peer) => [peer.id, peer]));
       return members().map((id) => {
         const of = keys.controller(id);
         const auth = authOf(id);
-        const told = records.value("version", of.version);
+        const announced = records.value("version", of.version);
         const subCa = records.value("subCa", of.subCa);
         const setting = records.value("settings", of.settings);
         return {
           controllerId: id,
           dc: records.value("addr", of.addr)?.dc ?? auth?.value.dc ?? "",
           address: addressOf(id) ?? "",
-          version: told?.version ?? "",
+          version: announced?.version ?? "",
           state: id === controllerId ? ("self" as const) : stateOf(peers.get(id)),
           registered: auth?.value.at ?? auth?.at ?? "",
           lastContact: id === controllerId ? new Date(clock()).toISOString() : contactOf(id),
           key: auth?.value.spki ?? "",
           ...(auth?.value.next === undefined ? {} : { nextKey: auth.value.next }),
           ...(setting ? { requireManualApproval: setting.requireManualApproval } : {}),
-          ...(told?.certificateExpires === undefined ? {} : { certificateExpires: told.certificateExpires }),
+          ...(announced?.certificateExpires === undefined ? {} : { certificateExpires: announced.certificateExpires }),
           ...(subCa ? { subCa: { serial: subCa.serial, notAfter: subCa.notAfter } } : {}),
         };
       });
     },
-    peers: () =>
+    peers: (): PeerView[] =>
       peerStatus().map((peer) => {
         const reason = troubleOf(peer);
         return {
@@ -137,7 +123,11 @@ export function manageControllers(options: ControllersOptions): Controllers {
           lastContact: contactOf(peer.id),
         };
       }),
-    async register(id, { spki, next, address, dc: where }) {
+    /** Registers a controller before it starts (docs/replication.md, Coming and going). */
+    async register(
+      id: string,
+      { spki, next, address, dc: where }: z.output<typeof ControllerRegistration>,
+    ): Promise<Written> {
       if (certificates.isRevoked(spki) || (next !== undefined && certificates.isRevoked(next))) {
         throw revokedKey(409, { role: "controller", id });
       }
@@ -146,25 +136,26 @@ export function manageControllers(options: ControllersOptions): Controllers {
       const value = { spki, dc: where, at, ...omitUndefined({ next }) };
       return records.put([{ key, value: { ...value, ...omitUndefined({ address }) } }]);
     },
-    async remove(id, by, reason) {
+    async remove(id: string, by: string, reason: string): Promise<Written> {
       const auth = authOf(id);
       if (!auth)
         throw new Refused(404, "CONTROLLER_UNKNOWN", `no controller ${id} is registered`, "kcore get controllers");
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): Wish => ({
+      const former = [...records.replica.entries(`controller/${id}/`)].map(([key]): RegisterChange => ({
         key,
         value: undefined,
       }));
-      const revoked = certificates.wishesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
+      const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
-    async publish() {
+    /** Publishes this controller's registers, if one has changed. */
+    async publish(): Promise<void> {
       const of = keys.controller(controllerId);
       const address = options.address();
       const subCa = options.subCa();
       const { cert, notAfter } = options.own();
       await records.put([
-        ...wishesToRecordOwn(cert),
+        ...changesToRecordOwn(cert),
         ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
         {
           key: of.version,

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { Usage, type Heartbeat } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { Json, Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
+import type { Json } from "../replica/replica.ts";
 
 const prefix = "live/";
 const Beat = z.object({
@@ -29,19 +30,7 @@ export interface Life {
  * The nodes' liveness: soft state, never written to a disk. Each controller sends the others its own sightings, at once
  * after a change, and otherwise once in a while. The latest sign counts.
  */
-export interface Liveness {
-  readonly hear: (id: string, beat?: Pick<Heartbeat, "usage" | "health">) => void;
-  /** The node's agent said goodbye. */
-  readonly bury: (id: string) => void;
-  readonly of: (id: string) => Life;
-  /** Nodes whose readiness has changed since the last look, for watches. */
-  readonly changed: () => readonly string[];
-  /** The nodes that sent heartbeats to this controller, for its next start. */
-  readonly heard: () => readonly HeardLife[];
-  /** Takes over the heartbeats from before a restart; a node that was alive gets the full time until its next heartbeat. */
-  readonly recall: (lives: readonly HeardLife[]) => void;
-  readonly stop: () => void;
-}
+export type Liveness = ReturnType<typeof watchLiveness>;
 
 export interface LivenessOptions {
   readonly replica: Pick<Replica, "shareSoft" | "softKeys" | "softValues">;
@@ -51,7 +40,7 @@ export interface LivenessOptions {
   readonly monotonic: () => number;
 }
 
-export function watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions): Liveness {
+export function watchLiveness({ replica, controllerId, staleAfterMs, clock, monotonic }: LivenessOptions) {
   const boot = clock();
   let seq = 0;
   const own = new Map<string, { readonly beat: Beat; readonly heardMono: number; readonly sharedMono: number }>();
@@ -99,16 +88,18 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
   };
 
   return {
-    hear: (id, { usage, health } = {}) =>
+    hear: (id: string, { usage, health }: Pick<Heartbeat, "usage" | "health"> = {}): void =>
       note(id, {
         at: clock(),
         alive: true,
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
         ...omitUndefined({ usage }),
       }),
-    bury: (id) => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
+    /** The node's agent said goodbye. */
+    bury: (id: string): void => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,
-    changed() {
+    /** Nodes whose readiness has changed since the last call, for watches. */
+    changed(): readonly string[] {
       const ids = new Set(own.keys());
       for (const key of replica.softKeys()) if (key.startsWith(prefix)) ids.add(key.slice(prefix.length));
       const news: string[] = [];
@@ -120,19 +111,21 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
       }
       return news;
     },
-    heard: () =>
+    /** The nodes that sent heartbeats to this controller, for its next start. */
+    heard: (): readonly HeardLife[] =>
       Array.from(own, ([id, { beat, heardMono }]) => ({
         id,
         beat,
         isStale: monotonic() - heardMono > staleAfterMs,
       })),
-    recall(lives) {
+    /** Takes over the heartbeats from before a restart; a node that was alive gets the full time until its next heartbeat. */
+    recall(lives: readonly HeardLife[]): void {
       for (const { id, beat, isStale } of lives) {
         const heardMono = isStale ? -Infinity : monotonic();
         if (!own.has(id)) own.set(id, { beat, heardMono, sharedMono: -Infinity });
       }
     },
-    stop: () => own.clear(),
+    stop: (): void => own.clear(),
   };
 }
 

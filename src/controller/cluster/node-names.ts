@@ -3,38 +3,24 @@ import { KeyIndex } from "#crdt/key-index.ts";
 import {
   gatherNodes,
   isShown,
-  nameOf,
+  hostnameOf,
   partsOf,
   sinceOf,
-  standingOf,
+  admissionOf,
   type NodeParts,
-  type Standing,
+  type Admission,
 } from "./node-view.ts";
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 
-/** The nodes' names, found without a look at every node: the index follows the registers. */
-export interface NodeNames {
-  /**
-   * The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN,
-   * NODE_AMBIGUOUS
-   */
-  readonly find: (word: string) => string;
-  readonly of: (id: string) => string;
-  /** The nodes with a name, in any case; the node that had it first comes first (docs/replication.md). */
-  readonly sharing: (name: string) => readonly string[];
-  /** All nodes that are shown, in the order of their names. */
-  readonly all: () => Iterable<{ readonly id: string; readonly standing: Standing }>;
-  /** All names that several nodes go by, in lower case. */
-  readonly shared: () => ReadonlyMap<string, readonly string[]>;
-  readonly stop: () => void;
-}
+/** The nodes' names, found without reading every node: the index follows the registers. */
+export type NodeNames = ReturnType<typeof watchNodeNames>;
 
 /** Fewer characters of an id are more likely a mistake. */
 const shortestPrefix = 4;
 
-export function watchNodeNames(records: Records): NodeNames {
-  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly standing: Standing }>();
+export function watchNodeNames(records: Records) {
+  const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: Admission }>();
   /** `name/id`: an id has no slash, so a slash in a name does not matter. */
   const order = new KeyIndex();
   const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
@@ -51,11 +37,11 @@ export function watchNodeNames(records: Records): NodeNames {
     if (byName.get(name)?.size === 0) byName.delete(name);
   };
   const note = (id: string, parts: NodeParts | undefined): void => {
-    const name = parts && isShown(parts) ? nameOf(parts) : undefined;
+    const name = parts && isShown(parts) ? hostnameOf(parts) : undefined;
     const isRenamed = name !== nodes.get(id)?.name;
     if (isRenamed) forget(id);
     if (!parts || name === undefined) return;
-    nodes.set(id, { name, since: sinceOf(parts), standing: standingOf(parts) });
+    nodes.set(id, { name, since: sinceOf(parts), admission: admissionOf(parts) });
     if (!isRenamed) return;
     order.add(placeOf(id, name));
     byName.set(name.toLowerCase(), (byName.get(name.toLowerCase()) ?? new Set()).add(id));
@@ -75,16 +61,24 @@ export function watchNodeNames(records: Records): NodeNames {
   const of = (id: string): string => nodes.get(id)?.name ?? id;
   return {
     of,
-    *all() {
+    /** All nodes that are shown, in the order of their names. */
+    *all(): Iterable<{ readonly id: string; readonly admission: Admission }> {
       for (const place of order.withPrefix("")) {
         const id = place.slice(place.lastIndexOf("/") + 1);
         const node = nodes.get(id);
-        if (node && isPlaced(place)) yield { id, standing: node.standing };
+        if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
-    sharing: (name) => inOrder(byName.get(name.toLowerCase()) ?? []),
-    shared: () => new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
-    find(word) {
+    /** The nodes with a name, in any case; the node that had it first comes first (docs/replication.md). */
+    sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
+    /** All names that several nodes go by, in lower case. */
+    shared: (): ReadonlyMap<string, readonly string[]> =>
+      new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
+    /**
+     * The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN,
+     * NODE_AMBIGUOUS
+     */
+    find(word: string): string {
       if (nodes.has(word)) return word;
       // A name does not win over the beginning of an id: nodes choose their names, and one may look like another's id.
       const named = [...(byName.get(word.toLowerCase()) ?? [])].filter((id) => of(id) === word);

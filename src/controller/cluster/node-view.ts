@@ -78,13 +78,13 @@ function splitKey(key: string): readonly string[] {
 }
 
 export function statusOf(parts: NodeParts, life: Life): NodeStatus {
-  const standing = standingOf(parts);
-  if (standing !== "approved") return standing;
+  const admission = admissionOf(parts);
+  if (admission !== "approved") return admission;
   return life.isReady ? "ready" : "not-ready";
 }
 
 /** The node's name. */
-export function nameOf({ reg, expected, id }: NodeParts): string {
+export function hostnameOf({ reg, expected, id }: NodeParts): string {
   return reg?.value.hostname ?? expected?.value.name ?? id;
 }
 
@@ -101,26 +101,26 @@ export function viewOf(
   const { life, conflicts, sharing } = context;
   const nameConflict = nameConflictOf(id, sharing);
   const status = statusOf(parts, life);
-  const told = reg?.value;
+  const registered = reg?.value;
   return {
     id,
-    hostname: nameOf(parts),
-    address: told?.address ?? expected?.value.address ?? "",
-    dc: told?.dc ?? expected?.value.dc ?? "",
+    hostname: hostnameOf(parts),
+    address: registered?.address ?? expected?.value.address ?? "",
+    dc: registered?.dc ?? expected?.value.dc ?? "",
     roles: rolesOf(parts),
     labels: labelsOf(parts),
     taints: [...parts.taints.values()],
-    cpu: told?.cpu ?? 0,
-    memory: told?.memory ?? 0,
-    version: told?.version ?? "",
+    cpu: registered?.cpu ?? 0,
+    memory: registered?.memory ?? 0,
+    version: registered?.version ?? "",
     approval: approvalOf(parts),
     status,
     ...(status === "not-ready" && life.reason !== undefined ? { reason: life.reason } : {}),
-    registered: told?.registeredAt ?? "",
+    registered: registered?.registeredAt ?? "",
     lastSeen: life.lastSeenAt > 0 ? new Date(life.lastSeenAt).toISOString() : (reg?.at ?? ""),
     ...omitUndefined({ usage: life.usage }),
-    certificateExpires: told?.certificateExpires ?? "",
-    key: told?.key ?? "",
+    certificateExpires: registered?.certificateExpires ?? "",
+    key: registered?.key ?? "",
     conflicts,
     ...(nameConflict ? { nameConflict } : {}),
   };
@@ -178,15 +178,15 @@ export function* listNodes(
     yield viewOf(parts, {
       life: lives.of(id),
       conflicts: conflicts.get(id) ?? 0,
-      sharing: shared.get(nameOf(parts).toLowerCase()) ?? [],
+      sharing: shared.get(hostnameOf(parts).toLowerCase()) ?? [],
     });
   }
 }
 
 /** The decision about a node, independent of its liveness. */
-export type Standing = "unknown" | "pending" | "rejected" | "approved";
+export type Admission = "unknown" | "pending" | "rejected" | "approved";
 
-export function standingOf(parts: NodeParts): Standing {
+export function admissionOf(parts: NodeParts): Admission {
   const approval = approvalOf(parts);
   if (approval === "rejected") return "rejected";
   return parts.reg ? approval : "unknown";

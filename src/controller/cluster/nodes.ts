@@ -1,13 +1,12 @@
-import {
-  Rotation,
-  type Expected,
-  type NodeDetail,
-  type NodeStatus,
-  type NodeView,
-  type Registration,
-  type Standing,
-  type Taint,
-  type Written,
+import { Rotation } from "#api/controller-schemas.ts";
+import type {
+  Expected,
+  NodeDetail,
+  NodeStatus,
+  NodeView,
+  Registration,
+  HeartbeatReply,
+  Written,
 } from "#api/schemas.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
@@ -20,15 +19,15 @@ import {
   emptyParts,
   isShown,
   listNodes,
-  nameOf,
+  hostnameOf,
   partsOf,
   statusOf,
   viewOf,
   type NodeParts,
 } from "./node-view.ts";
 import type { NodeNames } from "./node-names.ts";
-import type { Records, Wish } from "./records.ts";
-import { approvalOf, type Rejects } from "./rejects.ts";
+import type { Records, RegisterChange } from "./records.ts";
+import { approvalOf, type Decision, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
 /** The caller, as the connection's certificate proves it. */
@@ -41,31 +40,7 @@ export interface Caller {
 }
 
 /** The nodes of the cluster: their registrations, approvals, liveness, and the operators' settings of them. */
-export interface Nodes {
-  readonly register: (caller: Caller, registration: Registration) => Promise<Standing>;
-  readonly heartbeat: (caller: Caller, body: AcceptedBodyOf<"heartbeat">) => Standing;
-  readonly goodbye: (caller: Caller) => Standing;
-  /** All that are not removed, by name. */
-  readonly list: () => Iterable<NodeView>;
-  readonly countByStatus: () => ReadonlyMap<NodeStatus, number>;
-  readonly get: (id: string) => NodeDetail;
-  /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
-  readonly find: (word: string) => NodeView;
-  readonly setApproval: (
-    id: string,
-    change: {
-      readonly state: "approved" | "rejected";
-      readonly by: string;
-      readonly reason?: string;
-      readonly ifMatch?: string;
-    },
-  ) => Promise<NodeView>;
-  readonly setLabels: (id: string, change: AcceptedBodyOf<"setLabels">) => Promise<NodeView>;
-  readonly setTaints: (id: string, change: AcceptedBodyOf<"setTaints">) => Promise<NodeView>;
-  readonly setRoles: (id: string, change: AcceptedBodyOf<"setRoles">) => Promise<NodeView>;
-  readonly setExpected: (id: string, expected: Expected, ifMatch?: string) => Promise<Written>;
-  readonly remove: (id: string, by: string, reason: string) => Promise<Written>;
-}
+export type Nodes = ReturnType<typeof manageNodes>;
 
 export interface NodesOptions {
   readonly records: Records;
@@ -81,9 +56,9 @@ export interface NodesOptions {
   readonly clock: () => number;
 }
 
-export function manageNodes(options: NodesOptions): Nodes {
+export function manageNodes(options: NodesOptions) {
   const { records, certificates, rejects, liveness, names, controllerId, isManual, endpoints, clock } = options;
-  const standing = (parts: NodeParts): Standing => ({
+  const replyTo = (parts: NodeParts): HeartbeatReply => ({
     nodeId: parts.id,
     approval: approvalOf(parts),
     status: statusOf(parts, liveness.of(parts.id)),
@@ -102,7 +77,7 @@ export function manageNodes(options: NodesOptions): Nodes {
     return viewOf(parts, {
       life: liveness.of(id),
       conflicts: conflictsByNode(records.replica.conflicts()).get(id) ?? 0,
-      sharing: names.sharing(nameOf(parts)),
+      sharing: names.sharing(hostnameOf(parts)),
     });
   };
   /** The caller's own registers, if it may still use the key that it registered with (S-10). */
@@ -115,9 +90,17 @@ export function manageNodes(options: NodesOptions): Nodes {
       return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...omitUndefined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
+  const put = async (
+    id: string,
+    changes: readonly RegisterChange[],
+    ifMatch: string | undefined,
+  ): Promise<NodeView> => {
+    await records.put(changes, ifMatch);
+    return view(id);
+  };
 
   return {
-    async register(caller, { nodeId: id, net, storage, ...facts }) {
+    async register(caller: Caller, { nodeId: id, net, storage, ...facts }: Registration): Promise<HeartbeatReply> {
       const parts = partsOf(records, id);
       const before = parts?.reg?.value;
       if (!certificates.isOfNode(id, caller.key, before?.key)) {
@@ -129,7 +112,7 @@ export function manageNodes(options: NodesOptions): Nodes {
         );
       }
       const { reg, approval, net: netKey, storage: storageKey } = keys.node(id);
-      const wishes: Wish[] = [
+      const changes: RegisterChange[] = [
         {
           key: reg,
           value: {
@@ -141,44 +124,49 @@ export function manageNodes(options: NodesOptions): Nodes {
           },
         },
       ];
-      if (net) wishes.push({ key: netKey, value: net });
-      if (storage) wishes.push({ key: storageKey, value: storage });
+      if (net) changes.push({ key: netKey, value: net });
+      if (storage) changes.push({ key: storageKey, value: storage });
       // The node's new key is the only valid one: former and unused keys are worthless now.
-      wishes.push(...certificates.wishesToSupersede(id, caller.key, `node ${id}`));
+      changes.push(...certificates.changesToSupersede(id, caller.key, `node ${id}`));
       // The same text from every controller, so that two registrations at once are no conflict.
       if (!parts?.approval && !isManual())
-        wishes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
-      await records.put(wishes);
+        changes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
+      await records.put(changes);
       liveness.hear(id);
-      return standing(own(caller));
+      return replyTo(own(caller));
     },
-    heartbeat(caller, { usage, health }) {
+    heartbeat(caller: Caller, { usage, health }: AcceptedBodyOf<"heartbeat">): HeartbeatReply {
       const parts = own(caller);
       liveness.hear(caller.id, { usage, health });
-      return standing(parts);
+      return replyTo(parts);
     },
-    goodbye(caller) {
+    goodbye(caller: Caller): HeartbeatReply {
       const parts = own(caller);
       liveness.bury(caller.id);
-      return standing(parts);
+      return replyTo(parts);
     },
-    list: () => listNodes(records, liveness, names),
-    countByStatus() {
+    /** All that are not removed, by name. */
+    list: (): Iterable<NodeView> => listNodes(records, liveness, names),
+    countByStatus(): ReadonlyMap<NodeStatus, number> {
       const counts = new Map<NodeStatus, number>();
       const add = (status: NodeStatus): void => void counts.set(status, (counts.get(status) ?? 0) + 1);
-      for (const { id, standing: stands } of names.all())
-        add(stands !== "approved" ? stands : liveness.of(id).isReady ? "ready" : "not-ready");
+      for (const { id, admission } of names.all())
+        add(admission !== "approved" ? admission : liveness.of(id).isReady ? "ready" : "not-ready");
       return counts;
     },
-    find: (word) => view(names.find(word)),
-    get: (id) => detailOf(known(id), view(id), options),
-    async setApproval(id, { state, by, reason, ifMatch }) {
+    /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
+    find: (word: string): NodeView => view(names.find(word)),
+    get: (id: string): NodeDetail => detailOf(known(id), view(id), options),
+    async setApproval(
+      id: string,
+      { ifMatch, ...decision }: Decision & { readonly ifMatch?: string },
+    ): Promise<NodeView> {
       known(id);
-      const wishes = rejects.decide(id, { state, by, ...omitUndefined({ reason }) });
-      if (wishes.length > 0) await records.write(wishes, ifMatch);
+      const changes = rejects.decide(id, decision);
+      if (changes.length > 0) await records.write(changes, ifMatch);
       return view(id);
     },
-    async setLabels(id, { set, remove, ifMatch }) {
+    async setLabels(id: string, { set, remove, ifMatch }: AcceptedBodyOf<"setLabels">): Promise<NodeView> {
       const { reg } = known(id);
       if ([...Object.keys(set), ...remove].includes("dc"))
         throw new Refused(
@@ -188,49 +176,38 @@ export function manageNodes(options: NodesOptions): Nodes {
           "write dc: into its roster entry, then: kcore orchestrate deploy_node NODE",
         );
       const { label } = keys.node(id);
-      const told = reg?.value.labels ?? {};
-      await records.put(
-        [
-          ...Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } })),
-          // A label that the node itself reports can only be hidden.
-          ...remove.map((name) => ({
-            key: label(name),
-            value: Object.hasOwn(told, name) ? { value: null } : undefined,
-          })),
-        ],
-        ifMatch,
-      );
-      return view(id);
+      const reported = reg?.value.labels ?? {};
+      const written = Object.entries(set).map(([name, value]) => ({ key: label(name), value: { value } }));
+      // A label that the node itself reports can only be hidden.
+      const gone = remove.map((name) => ({
+        key: label(name),
+        value: Object.hasOwn(reported, name) ? { value: null } : undefined,
+      }));
+      return put(id, [...written, ...gone], ifMatch);
     },
-    async setTaints(id, { set, remove, ifMatch }) {
+    async setTaints(id: string, { set, remove, ifMatch }: AcceptedBodyOf<"setTaints">): Promise<NodeView> {
       known(id);
       const { taint } = keys.node(id);
-      await records.put(
-        [
-          ...set.map((value: Taint) => ({ key: taint(value.key), value })),
-          ...remove.map((name) => ({ key: taint(name), value: undefined })),
-        ],
-        ifMatch,
-      );
-      return view(id);
+      const written = set.map((value) => ({ key: taint(value.key), value }));
+      return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))], ifMatch);
     },
-    async setRoles(id, { add, remove, ifMatch }) {
+    async setRoles(id: string, { add, remove, ifMatch }: AcceptedBodyOf<"setRoles">): Promise<NodeView> {
       known(id);
-      const { role } = keys.node(id);
-      await records.put(
-        [
-          ...add.map((name) => ({ key: role(name), value: { present: true } })),
-          ...remove.map((name) => ({ key: role(name), value: { present: false } })),
-        ],
+      const roleChange = (name: string, present: boolean): RegisterChange => ({
+        key: keys.node(id).role(name),
+        value: { present },
+      });
+      return put(
+        id,
+        [...add.map((name) => roleChange(name, true)), ...remove.map((name) => roleChange(name, false))],
         ifMatch,
       );
-      return view(id);
     },
-    async setExpected(id, expected, ifMatch) {
+    async setExpected(id: string, expected: Expected, ifMatch?: string): Promise<Written> {
       if (records.replica.stands(keys.node(id).removed)) throw removed(id);
       return records.put([{ key: keys.node(id).expected, value: expected }], ifMatch);
     },
-    async remove(id, by, reason) {
+    async remove(id: string, by: string, reason: string): Promise<Written> {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };
@@ -238,19 +215,19 @@ export function manageNodes(options: NodesOptions): Nodes {
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));
-      const wishes = [
+      const changes = [
         { key: keys.node(id).removed, value: gone },
         ...former,
-        ...certificates.wishesToRevoke("node", id, [parts?.reg?.value.key], gone),
+        ...certificates.changesToRevoke("node", id, [parts?.reg?.value.key], gone),
       ];
-      const dot = await records.write(wishes);
+      const dot = await records.write(changes);
       return { result: parts && isShown(parts) ? "deleted" : "created", dot };
     },
   };
 }
 
 /** The last request of `kcore rotate certs`. */
-function rotationOf(records: Records): Pick<Standing, "renewEndingBefore"> {
+function rotationOf(records: Records): Pick<HeartbeatReply, "renewEndingBefore"> {
   const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
   return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
 }

@@ -2,7 +2,7 @@ import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { CertificateProof, SubCaInstalled } from "#api/schemas.ts";
+import type { CertificateProof, SubCaInstalled } from "#api/controller-schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge } from "#pki/challenges.ts";
 import { hostsOf, refusalOfNext, renewalReason, renewDays } from "#pki/expectation.ts";
@@ -19,27 +19,7 @@ type Proof = z.input<typeof CertificateProof>;
 type Installed = z.input<typeof SubCaInstalled>;
 
 /** This controller's certificate with its key, from the deployment or from the last rotation. */
-export interface OwnCertificate {
-  readonly credentials: () => LoadedCredentials;
-  /** Calls `listener` when other credentials came into use. */
-  readonly watch: (listener: (credentials: LoadedCredentials) => void) => void;
-  /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
-  readonly reload: () => Promise<void>;
-  /** Makes a new key, which is kept aside until its certificate comes. */
-  readonly request: (nonce: string) => Proof;
-  /**
-   * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it has the present certificate's
-   * names, leads to our root, and `isRegistered` knows its key: other controllers would refuse it.
-   */
-  readonly install: (certificate: string, isRegistered: (spki: string) => boolean) => Promise<Installed>;
-  /**
-   * Renews the certificate by this controller's own sub-CA, with the same key (ADR 0516). Due with 30 days or less left, or when a clock
-   * that was ahead made the certificate start in the future. A failure is logged, and the present certificate stays.
-   */
-  readonly renewIfDue: (subCa: () => Authority) => Promise<void>;
-  /** The reason why the last renewal failed. */
-  readonly problem: () => string | undefined;
-}
+export type OwnCertificate = Awaited<ReturnType<typeof openOwnCertificate>>;
 
 export interface OwnCertificateOptions {
   /** The files of the deployment. */
@@ -51,7 +31,7 @@ export interface OwnCertificateOptions {
 }
 
 /** @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
-export async function openOwnCertificate(options: OwnCertificateOptions): Promise<OwnCertificate> {
+export async function openOwnCertificate(options: OwnCertificateOptions) {
   const { files, folder, log, clock } = options;
   const rotated = { ...files, certFile: join(folder, "controller.crt"), keyFile: join(folder, "controller.key") };
   const nextCertFile = join(folder, "controller-next.crt");
@@ -69,7 +49,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   const versionOf = async (): Promise<string> =>
     (await Promise.all([credentialsVersion(files), credentialsVersion(rotated)])).join(" ");
   const read = async (): Promise<LoadedCredentials> => {
-    await settle({ ...rotated, nextCertFile });
+    await finishReplacement({ ...rotated, nextCertFile });
     const deployed = await loadCredentials(files, "controller");
     if (!(await isThere(rotated.certFile))) return deployed;
     try {
@@ -109,9 +89,11 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
   };
 
   return {
-    credentials: () => present,
-    watch: (listener) => void listeners.add(listener),
-    reload: () =>
+    credentials: (): LoadedCredentials => present,
+    /** Calls `listener` when other credentials came into use. */
+    watch: (listener: (credentials: LoadedCredentials) => void): void => void listeners.add(listener),
+    /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
+    reload: (): Promise<void> =>
       inTurn(async () => {
         try {
           const now = await versionOf();
@@ -124,12 +106,17 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
           log.error("the new certificate cannot be used, the old one stays", describeError(error));
         }
       }),
-    request(nonce) {
+    /** Makes a new key, which is kept aside until its certificate comes. */
+    request(nonce: string): Proof {
       const { cluster, id } = present.identity;
       const proof = nextKey.make(controllerChallenge(cluster, id, nonce));
       return { controllerId: id, ...proof, certificate: present.cert };
     },
-    install: (certificate, isRegistered) =>
+    /**
+     * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it has the present certificate's
+     * names, leads to our root, and `isRegistered` knows its key: other controllers would refuse it.
+     */
+    install: (certificate: string, isRegistered: (spki: string) => boolean): Promise<Installed> =>
       inTurn(async () => {
         const refuse = (reason: string): never => {
           throw new Refused(400, "CERTIFICATE_INVALID", `the certificate cannot be used: ${reason}`);
@@ -146,7 +133,11 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
         const serial = firstCertificate(certificate).serialNumber.toLowerCase();
         return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
       }),
-    renewIfDue: (subCa) =>
+    /**
+     * Renews the certificate by this controller's own sub-CA, with the same key (ADR 0516). Due with 30 days or less left, or when a clock
+     * that was ahead made the certificate start in the future. A failure is logged, and the present certificate stays.
+     */
+    renewIfDue: (subCa: () => Authority): Promise<void> =>
       inTurn(async () => {
         const { identity, cert, key, notAfter } = present;
         const now = clock();
@@ -169,7 +160,8 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
           problem = message;
         }
       }),
-    problem: () => problem,
+    /** The reason why the last renewal failed. */
+    problem: (): string | undefined => problem,
   };
 }
 
@@ -177,7 +169,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions): Promis
  * Finishes a replacement that a crash or a failing disk interrupted: with its key in place the next certificate follows; without it, the
  * certificate is discarded.
  */
-async function settle({
+async function finishReplacement({
   certFile,
   keyFile,
   nextCertFile,

@@ -2,7 +2,8 @@ import { randomBytes, type X509Certificate } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describeError, type Log } from "#api/log.ts";
-import type { Renewed, SubCaProof } from "#api/schemas.ts";
+import type { SubCaProof } from "#api/controller-schemas.ts";
+import type { Renewed } from "#api/schemas.ts";
 import { renewalChallenge, subCaChallenge } from "#pki/challenges.ts";
 import { replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
@@ -21,29 +22,7 @@ const nonceLifeMs = 60_000;
 const backupPem = /^-----BEGIN/;
 
 /** This controller's own sub-CA: it renews nodes' certificates, and is replaced without a restart. */
-export interface SubCa {
-  /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
-  readonly load: () => Promise<void>;
-  /** The sub-CA's certificate and key, to issue with. @throws Refused SUB_CA_MISSING */
-  readonly authority: () => Authority;
-  readonly published: () =>
-    { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
-  readonly challenge: (caller: Caller) => {
-    readonly nonce: string;
-    readonly challenge: string;
-    readonly expires: string;
-  };
-  /** @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
-  readonly renew: (
-    caller: Caller & { readonly certificate: X509Certificate },
-    request: { readonly nonce: string; readonly spki: string; readonly signature: string },
-  ) => Promise<Renewed>;
-  readonly request: (nonce: string) => SubCaProof;
-  readonly install: (
-    certificate: string,
-    by: string,
-  ) => Promise<{ readonly controllerId: string; readonly serial: string; readonly notAfter: string }>;
-}
+export type SubCa = ReturnType<typeof openSubCa>;
 
 export interface SubCaOptions {
   readonly cluster: string;
@@ -59,7 +38,7 @@ export interface SubCaOptions {
   readonly clock: () => number;
 }
 
-export function openSubCa(options: SubCaOptions): SubCa {
+export function openSubCa(options: SubCaOptions) {
   const { cluster, controllerId, rootPem, files, folder, records, certificates, log, clock } = options;
   const rotated = { certFile: join(folder, "sub-ca.crt"), keyFile: join(folder, "sub-ca.key") };
   const nextKey = holdNextKey(clock);
@@ -92,6 +71,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
     const isRevoked = certificates.isRevoked(keyFingerprint(publicDer(found.certificate.publicKey)));
     return isRevoked ? "this controller's sub-CA was revoked" : undefined;
   };
+  /** The sub-CA's certificate and key, to issue with. @throws Refused SUB_CA_MISSING */
   const current = (): Authority => {
     const problem = problemOf(authority);
     if (authority && problem === undefined) return authority;
@@ -103,6 +83,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
     );
   };
   const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
+  /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
   const load = async (): Promise<void> => {
     // Earlier versions kept the key of a rotation there, also of an abandoned one.
     await rm(join(folder, "sub-ca-next.key"), { force: true });
@@ -129,15 +110,18 @@ export function openSubCa(options: SubCaOptions): SubCa {
         serial: serialOf(authority),
         notAfter: authority.certificate.validToDate.toISOString(),
       },
-    challenge({ id, key }) {
+    challenge({ id, key }: Caller) {
       current();
       const nonce = randomBytes(24).toString("base64url");
       const expires = clock() + nonceLifeMs;
       nonces.set(id, { nonce, key, expires });
       return { nonce, challenge: renewalChallenge(cluster, id, nonce), expires: new Date(expires).toISOString() };
     },
-    async renew(caller, { nonce, spki, signature }) {
-      const { id, key, certificate } = caller;
+    /** @throws Refused; KcoreError PKI_PROOF_INVALID, PKI_KEY_KIND */
+    async renew(
+      { id, key, certificate }: Caller & { readonly certificate: X509Certificate },
+      { nonce, spki, signature }: { readonly nonce: string; readonly spki: string; readonly signature: string },
+    ): Promise<Renewed> {
       const issuer = current();
       const asked = nonces.get(id);
       nonces.delete(id);
@@ -154,7 +138,7 @@ export function openSubCa(options: SubCaOptions): SubCa {
       const notAfter = leaf.notAfter.toISOString();
       // The record first: a certificate without a record could not be revoked (crash point C1).
       await records.write([
-        certificates.wishToRecord(leaf.serial, {
+        certificates.changeToRecord(leaf.serial, {
           spki: fingerprint,
           role: "node",
           id,
@@ -163,12 +147,15 @@ export function openSubCa(options: SubCaOptions): SubCa {
           issued: new Date(clock()).toISOString(),
           by: `controller ${controllerId}`,
         }),
-        ...certificates.wishesToForget(),
+        ...certificates.changesToForget(),
       ]);
       return { certificate: leaf.chain, serial: leaf.serial, notAfter };
     },
-    request: (nonce) => ({ controllerId, ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)) }),
-    async install(certificatePem, by) {
+    request: (nonce: string): SubCaProof => ({
+      controllerId,
+      ...nextKey.make(subCaChallenge(cluster, controllerId, nonce)),
+    }),
+    async install(certificatePem: string, by: string) {
       const refuse = (reason: string): never => {
         throw new Refused(400, "SUB_CA_INVALID", `the sub-CA's certificate cannot be used: ${reason}`);
       };
@@ -188,7 +175,9 @@ export function openSubCa(options: SubCaOptions): SubCa {
       nextKey.forget();
       authority = next;
       const { serial, ...rest } = entry;
-      await records.put([certificates.wishToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by })]);
+      await records.put([
+        certificates.changeToRecord(serial, { ...rest, issued: new Date(clock()).toISOString(), by }),
+      ]);
       log.info("the sub-CA was replaced", { serial, by });
       return { controllerId, serial, notAfter: entry.notAfter };
     },

@@ -4,7 +4,8 @@ import { canonical } from "./canonical.ts";
 import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
-import { WriteRefused, type Change, type Json, type Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/create-replica.ts";
+import { WriteRefused, type Change, type Json } from "../replica/replica.ts";
 import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 
 /** A register with its value read. */
@@ -19,7 +20,7 @@ export interface Found<Value> {
 }
 
 /** A requested change of a register: `undefined` deletes. */
-export interface Wish {
+export interface RegisterChange {
   readonly key: string;
   readonly value: unknown;
   /** Whether any version of the register may be overwritten: `ifMatch` holds for the other changes. */
@@ -27,23 +28,9 @@ export interface Wish {
 }
 
 /** The replica, with values in place of texts and refusals in words that a client understands. */
-export interface Records {
-  readonly replica: Replica;
-  readonly get: <Name extends Kind>(kind: Name, key: string) => Found<ValueOf<Name>> | undefined;
-  readonly value: <Name extends Kind>(kind: Name, key: string) => ValueOf<Name> | undefined;
-  readonly list: <Name extends Kind>(kind: Name, prefix: string) => Iterable<Found<ValueOf<Name>>>;
-  /** Everything below a prefix, read as plain JSON. */
-  readonly all: (prefix: string) => Iterable<Found<unknown>>;
-  /**
-   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
-   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
-   */
-  readonly write: (wishes: readonly Wish[], ifMatch?: string) => Promise<string>;
-  /** Writes the wishes that differ from the standing values; `unchanged`, with nothing written, if none does. */
-  readonly put: (wishes: readonly Wish[], ifMatch?: string) => Promise<Written>;
-}
+export type Records = ReturnType<typeof readRecords>;
 
-export function readRecords(replica: Replica): Records {
+export function readRecords(replica: Replica) {
   // Registers never change, so each is parsed and checked once.
   const kept = new WeakMap<Register, Found<unknown> | undefined>();
   const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
@@ -57,49 +44,55 @@ export function readRecords(replica: Replica): Records {
     const register = replica.get(key);
     return register === undefined ? "absent" : encodeDot(register);
   };
-  const write: Records["write"] = async (wishes, ifMatch) => {
+  /**
+   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
+   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   */
+  const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
     checkCommonProtocol(
       replica,
-      wishes.map(({ key }) => key),
+      changes.map(({ key }) => key),
     );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
-    const changes: Change[] = wishes.map(({ key, value, isFree }) => ({
+    const written: Change[] = changes.map(({ key, value, isFree }) => ({
       key,
       value: (value ?? null) as Json,
       ...(isFree === true ? {} : match),
     }));
     try {
-      return encodeDot(await replica.write(changes));
+      return encodeDot(await replica.write(written));
     } catch (error) {
       throw error instanceof WriteRefused ? asRefused(error, dotOf) : error;
     }
   };
   return {
     replica,
-    get: (kind, key) => {
+    get<Name extends Kind>(kind: Name, key: string): Found<ValueOf<Name>> | undefined {
       const register = replica.get(key);
       return register && foundOf(kind, register);
     },
-    value: (kind, key) => {
+    value<Name extends Kind>(kind: Name, key: string): ValueOf<Name> | undefined {
       const register = replica.get(key);
       return register && foundOf(kind, register)?.value;
     },
-    *list(kind, prefix) {
+    *list<Name extends Kind>(kind: Name, prefix: string): Iterable<Found<ValueOf<Name>>> {
       for (const [key, register] of replica.entries(prefix)) {
         if (kindOf(key) !== kind) continue;
         const one = foundOf(kind, register);
         if (one) yield one;
       }
     },
-    *all(prefix) {
+    /** Everything below a prefix, read as plain JSON. */
+    *all(prefix: string): Iterable<Found<unknown>> {
       for (const [, register] of replica.entries(prefix))
         yield found(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
-    async put(wishes, ifMatch) {
-      const open = wishes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
-      const first = wishes[0]?.key ?? "";
+    /** Writes the changes that differ from the standing values; `unchanged`, with nothing written, if none does. */
+    async put(changes: readonly RegisterChange[], ifMatch?: string): Promise<Written> {
+      const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
+      const first = changes[0]?.key ?? "";
       if (open.length === 0) {
         const present = dotOf(first);
         if (ifMatch !== undefined && ifMatch !== present) throw mismatch(first, present);

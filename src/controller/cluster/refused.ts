@@ -1,4 +1,4 @@
-import type { Refusal } from "#api/schemas.ts";
+import type { Refusal } from "#api/controller-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 
 /** A request that is answered with a refusal; the message goes to the client. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/cluster-state.ts";
+import { protocols } from "../replica/messages.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
   Approved,
@@ -128,108 +129,79 @@ export const UpdateHead = z.looseObject({
   updatedAt: text,
   by,
 });
-/**
- * The kinds of registers: the schema that a shown value must have, and the merge of two. A new kind names, as `since`, the replication
- * protocol that it came with (replica/messages.ts): it is not written while a controller speaks an older one.
- */
+const Address = z.looseObject({ address: text, dc: text });
+const Version = z.looseObject({ version: text, protocol: z.int().optional(), certificateExpires: text.optional() });
+const Settings = z.looseObject({ requireManualApproval: z.boolean() });
+const SubCa = z.looseObject({ certificate: text, serial: text, notAfter: text });
+const OperatorKey = z.looseObject({ spki: text });
+
+interface KindRules {
+  /** The replication protocol that the kind came with (replica/messages.ts): it is not written while a controller speaks an older one. */
+  readonly since?: number;
+  /**
+   * False where concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by any writer, and
+   * a rollout's progress, where the owner's epoch decides.
+   */
+  readonly isContested?: boolean;
+}
+
+function kind<Schema extends z.ZodType>(
+  pattern: RegExp,
+  schema: Schema,
+  merge: MergeKind,
+  { since = protocols[0], isContested: contested = true }: KindRules = {},
+) {
+  return { pattern, schema, merge, since, isContested: contested };
+}
+
+/** The kinds of registers: their keys, the schema that a shown value must have, and the merge of two. */
 export const kinds = {
-  reg: { schema: Registered, merge: "lww" },
-  approval: { schema: ApprovalRecord, merge: "approval" },
-  reject: { schema: RejectRecord, merge: "remove-wins", since: 2 },
-  expected: { schema: Expected, merge: "lww" },
-  net: { schema: Network, merge: "lww" },
-  storage: { schema: Storage, merge: "lww" },
-  nodeRemoved: { schema: Gone, merge: "first" },
-  label: { schema: LabelRecord, merge: "lww" },
-  role: { schema: RoleRecord, merge: "lww" },
-  taint: { schema: Taint, merge: "lww" },
-  auth: { schema: Auth, merge: "lww" },
-  addr: { schema: z.looseObject({ address: text, dc: text }), merge: "lww" },
-  version: {
-    schema: z.looseObject({ version: text, protocol: z.int().optional(), certificateExpires: text.optional() }),
-    merge: "lww",
-  },
-  settings: { schema: z.looseObject({ requireManualApproval: z.boolean() }), merge: "lww" },
-  subCa: { schema: z.looseObject({ certificate: text, serial: text, notAfter: text }), merge: "lww" },
-  operator: { schema: z.looseObject({ spki: text }), merge: "first" },
-  revoked: { schema: Revoked, merge: "first" },
-  certificate: { schema: CertificateRecordValue, merge: "first" },
-  conflict: { schema: z.unknown(), merge: "remove-wins" },
-  object: { schema: z.record(text, z.unknown()), merge: "lww" },
-  config: { schema: z.record(text, z.unknown()), merge: "lww" },
-  updateRemoved: { schema: UpdateRemoved, merge: "first", since: 4 },
-  updateHead: { schema: UpdateHead, merge: "generation", since: 3 },
-  updateOwner: { schema: Owner, merge: "epoch", since: 6 },
-  updateApproved: { schema: Approved, merge: "lww", since: 3 },
-  updateWish: { schema: Wish, merge: "lww", since: 3 },
-  updateProgress: { schema: Progress, merge: "epoch", since: 3 },
-  updateRow: { schema: NodeAssignment, merge: "epoch", since: 3 },
-  updateReport: { schema: Report, merge: "epoch", since: 3 },
-  updateHook: { schema: HookAnswer, merge: "lww", since: 3 },
-  updateAttendance: { schema: Attendance, merge: "lww", since: 5 },
+  reg: kind(/^node\/[^/]+\/reg$/, Registered, "lww", { isContested: false }),
+  approval: kind(/^node\/[^/]+\/approval$/, ApprovalRecord, "approval"),
+  reject: kind(/^node\/[^/]+\/reject\/[^/]+$/, RejectRecord, "remove-wins", { since: 2 }),
+  expected: kind(/^node\/[^/]+\/expected$/, Expected, "lww"),
+  net: kind(/^node\/[^/]+\/net$/, Network, "lww", { isContested: false }),
+  storage: kind(/^node\/[^/]+\/storage$/, Storage, "lww", { isContested: false }),
+  nodeRemoved: kind(/^node\/[^/]+\/removed$/, Gone, "first"),
+  label: kind(/^node\/[^/]+\/label\/.+$/, LabelRecord, "lww"),
+  role: kind(/^node\/[^/]+\/role\/.+$/, RoleRecord, "lww"),
+  taint: kind(/^node\/[^/]+\/taint\/.+$/, Taint, "lww"),
+  auth: kind(/^controller\/[^/]+\/auth$/, Auth, "lww"),
+  addr: kind(/^controller\/[^/]+\/addr$/, Address, "lww", { isContested: false }),
+  version: kind(/^controller\/[^/]+\/version$/, Version, "lww", { isContested: false }),
+  settings: kind(/^controller\/[^/]+\/settings$/, Settings, "lww", { isContested: false }),
+  subCa: kind(/^controller\/[^/]+\/sub-ca$/, SubCa, "lww", { isContested: false }),
+  operator: kind(/^operator\/[^/]+\/key\/[0-9a-f]{64}$/, OperatorKey, "first"),
+  revoked: kind(/^revoked\/[0-9a-f]{64}$/, Revoked, "first", { isContested: false }),
+  certificate: kind(/^cert\/[0-9a-f]+$/, CertificateRecordValue, "first"),
+  conflict: kind(/^conflict\/.+$/, z.unknown(), "remove-wins"),
+  object: kind(/^object\/[^/]+\/.+$/, z.record(text, z.unknown()), "lww"),
+  config: kind(/^cluster\/config\/.+$/, z.record(text, z.unknown()), "lww"),
+  updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemoved, "first", { since: 4, isContested: false }),
+  updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation", { since: 3 }),
+  updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch", { since: 6 }),
+  updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { since: 3, isContested: false }),
+  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, Wish, "lww", { since: 3, isContested: false }),
+  updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { since: 3, isContested: false }),
+  updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { since: 3, isContested: false }),
+  updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { since: 3, isContested: false }),
+  updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { since: 3, isContested: false }),
+  updateAttendance: kind(/^update\/[^/]+\/attendance$/, Attendance, "lww", { since: 5, isContested: false }),
   /** Protocols 3 to 5 decided a takeover by these two; they are still merged, and no longer written. */
-  updateClaim: { schema: z.unknown(), merge: "first", since: 3 },
-  updateGrant: { schema: z.unknown(), merge: "first", since: 3 },
-} as const satisfies Readonly<
-  Record<string, { readonly schema: z.ZodType; readonly merge: MergeKind; readonly since?: number }>
->;
+  updateClaim: kind(/^update\/[^/]+\/claim\/\d+\/[^/]+$/, z.unknown(), "first", { since: 3, isContested: false }),
+  updateGrant: kind(/^update\/[^/]+\/grant\/\d+\/[^/]+$/, z.unknown(), "first", { since: 3, isContested: false }),
+} as const;
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
-/**
- * Kinds whose concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by
- * any writer, and a rollout's progress, where the owner's epoch decides.
- */
-const uncontested: ReadonlySet<Kind | undefined> = new Set([
-  ...(["reg", "net", "storage"] as const),
-  ...(["addr", "version", "settings", "subCa"] as const),
-  "revoked",
-  ...(["updateApproved", "updateWish", "updateProgress", "updateRow", "updateReport"] as const),
-  ...(["updateHook", "updateAttendance", "updateClaim", "updateGrant", "updateRemoved"] as const),
-]);
-
-const patterns: readonly (readonly [RegExp, Kind])[] = [
-  [/^node\/[^/]+\/reg$/, "reg"],
-  [/^node\/[^/]+\/approval$/, "approval"],
-  [/^node\/[^/]+\/reject\/[^/]+$/, "reject"],
-  [/^node\/[^/]+\/expected$/, "expected"],
-  [/^node\/[^/]+\/net$/, "net"],
-  [/^node\/[^/]+\/storage$/, "storage"],
-  [/^node\/[^/]+\/removed$/, "nodeRemoved"],
-  [/^node\/[^/]+\/label\/.+$/, "label"],
-  [/^node\/[^/]+\/role\/.+$/, "role"],
-  [/^node\/[^/]+\/taint\/.+$/, "taint"],
-  [/^controller\/[^/]+\/auth$/, "auth"],
-  [/^controller\/[^/]+\/addr$/, "addr"],
-  [/^controller\/[^/]+\/version$/, "version"],
-  [/^controller\/[^/]+\/settings$/, "settings"],
-  [/^controller\/[^/]+\/sub-ca$/, "subCa"],
-  [/^operator\/[^/]+\/key\/[0-9a-f]{64}$/, "operator"],
-  [/^revoked\/[0-9a-f]{64}$/, "revoked"],
-  [/^cert\/[0-9a-f]+$/, "certificate"],
-  [/^conflict\/.+$/, "conflict"],
-  [/^object\/[^/]+\/.+$/, "object"],
-  [/^cluster\/config\/.+$/, "config"],
-  [/^update\/[^/]+\/removed$/, "updateRemoved"],
-  [/^update\/[^/]+\/head$/, "updateHead"],
-  [/^update\/[^/]+\/owner$/, "updateOwner"],
-  [/^update\/[^/]+\/approved$/, "updateApproved"],
-  [/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, "updateWish"],
-  [/^update\/[^/]+\/progress$/, "updateProgress"],
-  [/^update\/[^/]+\/node\/[^/]+$/, "updateRow"],
-  [/^update\/[^/]+\/report\/[^/]+$/, "updateReport"],
-  [/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, "updateHook"],
-  [/^update\/[^/]+\/attendance$/, "updateAttendance"],
-  [/^update\/[^/]+\/claim\/\d+\/[^/]+$/, "updateClaim"],
-  [/^update\/[^/]+\/grant\/\d+\/[^/]+$/, "updateGrant"],
-];
-
 /** By the first word of a key: it is asked for every register that is merged. */
-const patternsBy = Map.groupBy(patterns, ([{ source }]) => source.slice(1, source.indexOf("\\/")));
+const kindsBy = Map.groupBy(Object.entries(kinds) as [Kind, (typeof kinds)[Kind]][], ([, { pattern }]) =>
+  pattern.source.slice(1, pattern.source.indexOf("\\/")),
+);
 
 /** The kind of a key; undefined for a kind of a newer version, whose registers are kept and relayed all the same. */
 export function kindOf(key: string): Kind | undefined {
-  return patternsBy.get(key.slice(0, key.indexOf("/")))?.find(([pattern]) => pattern.test(key))?.[1];
+  return kindsBy.get(key.slice(0, key.indexOf("/")))?.find(([, { pattern }]) => pattern.test(key))?.[0];
 }
 
 /**
@@ -242,21 +214,22 @@ export function isSecret(key: string): boolean {
 
 /** Whether two concurrent writes of a key are a conflict. A node alone can cause none. */
 export function isContested(key: string): boolean {
-  return !uncontested.has(kindOf(key));
+  const found = kindOf(key);
+  return found === undefined || kinds[found].isContested;
 }
 
 /** How the replica merges a key. Every version of kcore must give the same answer for the same key. */
 export function mergeKindOf(key: string): MergeKind {
-  const kind = kindOf(key);
-  return kind === undefined ? "lww" : kinds[kind].merge;
+  const found = kindOf(key);
+  return found === undefined ? "lww" : kinds[found].merge;
 }
 
 /** Whether this version can read a register's value; the replica quarantines other values (K9, S-24). */
 export function isKnown(key: string, json: string): boolean {
-  const kind = kindOf(key);
-  if (kind === undefined) return false;
+  const found = kindOf(key);
+  if (found === undefined) return false;
   try {
-    return kinds[kind].schema.safeParse(JSON.parse(json)).success;
+    return kinds[found].schema.safeParse(JSON.parse(json)).success;
   } catch {
     return false;
   }

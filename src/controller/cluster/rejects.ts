@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { commonProtocol } from "./common-protocol.ts";
-import type { Found, Records, Wish } from "./records.ts";
+import type { Found, Records, RegisterChange } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
 /**
@@ -9,23 +9,12 @@ import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
  * it has not read, made at the same time on the other side of a cut, stands. This is an observed-remove set (Shapiro et
  * al., INRIA RR-7506, 2011, section 3.3.5), of which the approve is the remove. A node is rejected while any is left.
  */
-export interface Rejects {
-  /** The rejects that stand against a node, the newest last; one look if there is none. */
-  readonly of: (id: string) => readonly Found<RejectRecord>[];
-  /** The changes that write a decision about a node; none if it stands already. */
-  readonly decide: (id: string, decision: Decision) => Wish[];
-  /**
-   * The changes beside a decision's approval: one more reject, or the deletion of the rejects that are read here now.
-   * While some controller does not know the kind, there is no new reject: the approval alone says so.
-   */
-  readonly wishesOf: (id: string, decision: Decision) => Wish[];
-  readonly stop: () => void;
-}
+export type Rejects = ReturnType<typeof watchRejects>;
 
 export type Decision = Pick<ApprovalRecord, "state" | "by" | "reason">;
 
 /** `newName` gives a name that was never used. */
-export function watchRejects(records: Records, newName: () => string = randomUUID): Rejects {
+export function watchRejects(records: Records, newName: () => string = randomUUID) {
   const standing = new Map<string, Set<string>>();
   const note = (key: string): void => {
     const id = /^node\/([^/]+)\/reject\//.exec(key)?.[1];
@@ -41,9 +30,14 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
   const stop = records.replica.watch((changed) => {
     for (const key of changed) note(key);
   });
-  const of: Rejects["of"] = (id) =>
+  /** The rejects that stand against a node, the newest last. */
+  const of = (id: string): readonly Found<RejectRecord>[] =>
     [...(standing.get(id) ?? [])].map((key) => readReject(records, key)).toSorted((a, b) => (a.at < b.at ? -1 : 1));
-  const wishesOf: Rejects["wishesOf"] = (id, { state, by, reason }) => {
+  /**
+   * The changes beside a decision's approval: one more reject, or the deletion of the rejects that are read here now.
+   * While some controller does not know the kind, there is no new reject: the approval alone says so.
+   */
+  const changesOf = (id: string, { state, by, reason }: Decision): RegisterChange[] => {
     if (state !== "rejected")
       return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
     if (commonProtocol(records.replica) < 2) return [];
@@ -51,8 +45,9 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
   };
   return {
     of,
-    wishesOf,
-    decide(id, { state, by, reason }) {
+    changesOf,
+    /** The changes that write a decision about a node; none if it stands already. */
+    decide(id: string, { state, by, reason }: Decision): RegisterChange[] {
       const key = keys.node(id).approval;
       const approval = records.get("approval", key);
       const present = approval?.value ?? { epoch: 1, state: "pending" };
@@ -61,7 +56,7 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
       // Inside an epoch a reject stands; a second approve has read the reject, and begins the next epoch.
       const epoch = Math.max(1, present.epoch) + (present.state === "rejected" && state === "approved" ? 1 : 0);
       const value = { epoch, state, by, ...omitUndefined({ reason }) };
-      return [{ key, value }, ...wishesOf(id, value)];
+      return [{ key, value }, ...changesOf(id, value)];
     },
     stop,
   };

@@ -1,19 +1,13 @@
 import { createHash } from "node:crypto";
-import type { Standing } from "#api/schemas.ts";
+import type { HeartbeatReply } from "#api/schemas.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Records } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
-export interface Revocations {
-  /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
-  readonly newsFor: (version: string | undefined) => Pick<Standing, "revoked">;
-  readonly stop: () => void;
-}
-
 const prefix = keys.revoked("");
 
-export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">): Revocations {
+/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
+export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">) {
   const revoked = new Set<string>();
   let version: string | undefined;
   // A node's key is left out: agents answer no nodes, and each renewal retires one.
@@ -35,10 +29,11 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     }
   });
   return {
-    newsFor(told) {
-      if (told === undefined) return {};
+    /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
+    newsFor(known: string | undefined): Pick<HeartbeatReply, "revoked"> {
+      if (known === undefined) return {};
       version ??= versionOf(revoked);
-      return told === version ? {} : { revoked: { version, keys: [...revoked] } };
+      return known === version ? {} : { revoked: { version, keys: [...revoked] } };
     },
     stop,
   };

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Watched.
+// “Watched” (docs/replication.md): the alarms of a controller, each raised while its condition lasts.
 export type AlarmCode =
   | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): a controller that was restored or repaired serves after it has the state of another one.
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { raise, toWire, type WireVector } from "#crdt/version-vector.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Wrong clocks do not write.
+// “Wrong clocks do not write” (docs/replication.md): the alarms about a clock that keeps this controller from writing.
 import { nextStamp } from "#crdt/hlc.ts";
 import type { Core } from "./core.ts";
 import { controllerOf } from "./registered-controllers.ts";
@@ -12,7 +12,7 @@ export function aheadOf({ state, options, tuning }: Core): number {
 }
 
 /** Raises or clears the alarms about this controller's own clock. */
-export function tellClocks(core: Core): void {
+export function raiseClockAlarms(core: Core): void {
   const { alarms, guard, options, hasCompany } = core;
   const { id } = options;
   alarms.set(guard.isFenced(), "FENCED", id, "this controller's clock is too far from its peers'; it is read-only");

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Wrong clocks do not write.
+// “Wrong clocks do not write” (docs/replication.md): compares this clock with those of the peers, and says when nothing may be stamped.
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 

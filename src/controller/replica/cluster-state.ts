@@ -1,10 +1,10 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): the state changes by journal records alone, so a start after a crash rebuilds it.
 import { areInConflict, lossId } from "#crdt/conflict.ts";
 import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
 import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
-import { encodePage, PageReader, type Page } from "#crdt/page.ts";
-import type { Register } from "#crdt/register.ts";
+import { emptyPage, encodePage, PageReader } from "#crdt/page.ts";
+import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, raise, toWire } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
@@ -230,15 +230,15 @@ export class ClusterState {
   formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
     const open = new Map<string, ConflictRecord>();
     const settled: string[] = [];
-    const judge = (key: string, record: ConflictRecord): void => {
+    const sort = (key: string, record: ConflictRecord): void => {
       if (this.rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
       else settled.push(key);
     };
     for (const { key, text } of this.map.withPrefix(conflictKey(""))) {
       const record = text === null ? undefined : readFormerRecord(text);
-      if (record) judge(key, record);
+      if (record) sort(key, record);
     }
-    for (const [key, record] of this.formerConflicts) if (!this.map.get(key)) judge(key, record);
+    for (const [key, record] of this.formerConflicts) if (!this.map.get(key)) sort(key, record);
     return { open, settled };
   }
 
@@ -290,16 +290,5 @@ export class ClusterState {
       behind: this.isBehind,
       ...(this.isAlone ? { alone: true } : {}),
     };
-  }
-}
-
-export const emptyPage: Page = { origins: [], contexts: [], registers: [] };
-
-export function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Conflicts are listed.
+// “Conflicts are listed” (docs/replication.md): an alarm says when some could not be kept; settled records of earlier versions go.
 import type { Core } from "./core.ts";
 import type { Writer } from "./writer.ts";
 
@@ -12,11 +12,11 @@ export function startConflictCleanup(core: Core, writer: Writer): void {
   const { state, alarms, tuning } = core;
   const { siblings } = state.map;
   let isWriting = false;
-  let told = 0;
+  let turnedAway = 0;
   core.every(tuning.conflictsEvery, () => {
-    const isCapped = siblings.isFull || siblings.turnedAway > told;
-    told = siblings.turnedAway;
-    const text = `${siblings.count} writes stand in conflicts, and ${told} more could not be kept`;
+    const isCapped = siblings.isFull || siblings.turnedAway > turnedAway;
+    turnedAway = siblings.turnedAway;
+    const text = `${siblings.count} writes stand in conflicts, and ${turnedAway} more could not be kept`;
     alarms.set(isCapped, "CONFLICTS_CAPPED", "conflicts", text);
     const { settled } = state.formerRecords();
     for (const key of settled) state.formerConflicts.delete(key);

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Conflicts are listed.
+// “Conflicts are listed” (docs/replication.md): a listed conflict has the value that stands and every value that lost without being seen.
 import { areInConflict, conflictId, hasSeen, lossId } from "#crdt/conflict.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import type { LwwMap } from "#crdt/lww-map.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): the parts of a replica change its state by `commit` alone.
 import type { Alarms } from "./alarms.ts";
 import type { Peer } from "./peer.ts";
 import type { Clock, JournalRecord, Log } from "./replica-ports.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): each change is journaled first; only then it counts here, and goes to peers.
 import type { Dot, Register } from "#crdt/register.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { Alarms } from "./alarms.ts";
@@ -27,13 +27,10 @@ export class Core {
   readonly peers = new Map<string, Peer>();
   /** The version vector once everything that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
-  /** The puller that is taking a full exchange: nothing else may change the state. */
-  fullExchange: object | undefined;
-  isStopped = false;
-  /** This controller has just started, and asks the others for missed changes; its state may be old. */
-  isAsking = false;
-  /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
-  hasHeard: boolean;
+  #fullExchange: object | undefined;
+  #isStopped = false;
+  #isAsking: boolean;
+  #hasHeard: boolean;
   /** Origins that wrote two things under one number. */
   readonly #equivocal = new Set<string>();
   /** Records that are being journaled, or wait for their turn to be applied. */
@@ -56,7 +53,8 @@ export class Core {
     this.generation = new OriginGeneration(this);
     raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
-    this.hasHeard = this.state.isAlone || !this.hasCompany;
+    this.#isAsking = this.others.length > 0;
+    this.#hasHeard = this.state.isAlone || !this.hasCompany;
   }
 
   /** The registered controllers, this one included once it is registered. */
@@ -77,9 +75,48 @@ export class Core {
     return this.others.some((id) => writers.has(id));
   }
 
+  /** A member has let this controller in since the start, no other member ever wrote, or an operator said that none is left. */
+  get hasHeard(): boolean {
+    return this.#hasHeard;
+  }
+
+  /** This controller has just started, and asks the others for missed changes; its state may be old. */
+  get isAsking(): boolean {
+    return this.#isAsking;
+  }
+
+  endAsking(): void {
+    this.#isAsking = false;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Timers of the replica do nothing from now on. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /** The puller that is taking a full exchange: nothing else may change the state. */
+  get fullExchange(): object | undefined {
+    return this.#fullExchange;
+  }
+
+  /** False: another puller is taking one. */
+  beginFullExchange(puller: object): boolean {
+    if (this.#fullExchange) return false;
+    this.#fullExchange = puller;
+    return true;
+  }
+
+  endFullExchange(puller: object): void {
+    if (this.#fullExchange === puller) this.#fullExchange = undefined;
+  }
+
   /** Called when a member lets this controller in: from now on writes reach that member. */
   heard(): void {
-    this.hasHeard = true;
+    this.#hasHeard = true;
     if (this.state.isAlone) this.commit([{ t: "meta", alone: false }]);
   }
 

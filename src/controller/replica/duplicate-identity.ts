@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Numbers are used once.
+// “Numbers are used once” (docs/replication.md): of two processes that run as one controller, the one at the wrong address does not write.
 import type { ReplicaContext } from "./context.ts";
 
 /** Duplicates meet the other controllers every few seconds; the alarm ends after so long (ms) without a meeting. */
@@ -38,29 +38,29 @@ export class DuplicateIdentity {
     this.#atHomeSince = isThis ? this.#core.options.clock.mono() : -Infinity;
   }
 
-  /** This controller sees both processes, or its peer `teller` does. */
-  see(id: string, text: string, teller = ""): void {
+  /** This controller sees both processes, or its peer `reporter` does. */
+  see(id: string, text: string, reporter = ""): void {
     this.#core.alarms.raise("TWO_COPIES", id, text);
-    this.#keep(`seen ${id} ${teller}`, () => {
+    this.#keep(`seen ${id} ${reporter}`, () => {
       const isTold = [...this.#kept.keys()].some((name) => name.startsWith(`seen ${id} `));
       if (!isTold) this.#core.alarms.clear("TWO_COPIES", id);
     });
   }
 
-  /** `teller` does not let this process in, because it speaks to the other one. */
-  refused(teller: string, text: string): void {
+  /** `reporter` does not let this process in, because it speaks to the other one. */
+  refused(reporter: string, text: string): void {
     const { id } = this.#core.options;
-    this.see(id, teller === id ? text : `${teller} says that ${text}`, teller);
-    this.#refusedBy.add(teller);
-    this.#keep(`refused ${teller}`, () => this.#refusedBy.delete(teller));
+    this.see(id, reporter === id ? text : `${reporter} says that ${text}`, reporter);
+    this.#refusedBy.add(reporter);
+    this.#keep(`refused ${reporter}`, () => this.#refusedBy.delete(reporter));
   }
 
-  /** `teller` lets this process in. */
-  accepted(teller: string): void {
-    this.#end(`refused ${teller}`);
-    this.#end(`seen ${this.#core.options.id} ${teller}`);
+  /** `reporter` lets this process in. */
+  accepted(reporter: string): void {
+    this.#end(`refused ${reporter}`);
+    this.#end(`seen ${this.#core.options.id} ${reporter}`);
     // The other one may be gone just as well.
-    this.#end(`seen ${teller} `);
+    this.#end(`seen ${reporter} `);
   }
 
   #keep(name: string, over: () => void): void {

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Neighbouring versions.
+// “Neighbouring versions” (docs/replication.md): the messages between controllers, and the protocols that both may speak.
 import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
 
@@ -114,6 +114,10 @@ const Message = z.discriminatedUnion("t", [
 type Plain<Value> = { readonly [Key in keyof Value]: Plain<Value[Key]> };
 export type PeerMessage = Plain<z.infer<typeof Message>>;
 export type Soon = Plain<z.infer<typeof Soon>>;
+export interface Refusal {
+  readonly code: RefusalCode;
+  readonly message: string;
+}
 export type PullEnd = Plain<z.infer<typeof PullEnd>>;
 export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
 

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Numbers are used once.
+// “Numbers are used once” (docs/replication.md): an origin of which a peer knows more than this controller is given up.
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import type { ReplicaContext } from "./context.ts";

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): each own transaction is pushed whole to every peer, once it is durable.
 import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
@@ -54,9 +54,9 @@ export class Outbox {
     if (from >= this.#last) return;
     stream.pushed = { origin: this.#origin, seq: this.#last };
     // Transactions of a former origin are pulled: peers may refuse that origin.
-    if (from < this.#before || this.#origin !== this.#core.generation.origin) return stream.tellHave();
+    if (from < this.#before || this.#origin !== this.#core.generation.origin) return stream.sendHave();
     const registers = this.#transactions.filter(([first]) => (first as Register).s > from).flat();
-    if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return stream.tellHave();
+    if (registers.reduce((sum, { text }) => sum + (text?.length ?? 0), 0) > pageLimits.bytes) return stream.sendHave();
     stream.send({ t: "push", page: encodePage(registers), origin: this.#origin, from, upto: this.#last });
   }
 }

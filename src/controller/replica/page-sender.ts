@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): answers a pull: all that the peer lacks, page by page, then the version vector that the pages reach.
 import { cutPage, pagesOf, startDelta, type DeltaCursor } from "#crdt/delta.ts";
 import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";

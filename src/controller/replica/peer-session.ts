@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): one connection: both controllers greet, pull missing transactions and push their own.
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
@@ -13,44 +13,15 @@ import {
   type PeerMessage,
   type RefusalCode,
 } from "./messages.ts";
-import type { Outbox } from "./outbox.ts";
 import { PageSender } from "./page-sender.ts";
 import type { Peer, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
 import { receivePush } from "./push.ts";
-import type { SoftState } from "./soft-state.ts";
-import type { Writer } from "./writer.ts";
+import type { SessionHost } from "./session-host.ts";
 
 type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
-
-/** The part of a replica that its sessions share, and that chooses between them. */
-export interface SessionHost {
-  /** Random per process. */
-  readonly boot: string;
-  readonly outbox: Outbox;
-  readonly soft: SoftState;
-  readonly writer: Writer;
-  /** Whether a greeting is refused, and why. */
-  readonly refusalFor: (stream: Stream, hello: Of<"hello">) => Refusal | undefined;
-  /** Both sides have accepted. False: another connection to this peer counts, and this one ends. */
-  readonly opened: (stream: Stream) => boolean;
-  readonly lost: (stream: Stream) => void;
-  /** The open connection of another process with the same id. */
-  readonly duplicateOf: (stream: Stream) => Stream | undefined;
-  /** Both processes are alive. */
-  readonly refuseDuplicate: (stream: Stream, rival: Stream) => void;
-  /** The peer of a connection is silent. */
-  readonly silent: (stream: Stream) => void;
-  /** A pull came to its end. */
-  readonly synced: (stream: Stream) => void;
-}
-
-export interface Refusal {
-  readonly code: RefusalCode;
-  readonly message: string;
-}
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
 export class Session implements LinkEvents, Stream {
@@ -67,7 +38,6 @@ export class Session implements LinkEvents, Stream {
   openedAt = 0;
   where = "";
   copies: string | undefined;
-  readonly #probes = new Set<{ readonly n: number; readonly told: (isAlive: boolean) => void }>();
   #isWelcome = false;
   /** The peer's greeting, once it is accepted. */
   #greeting: Of<"hello"> | undefined;
@@ -129,10 +99,9 @@ export class Session implements LinkEvents, Stream {
   closed(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#pinger.stop();
     this.#puller.abandon();
     this.#pages.stop();
-    for (const { told } of this.#probes) told(false);
+    this.#pinger.stop();
     this.#host.lost(this);
   }
 
@@ -193,10 +162,8 @@ export class Session implements LinkEvents, Stream {
   #hello(hello: Of<"hello">): void {
     this.boot = hello.boot;
     const { remote } = this.#link;
-    this.where = [
-      hello.at ?? "an address that it does not tell",
-      ...(remote === undefined ? [] : [`(from ${remote})`]),
-    ].join(" ");
+    const at = hello.at ?? "an address that it does not tell";
+    this.where = remote === undefined ? at : `${at} (from ${remote})`;
     const refusal = this.#host.refusalFor(this, hello);
     if (refusal) {
       if (refusal.code === "NOT_REGISTERED") this.#core.generation.contradicted(hello);
@@ -231,7 +198,7 @@ export class Session implements LinkEvents, Stream {
 
   #opened(): void {
     this.peer.refusal = undefined;
-    this.#core.refusals.settled(this.peer.id);
+    this.#core.refusals.connected(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
     // Only a peer that lets us in confirms our origin: a peer that does not may know another process with our id.
@@ -272,7 +239,7 @@ export class Session implements LinkEvents, Stream {
     if (!dominates(this.#core.accepted, new Map(vv))) this.#puller.pull();
   }
 
-  tellHave(): void {
+  sendHave(): void {
     const { map, isWhole: ready } = this.#core.state;
     this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
   }
@@ -282,11 +249,8 @@ export class Session implements LinkEvents, Stream {
     const { map } = this.#core.state;
     const own = this.#core.digest().digest;
     if (!isSameVector(map.vector, new Map(vv)) || digest === undefined || own === undefined || digest === own) return;
-    this.#core.alarms.raise(
-      "STATE_DIVERGENCE",
-      this.peer.id,
-      `${this.peer.id} has seen the same transactions and holds other values; they are being exchanged`,
-    );
+    const text = `${this.peer.id} has seen the same transactions and holds other values; they are being exchanged`;
+    this.#core.alarms.raise("STATE_DIVERGENCE", this.peer.id, text);
     this.send({ t: "digest", vv, sums: map.digest.sums() });
   }
 
@@ -323,21 +287,12 @@ export class Session implements LinkEvents, Stream {
   }
 
   #pong({ n, walls }: Of<"pong">): void {
-    for (const probe of this.#probes) if (n >= probe.n) probe.told(true);
     const sentAt = this.#pinger.answered(n);
     if (sentAt === undefined) return;
     this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, sentAt, walls));
   }
 
-  probe(told: (isAlive: boolean) => void): void {
-    const n = this.#pinger.ask();
-    const end = (isAlive: boolean): void => {
-      if (!this.#probes.delete(probe)) return;
-      cancel();
-      told(isAlive);
-    };
-    const probe = { n, told: end };
-    this.#probes.add(probe);
-    const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.peer.rtt.rto)), () => end(false));
+  probe(done: (isAlive: boolean) => void): void {
+    this.#pinger.probe(done);
   }
 }

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: A deletion stays deleted.
+// “A deletion stays deleted” (docs/replication.md): each peer's acknowledgements; a deletion is kept until all peers have it.
 import { raise, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
@@ -19,11 +19,11 @@ export interface Stream {
   /** The text by which the next ping tells the peer that another process runs as it. */
   copies: string | undefined;
   /** Whether the process at its other end is alive. */
-  readonly probe: (told: (isAlive: boolean) => void) => void;
+  readonly probe: (done: (isAlive: boolean) => void) => void;
   /** How far own transactions were sent. */
   pushed: { readonly origin: string; readonly seq: number };
   readonly send: (message: PeerMessage) => void;
-  readonly tellHave: () => void;
+  readonly sendHave: () => void;
   /** New records became durable here. */
   readonly hasNews: () => void;
   readonly pull: () => void;

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Watched.
+// “Watched” (docs/replication.md): how surprising the silence of a peer is, for people and alerts.
 import { defaultTuning } from "./tuning.ts";
 
 /** Ms by which a busy machine may be late. */

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): a connection that died silently is found by pings, and replaced.
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 
@@ -27,6 +27,7 @@ export class Pinger {
   #misses = 0;
   #isHurried = false;
   #cancel: () => void = () => undefined;
+  readonly #probes = new Set<{ readonly n: number; readonly end: (isAlive: boolean) => void }>();
 
   constructor(core: Core, peer: Peer, ports: PingerPorts) {
     this.#core = core;
@@ -42,6 +43,7 @@ export class Pinger {
 
   stop(): void {
     this.#cancel();
+    for (const { end } of this.#probes) end(false);
   }
 
   /** The peer sent a message. */
@@ -55,14 +57,22 @@ export class Pinger {
     if (options.clock.mono() - this.#sentAt >= tuning.pingEvery / 2) this.#send();
   }
 
-  /** Pings at once; gives the ping's number. */
-  ask(): number {
+  /** Pings at once, and says whether the peer answered in time. */
+  probe(done: (isAlive: boolean) => void): void {
     this.#send();
-    return this.#n;
+    const end = (isAlive: boolean): void => {
+      if (!this.#probes.delete(probe)) return;
+      cancel();
+      done(isAlive);
+    };
+    const probe = { n: this.#n, end };
+    this.#probes.add(probe);
+    const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.#peer.rtt.rto)), () => end(false));
   }
 
   /** The time at which the answered ping was sent, by the monotonic clock; undefined if it is not the last one. */
   answered(n: number): number | undefined {
+    for (const probe of this.#probes) if (n >= probe.n) probe.end(true);
     if (n !== this.#n) return undefined;
     this.#plan(this.#isHurried ? this.#peer.rtt.pingAgain / 2 : this.#core.tuning.pingEvery);
     return this.#sentAt;

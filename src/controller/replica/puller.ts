@@ -1,17 +1,16 @@
-// Promise of docs/replication.md: Whole transactions.
+// “Whole transactions” (docs/replication.md): pages of a pull are kept aside until the last one has come; then all count at once.
 import { pagesOf } from "#crdt/delta.ts";
 import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
-import { encodePage, MalformedPage, type Page } from "#crdt/page.ts";
+import { emptyPage, encodePage, MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./core.ts";
-import { checkOrigins } from "./origins.ts";
+import { checkFloor, checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { deleteAgain, registersToRepair } from "./repair.ts";
-import { emptyPage } from "./cluster-state.ts";
 import type { Writer } from "./writer.ts";
 
 type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
@@ -106,11 +105,7 @@ export class Puller {
     this.#sync?.cancel();
     this.#sync = undefined;
     this.#isAskedAgain = false;
-    this.#endTakingAll();
-  }
-
-  #endTakingAll(): void {
-    if (this.#core.fullExchange === this) this.#core.fullExchange = undefined;
+    this.#core.endFullExchange(this);
   }
 
   page(message: PageMessage, bytes: number): void {
@@ -149,7 +144,7 @@ export class Puller {
     if (ahead > tuning.fenceAt) return this.defer(origin, ahead);
     if (ahead > 0) {
       // Wait, and take these pages. A new pull could repeat for ever: newer writes lie as far ahead.
-      this.#tellAhead(origin, ahead);
+      this.#raiseAhead(origin, ahead);
       sync.cancel = this.#core.after(ahead, () => this.#finishLate(sync, end));
       return;
     }
@@ -178,8 +173,7 @@ export class Puller {
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
       // Only now: a peer that never ends its exchange must not keep this controller from writing.
-      if (this.#core.fullExchange) return this.abandon();
-      this.#core.fullExchange = this;
+      if (!this.#core.beginFullExchange(this)) return this.abandon();
       return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     }
     const { map } = state;
@@ -249,7 +243,7 @@ export class Puller {
 
   #done(sync: Sync): void {
     for (const origin of this.#stream.peer.deferred) this.undefer(origin);
-    this.#endTakingAll();
+    this.#core.endFullExchange(this);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
     if (!sync.isRepair) this.#onSynced();
@@ -266,13 +260,13 @@ export class Puller {
     this.abandon();
     const { tuning, options } = this.#core;
     const wait = Math.min(Math.max(ahead, 500), tuning.pullEvery);
-    this.#tellAhead(origin, ahead);
+    this.#raiseAhead(origin, ahead);
     this.#deferredUntil = options.clock.mono() + wait;
     this.#deferredMs = options.clock.wall() + ahead + tuning.maxReceiveAhead;
     this.#core.after(wait, () => this.pull());
   }
 
-  #tellAhead(origin: string, ahead: number): void {
+  #raiseAhead(origin: string, ahead: number): void {
     const { alarms, guard, tuning } = this.#core;
     const ms = ahead + tuning.maxReceiveAhead;
     this.#stream.peer.deferred.add(origin);
@@ -285,16 +279,6 @@ export class Puller {
     this.#core.guard.deferred.delete(origin);
     this.#core.alarms.clear("CLOCK_SKEW", origin);
   }
-}
-
-/**
- * A full exchange drops registers that the peer does not send. It is for a replica that has not seen deletions that the peer has forgotten,
- * after seeing them.
- * @throws MalformedPage
- */
-function checkFloor(floor: VersionVector, upto: VersionVector, told: VersionVector): void {
-  if (!dominates(upto, floor)) throw new MalformedPage("that it forgot what it never had");
-  if (dominates(told, floor)) throw new MalformedPage("a full exchange that nothing calls for");
 }
 
 /** The pages as they came, and the record that makes them count. */

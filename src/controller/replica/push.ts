@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Conflicts are listed.
+// “Conflicts are listed” (docs/replication.md): a push counts only after all that its writer had seen, so conflicts stay exact.
 import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";

@@ -1,37 +1,37 @@
-// Promise of docs/replication.md: Neighbouring versions.
+// “Neighbouring versions” (docs/replication.md): registers that this version cannot read are kept and passed on, and not shown.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import type { KeyRules } from "./cluster-state.ts";
 import type { Core } from "./core.ts";
 
 /**
- * Registers that this version cannot read: they are kept and passed on, and not shown. Each is judged once, when it comes. Registers from
- * the disk are judged in slices after the start, and until then at each read.
+ * Registers that this version cannot read: they are kept and passed on, and not shown. Each is checked once, when it comes. Registers from
+ * the disk are checked in slices after the start, and until then at each read.
  */
 export class Quarantine {
   readonly #core: Core;
   readonly #unreadable = new Set<string>();
-  #isJudged = false;
+  #isChecked = false;
 
   constructor(core: Core) {
     this.#core = core;
     const { slice } = core.tuning;
     const registers = core.state.map.all()[Symbol.iterator]();
-    const judgeSome = (): void => {
+    const checkSome = (): void => {
       for (let count = 0; count < slice; count++) {
         const next = registers.next();
         if (next.done === true) {
-          this.#isJudged = true;
+          this.#isChecked = true;
           break;
         }
-        this.#judge(next.value.key);
+        this.#check(next.value.key);
       }
-      this.#tell();
-      if (!this.#isJudged) core.soon(judgeSome);
+      this.#raiseAlarm();
+      if (!this.#isChecked) core.soon(checkSome);
     };
-    judgeSome();
+    checkSome();
     core.watch((keys) => {
-      for (const key of keys) this.#judge(key);
-      this.#tell();
+      for (const key of keys) this.#check(key);
+      this.#raiseAlarm();
     });
   }
 
@@ -39,7 +39,7 @@ export class Quarantine {
     return this.#unreadable;
   }
 
-  /** Keys below a prefix whose registers cannot be read, judged yet or not. */
+  /** Keys below a prefix whose registers cannot be read, checked yet or not. */
   below(prefix: string): readonly string[] {
     const registers = this.#core.state.map.withPrefix(prefix);
     return Array.from(registers).flatMap((each) => (each.text === null || this.isShown(each) ? [] : [each.key]));
@@ -47,17 +47,17 @@ export class Quarantine {
 
   isShown(register: Register): boolean {
     if (register.text === null || this.#unreadable.has(register.key)) return false;
-    return this.#isJudged || isReadable(this.#core.state.rules, register);
+    return this.#isChecked || isReadable(this.#core.state.rules, register);
   }
 
-  #judge(key: string): void {
+  #check(key: string): void {
     const { map, rules } = this.#core.state;
     const register = map.get(key);
     if (register && register.text !== null && !isReadable(rules, register)) this.#unreadable.add(key);
     else this.#unreadable.delete(key);
   }
 
-  #tell(): void {
+  #raiseAlarm(): void {
     const { size } = this.#unreadable;
     this.#core.alarms.set(size > 0, "QUARANTINED", "state", `${size} registers cannot be read by this version`);
   }

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Watched.
+// “Watched” (docs/replication.md): a refusal between two controllers raises an alarm on both.
 import type { AlarmCode } from "./alarms.ts";
 import type { ReplicaContext } from "./context.ts";
 
@@ -76,7 +76,7 @@ export class Refusals {
   }
 
   /** The two controllers are connected. */
-  settled(about: string): void {
+  connected(about: string): void {
     this.#turnedOut = undefined;
     this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);
     this.#forget("REFUSED", about);

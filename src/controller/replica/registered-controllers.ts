@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Members only.
+// “Members only” (docs/replication.md): members are the controllers with a live register `controller/ID/auth`.
 import type { LwwMap } from "#crdt/lww-map.ts";
 
 const authKey = /^controller\/([^/]+)\/auth$/;

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): two controllers that hold different values for the same transactions come to the same ones.
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";

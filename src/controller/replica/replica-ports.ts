@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Durable.
+// “Durable” (docs/replication.md): clock, timers, disk and links of a replica: a simulator can put faults into each.
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
 import type { ConflictRecord } from "./conflict-record.ts";

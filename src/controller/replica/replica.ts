@@ -1,11 +1,9 @@
-// Promise of docs/replication.md: Durable.
-import type { Dot, Register } from "#crdt/register.ts";
-import type { Alarm, Alarms } from "./alarms.ts";
+// “Durable” (docs/replication.md): changes, refusals of writes, status, and the contract of the database.
+import type { Dot } from "#crdt/register.ts";
+import type { Alarm } from "./alarms.ts";
 import type { ClusterState } from "./cluster-state.ts";
-import type { PeerRefusal } from "./refusals.ts";
-import type { ConflictRecord } from "./conflict-record.ts";
 import type { Tuning } from "./tuning.ts";
-import type { Clock, DialTarget, JournalRecord, LinkEvents, Log, Net, PeerLink, Rng, Timers } from "./replica-ports.ts";
+import type { Clock, JournalRecord, Log, Net, Rng, Timers } from "./replica-ports.ts";
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
@@ -102,50 +100,6 @@ export interface SoftValue {
   readonly sender: string;
   readonly value: Json;
   readonly receivedMono: number;
-}
-
-/** One controller's copy of the cluster's state. */
-export interface Replica {
-  /** The live register, or undefined: absent, deleted or quarantined. Its `text` is the value as JSON. */
-  readonly get: (key: string) => Register | undefined;
-  /** Whether a value stands, also one that this version cannot read. */
-  readonly stands: (key: string) => boolean;
-  /** Keys of live registers that are not shown, in no order. */
-  readonly unreadable: (prefix: string) => Iterable<string>;
-  /** Live registers whose key starts with `prefix`, in the order of keys. The caller must not write while iterating. */
-  readonly entries: (prefix: string) => Iterable<readonly [string, Register]>;
-  /** Registers that the controller with this id, or one whose id begins so, wrote last; deletions and writes in a conflict are among them. */
-  readonly writtenBy: (id: string) => Iterable<Register>;
-  /** One transaction, all or nothing. Resolves when it is durable here; then it is pushed. @throws WriteRefused */
-  readonly write: (changes: readonly Change[]) => Promise<Written>;
-  /** Called after each durable change, local or remote, with the keys. The result ends it. */
-  readonly watch: (listener: (keys: readonly string[]) => void) => () => void;
-  /** One for each key, the same on all replicas that agree. */
-  readonly conflicts: () => readonly ConflictRecord[];
-  readonly status: () => ReplicationStatus;
-  /** The answer of a member that this controller is not a member, in words, while no other member lets it in. */
-  readonly turnedOut: () => string | undefined;
-  /** Whether no member has accepted this controller since its start, although another member has written before. */
-  readonly isUnheard: () => boolean;
-
-  readonly connected: (link: PeerLink) => LinkEvents;
-  /** `refusal`: one of the two controllers refused the other; else the target was out of reach. */
-  readonly dialFailed: (target: DialTarget, refusal?: PeerRefusal) => void;
-  /** A controller called and was refused before it came to a link. */
-  readonly turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">) => void;
-  /** Sets or clears an alarm about the world outside of the replica. */
-  readonly alarm: Alarms["set"];
-  /** Registers a soft value of this controller's and spreads it: at once to connected peers. */
-  readonly shareSoft: (key: string, boot: number, seq: number, value: Json) => void;
-  /** The keys of all soft values; some more than once. */
-  readonly softKeys: () => Iterable<string>;
-  /** The value of each controller, this one among them. */
-  readonly softValues: (key: string) => Iterable<SoftValue>;
-
-  /** Pushes until one peer has everything, then takes this controller's registration away. @throws WriteRefused */
-  readonly leave: () => Promise<void>;
-  /** Stops timers and links; waits for nothing. Writes under way may still become durable. */
-  readonly stop: () => void;
 }
 
 /**

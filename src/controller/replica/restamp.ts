@@ -1,10 +1,10 @@
-// Promise of docs/replication.md: Wrong clocks do not write.
+// “Wrong clocks do not write” (docs/replication.md): a repair gives the writes of a clock that was ahead a present stamp.
 import { compareStamps, encodeStamp, nextStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
-import { encodePage } from "#crdt/page.ts";
+import { emptyPage, encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { seqIn, toWire, type Context } from "#crdt/version-vector.ts";
 import { originOf } from "./origin-generation.ts";
-import { emptyPage, type ClusterState } from "./cluster-state.ts";
+import type { ClusterState } from "./cluster-state.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 import { defaultTuning } from "./tuning.ts";
 

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Convergent.
+// “Convergent” (docs/replication.md): how long to wait for a peer, learned from its answers.
 /**
  * The time to wait for a peer, learned from it: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298, with
  * bounds for controllers. Karn's rule (no sample from a repeated request) is the caller's: each request here has a number of its own, so

@@ -1,19 +1,20 @@
-// Promise of docs/replication.md: Members only.
+// “Members only” (docs/replication.md): lets registered controllers in, refuses all others, and keeps one connection to each.
 import { endCatchUp } from "./catch-up.ts";
 import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./core.ts";
 import type { Dialler } from "./dialler.ts";
 import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
-import { protocolsText, speaks, type PeerMessage } from "./messages.ts";
+import { protocolsText, speaks, type PeerMessage, type Refusal } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
-import { Session, type Refusal, type SessionHost } from "./peer-session.ts";
+import { Session } from "./peer-session.ts";
+import type { SessionHost } from "./session-host.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
 /** Milliseconds between two checks whether the process at our own address is gone. */
-const lookAgain = 3_000;
+const checkAgainMs = 3_000;
 
 interface Parts {
   readonly outbox: Outbox;
@@ -94,7 +95,7 @@ export class Sessions implements SessionHost {
     const text = describeDuplicate(id, at, where);
     if (isDialled) {
       duplicates.refused(id, text);
-      this.#core.after(lookAgain, () => this.#dialler.dialItself());
+      this.#core.after(checkAgainMs, () => this.#dialler.dialItself());
     } else duplicates.see(id, text, "itself");
     return { code: isDialled ? "SAME_CONTROLLER" : "TWO_COPIES", message: text };
   }
@@ -156,19 +157,19 @@ export class Sessions implements SessionHost {
   synced({ peer }: Stream): void {
     this.#core.generation.progressed();
     const { state, options, members } = this.#core;
-    this.#core.isAsking = false;
+    this.#core.endAsking();
     if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
-      endCatchUp(this.#core, () => this.#tellAll());
+      endCatchUp(this.#core, () => this.#sendHaveToAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
     // Joined: the state of a controller that knows of us is here, our registration included.
     this.#core.commit([{ t: "meta", ready: true }], [], () => {
       options.log?.("info", "this controller has joined", { sponsor: peer.id });
-      this.#tellAll();
+      this.#sendHaveToAll();
     });
   }
 
-  #tellAll(): void {
-    for (const each of this.open()) each.tellHave();
+  #sendHaveToAll(): void {
+    for (const each of this.open()) each.sendHave();
   }
 
   open(): readonly Stream[] {
@@ -182,7 +183,7 @@ export class Sessions implements SessionHost {
     for (const stream of this.#sessions) {
       if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
       // A leaving controller waits for the confirmation that its leaving has arrived.
-      stream.tellHave();
+      stream.sendHave();
       stream.close("removed");
     }
     for (const id of others) this.#dialler.wanted(id);

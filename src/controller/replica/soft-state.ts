@@ -1,5 +1,5 @@
-// Promise of docs/replication.md: Bounded.
-import { isJson } from "./cluster-state.ts";
+// “Bounded” (docs/replication.md): facts that no disk keeps (a last heartbeat), in a limited room for each sender.
+import { isJson } from "#crdt/register.ts";
 import type { SoftEntry } from "./messages.ts";
 import type { Json, SoftValue } from "./replica.ts";
 
@@ -10,7 +10,7 @@ export interface SoftLimits {
   readonly size: number;
   /** Of one value. */
   readonly value: number;
-  /** A value that is not told again is kept so long, ms. */
+  /** A value that is not sent again is kept so long, ms. */
   readonly lifetime: number;
 }
 
@@ -41,7 +41,7 @@ export class SoftState {
   readonly #mono: () => number;
   readonly #spread: (entries: readonly SoftEntry[]) => void;
   readonly #limits: SoftLimits;
-  readonly #told = new Map<string, SenderValues>();
+  readonly #values = new Map<string, SenderValues>();
 
   constructor(
     own: string,
@@ -67,47 +67,47 @@ export class SoftState {
 
   /** All values of this controller, for a peer that has just connected. */
   *pages(): Iterable<readonly SoftEntry[]> {
-    const own = this.#told.get(this.#own)?.held.values() ?? [];
+    const own = this.#values.get(this.#own)?.held.values() ?? [];
     const all = Array.from(own, ({ key, boot, seq, text }) => ({ key, boot, seq, text }));
     for (let at = 0; at < all.length; at += 500) yield all.slice(at, at + 500);
   }
 
   /** Forgets the values of all other senders. */
   keepOnly(senders: readonly string[]): void {
-    for (const sender of this.#told.keys())
-      if (sender !== this.#own && !senders.includes(sender)) this.#told.delete(sender);
+    for (const sender of this.#values.keys())
+      if (sender !== this.#own && !senders.includes(sender)) this.#values.delete(sender);
   }
 
   #take(sender: string, entry: SoftEntry): boolean {
     const { entries, size, value } = this.#limits;
-    let told = this.#told.get(sender);
-    if (!told) this.#told.set(sender, (told = { held: new Map(), size: 0, sweptMono: this.#mono() }));
-    const known = told.held.get(entry.key);
+    let values = this.#values.get(sender);
+    if (!values) this.#values.set(sender, (values = { held: new Map(), size: 0, sweptMono: this.#mono() }));
+    const known = values.held.get(entry.key);
     if (entry.text.length > value || (known?.boot === entry.boot && known.seq >= entry.seq)) return false;
-    this.#expire(told);
-    const grown = told.size + sizeOf(entry) - (known ? sizeOf(known) : 0);
-    if ((!known && told.held.size >= entries) || grown > size) return false;
-    told.held.set(entry.key, { ...entry, receivedMono: this.#mono() });
-    told.size = grown;
+    this.#expire(values);
+    const grown = values.size + sizeOf(entry) - (known ? sizeOf(known) : 0);
+    if ((!known && values.held.size >= entries) || grown > size) return false;
+    values.held.set(entry.key, { ...entry, receivedMono: this.#mono() });
+    values.size = grown;
     return true;
   }
 
   /** Removes expired values now and then: a sender that fills its bound must not cost a walk each time. */
-  #expire(told: SenderValues): void {
+  #expire(values: SenderValues): void {
     const now = this.#mono();
     const bound = now - this.#limits.lifetime;
-    if (now - told.sweptMono < this.#limits.lifetime / 24) return;
-    told.sweptMono = now;
-    for (const [key, entry] of told.held)
+    if (now - values.sweptMono < this.#limits.lifetime / 24) return;
+    values.sweptMono = now;
+    for (const [key, entry] of values.held)
       if (entry.receivedMono < bound) {
-        told.held.delete(key);
-        told.size -= sizeOf(entry);
+        values.held.delete(key);
+        values.size -= sizeOf(entry);
       }
   }
 
   /** The value that each controller tells of a key, except texts that are no JSON. */
   *of(key: string): Iterable<SoftValue> {
-    for (const [sender, { held }] of this.#told) {
+    for (const [sender, { held }] of this.#values) {
       const found = held.get(`${key}/${sender}`);
       if (!found) continue;
       found.read ??= { value: isJson(found.text) ? (JSON.parse(found.text) as Json) : undefined };
@@ -118,9 +118,9 @@ export class SoftState {
 
   /** The keys of all values; some more than once. */
   *keys(): Iterable<string> {
-    for (const [sender, told] of this.#told) {
-      this.#expire(told);
-      for (const key of told.held.keys()) yield key.slice(0, -sender.length - 1);
+    for (const [sender, values] of this.#values) {
+      this.#expire(values);
+      for (const key of values.held.keys()) yield key.slice(0, -sender.length - 1);
     }
   }
 }

@@ -1,5 +1,5 @@
-// Promise of docs/replication.md: Watched.
-import { aheadOf, tellClocks } from "./clock-alarms.ts";
+// “Watched” (docs/replication.md): the state of this controller and of each peer, as operators see it.
+import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import type { Peer } from "./peer.ts";
 import { healthAt } from "./phi.ts";
@@ -11,7 +11,7 @@ export function statusOf(
   quarantined: Iterable<string>,
 ): ReplicationStatus {
   const { state, options, others, peers, alarms } = core;
-  tellClocks(core);
+  raiseClockAlarms(core);
   const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
   return {
     id: options.id,

@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: A deletion stays deleted.
+// “A deletion stays deleted” (docs/replication.md): a deletion is forgotten only when every member has it and no older write is under way.
 import { areInConflict } from "#crdt/conflict.ts";
 import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";

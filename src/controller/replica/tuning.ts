@@ -1,4 +1,4 @@
-// Promise of docs/replication.md: Bounded.
+// “Bounded” (docs/replication.md): the limits and intervals of replication.
 import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
 /** Bounds and intervals in ms. */

@@ -1,10 +1,10 @@
-// Promise of docs/replication.md: Last writer wins.
+// “Last writer wins” (docs/replication.md): stamps each write above all that it has seen, or refuses it.
 import { encodeStamp, nextStamp } from "#crdt/hlc.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { encodePage } from "#crdt/page.ts";
 import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import { contextOf, type Context } from "#crdt/version-vector.ts";
-import { aheadOf, tellClocks } from "./clock-alarms.ts";
+import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
 import type { Core } from "./core.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
@@ -67,7 +67,7 @@ export class Writer {
     const refusal = this.refusal();
     if (refusal === undefined) return;
     // A status request raises the alarms anew; a refused write must not count all waiting values each time.
-    if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) tellClocks(this.#core);
+    if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) raiseClockAlarms(this.#core);
     throw new WriteRefused(refusal, reasons[refusal]);
   }
 
@@ -76,18 +76,18 @@ export class Writer {
     for (const { key, ifMatch } of changes) if (ifMatch !== undefined) this.#checkMatch(key, ifMatch);
     const registers = this.#stamp(changes);
     for (const register of registers) this.#pending.set(register.key, register);
-    const settle = (): void => {
+    const forget = (): void => {
       for (const register of registers)
         if (this.#pending.get(register.key) === register) this.#pending.delete(register.key);
     };
     this.#commit(
       registers,
       (written) => {
-        settle();
+        forget();
         done(written);
       },
       (cause) => {
-        settle();
+        forget();
         failed(new WriteRefused("FULL", reasons.FULL, { cause }));
       },
     );

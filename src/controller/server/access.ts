@@ -22,14 +22,6 @@ export function deny({ identity }: Pick<Asking, "identity">, what: string): neve
   throw new Refused(403, "API_DENIED", `${identity.role} ${identity.id} may not ${what.slice(0, 200)}`);
 }
 
-/** The cluster's records about a caller at this very moment: registered, not revoked, approved (S-10, S-11). */
-export interface Access {
-  /** @throws Refused */
-  readonly check: (name: MethodName, caller: Asking) => void;
-  /** The reason why a connection of this caller must be cut; undefined: it may stay. */
-  readonly refusalOf: (caller: Asking) => Refused | undefined;
-}
-
 export interface AccessOptions {
   readonly records: Records;
   readonly certificates: Certificates;
@@ -42,14 +34,10 @@ export interface AccessOptions {
   readonly emptiness: () => string | undefined;
 }
 
-export function checkAccess({
-  records,
-  certificates,
-  rejects,
-  isReady,
-  knowsMembers,
-  emptiness,
-}: AccessOptions): Access {
+export type Access = ReturnType<typeof checkAccess>;
+
+/** The cluster's records about a caller at this very moment: registered, not revoked, approved (S-10, S-11). */
+export function checkAccess({ records, certificates, rejects, isReady, knowsMembers, emptiness }: AccessOptions) {
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
@@ -72,7 +60,8 @@ export function checkAccess({
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
     return approval(id) === "rejected" ? rejected(id) : undefined;
   };
-  const refusalOf: Access["refusalOf"] = (caller) => {
+  /** The reason why a connection of this caller must be cut; undefined: it may stay. */
+  const refusalOf = (caller: Asking): Refused | undefined => {
     if (certificates.isRevoked(caller.key)) {
       const isRemoved = caller.identity.role === "node" && records.replica.stands(keys.node(caller.id).removed);
       return revokedKey(403, caller.identity, isRemoved);
@@ -88,7 +77,9 @@ export function checkAccess({
   };
   return {
     refusalOf,
-    check(name, caller) {
+    /** Whether the caller may call the method for the node or thing `id`, at this very moment. @throws Refused */
+    check: (name: MethodName, caller: Asking, id: string): void => {
+      authorize(name, caller, id);
       const method: Method = methods[name];
       if (!isReady() && method.whileJoining !== true) {
         throw new Refused(

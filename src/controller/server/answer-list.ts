@@ -21,32 +21,29 @@ export type Listed<Answer> = {
 const listsOfKey = 16;
 const listsOfAll = 64;
 
-export interface Lists {
+export type AnswerLists = ReturnType<typeof limitLists>;
+
+/** Bounds the lists that are sent at once. */
+export function limitLists(yieldToLoop: YieldToLoop) {
+  const underway = new Map<string, number>();
+  let count = 0;
   /**
    * Sends an answer of lists as one JSON document, piece by piece, at its client's pace: neither a long list nor a slow client costs
    * other callers time or memory. An item is true when it is sent. Resolves when all is sent, or the client is gone. @throws Busy
    */
-  readonly answer: (key: string, response: ServerResponse, make: () => object) => Promise<void>;
-}
-
-export function openLists(yieldToLoop: YieldToLoop): Lists {
-  const underway = new Map<string, number>();
-  let count = 0;
-  return {
-    async answer(key, response, make) {
-      const ofKey = underway.get(key) ?? 0;
-      if (ofKey >= listsOfKey || count >= listsOfAll) throw new Busy(503, "too many lists are being sent");
-      underway.set(key, ofKey + 1);
-      count++;
-      try {
-        await send(response, make(), yieldToLoop);
-      } finally {
-        count--;
-        const left = (underway.get(key) ?? 1) - 1;
-        if (left > 0) underway.set(key, left);
-        else underway.delete(key);
-      }
-    },
+  return async (key: string, response: ServerResponse, make: () => object): Promise<void> => {
+    const ofKey = underway.get(key) ?? 0;
+    if (ofKey >= listsOfKey || count >= listsOfAll) throw new Busy(503, "too many lists are being sent");
+    underway.set(key, ofKey + 1);
+    count++;
+    try {
+      await send(response, make(), yieldToLoop);
+    } finally {
+      count--;
+      const left = (underway.get(key) ?? 1) - 1;
+      if (left > 0) underway.set(key, left);
+      else underway.delete(key);
+    }
   };
 }
 

@@ -8,23 +8,20 @@ const deepest = 32;
 const largestOfAll = 128 * 1024 * 1024;
 
 /** The room for the bodies of requests under way (S-17). */
-export interface BodyRoom {
-  /** Takes so many bytes for a request, until it is answered. @throws Busy when there is no room */
-  readonly take: (request: object, bytes: number) => void;
-  readonly release: (request: object) => void;
-}
+export type BodyRoom = ReturnType<typeof openBodyRoom>;
 
 /** Bounds the memory of bodies that wait for a slow disk or slow senders. */
-export function openBodyRoom(limit = largestOfAll): BodyRoom {
+export function openBodyRoom(limit = largestOfAll) {
   const taken = new Map<object, number>();
   let sum = 0;
   return {
-    take(request, bytes) {
+    /** Takes so many bytes for a request, until it is answered. @throws Busy when there is no room */
+    take(request: object, bytes: number): void {
       if (sum + bytes > limit) throw new Busy(503, "too much is being written at once");
       sum += bytes;
       taken.set(request, (taken.get(request) ?? 0) + bytes);
     },
-    release(request) {
+    release(request: object): void {
       sum -= taken.get(request) ?? 0;
       taken.delete(request);
     },

@@ -40,19 +40,9 @@ export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
 }
 
 /** The open connections, by their callers. */
-export interface Connections {
-  /** Notes whose certificate a new connection shows; false: this key has too many already that have not asked for anything. */
-  readonly arrived: (socket: TLSSocket, key: string, role: Role) => boolean;
-  /** Whether the connection is an admitted one. */
-  readonly has: (socket: TLSSocket) => boolean;
-  /** Notes who is on a connection. @throws Busy when this key has too many, or all have: then the connection must end. */
-  readonly admit: (socket: TLSSocket, caller: KnownCaller) => void;
-  /** Cuts every connection whose caller is no longer accepted; returns these callers. */
-  readonly cut: (isWelcome: (caller: KnownCaller) => boolean) => readonly KnownCaller[];
-  readonly count: () => number;
-}
+export type Connections = ReturnType<typeof watchConnections>;
 
-export function watchConnections(limits: ConnectionLimits): Connections {
+export function watchConnections(limits: ConnectionLimits) {
   const open = new Map<TLSSocket, KnownCaller>();
   const perKey = new Map<string, number>();
   const silent = new Map<TLSSocket, string>();
@@ -62,7 +52,8 @@ export function watchConnections(limits: ConnectionLimits): Connections {
     if (key !== undefined && silent.delete(socket)) countDown(silentOf, key);
   };
   return {
-    arrived(socket, key, role) {
+    /** Notes whose certificate a new connection shows; false: this key has too many already that have not asked for anything. */
+    arrived(socket: TLSSocket, key: string, role: Role): boolean {
       const count = silentOf.get(key) ?? 0;
       if (count >= limits.perKey[role]) return false;
       silentOf.set(key, count + 1);
@@ -70,9 +61,11 @@ export function watchConnections(limits: ConnectionLimits): Connections {
       socket.once("close", () => endSilence(socket));
       return true;
     },
-    count: () => open.size,
-    has: (socket) => open.has(socket),
-    admit(socket, caller) {
+    count: (): number => open.size,
+    /** Whether the connection is an admitted one. */
+    has: (socket: TLSSocket): boolean => open.has(socket),
+    /** Notes who is on a connection. @throws Busy when this key has too many, or all have: then the connection must end. */
+    admit(socket: TLSSocket, caller: KnownCaller): void {
       if (open.has(socket)) return;
       endSilence(socket);
       const count = perKey.get(caller.key) ?? 0;
@@ -85,7 +78,8 @@ export function watchConnections(limits: ConnectionLimits): Connections {
         countDown(perKey, caller.key);
       });
     },
-    cut(isWelcome) {
+    /** Cuts every connection whose caller is no longer accepted; returns these callers. */
+    cut(isWelcome: (caller: KnownCaller) => boolean): readonly KnownCaller[] {
       const gone: KnownCaller[] = [];
       for (const [socket, caller] of open) {
         if (isWelcome(caller)) continue;

@@ -1,6 +1,6 @@
 /** Ms for which our clients wait for an answer at least (src/api/ask.ts, the agent), and not much longer. */
 const shortestPatience = 5_000;
-/** The latest notice of a pause in an idle process; requests make it look as well. */
+/** The latest notice of a pause in an idle process; each request checks as well. */
 const beatEvery = 2_000;
 /** Requests that arrived during a pause are read in the first turns of the event loop. */
 const settling = 250;
@@ -10,27 +10,24 @@ const settling = 250;
  * the sockets. Their clients have given up, and may have asked another controller. A late write would win over all
  * decisions since (F-31).
  */
-export interface EventLoopLag {
-  /** Whether a request that began at this moment (monotonic, ms) may be left from before a pause. */
-  readonly mayBeStale: (began: number) => boolean;
-  readonly stop: () => void;
-}
+export type EventLoopLag = ReturnType<typeof watchLag>;
 
-export function watchLag(monotonic: () => number): EventLoopLag {
+export function watchLag(monotonic: () => number) {
   let beat = monotonic();
   let freshFrom = 0;
-  const look = (): void => {
+  const beatNow = (): void => {
     const now = monotonic();
     if (now - beat > shortestPatience) freshFrom = now + settling;
     beat = now;
   };
-  const timer = setInterval(look, beatEvery).unref();
+  const timer = setInterval(beatNow, beatEvery).unref();
   return {
-    mayBeStale(began) {
+    /** Whether a request that began at this moment (monotonic, ms) may be left from before a pause. */
+    mayBeStale(began: number): boolean {
       // Sockets are read before timers run.
-      look();
+      beatNow();
       return began < freshFrom;
     },
-    stop: () => clearInterval(timer),
+    stop: (): void => clearInterval(timer),
   };
 }

@@ -33,14 +33,14 @@ export function limitHandshakes(
   /** Waiting connections by address, the first one first. */
   const waiting = new Map<string, Set<Socket>>();
   let waitingCount = 0;
-  let look: NodeJS.Timeout | undefined;
+  let timer: NodeJS.Timeout | undefined;
   const begin = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
   server.removeAllListeners("connection");
 
   const countOf = (address: string): number => pending.get(address)?.size ?? 0;
   const hasRoom = (address: string): boolean =>
     countOf(address) < limits.pendingPerAddress && pendingCount < limits.pending;
-  const settle = (socket: Socket, address: string): void => {
+  const finished = (socket: Socket, address: string): void => {
     const same = pending.get(address);
     if (same?.delete(socket) !== true) return;
     pendingCount--;
@@ -51,7 +51,7 @@ export function limitHandshakes(
     const same = pending.get(address) ?? new Map<Socket, number>();
     pending.set(address, same.set(socket, monotonic()));
     pendingCount++;
-    socket.once("close", () => settle(socket, address));
+    socket.once("close", () => finished(socket, address));
     for (const listener of begin) listener.call(server, socket);
   };
   const leave = (socket: Socket, address: string): boolean => {
@@ -79,14 +79,14 @@ export function limitHandshakes(
     // Only a handshake that stands still makes place for another of its own address.
     if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
     oldest.destroy();
-    settle(oldest, from);
+    finished(oldest, from);
     return hasRoom(newcomer);
   };
-  const lookAgain = (): void => {
-    look ??= setTimeout(() => {
-      look = undefined;
+  const checkLater = (): void => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
       for (const address of waiting.keys()) if (makeRoom(address)) letIn();
-      if (waitingCount > 0) lookAgain();
+      if (waitingCount > 0) checkLater();
     }, patienceMs / 16).unref();
   };
   const wait = (socket: Socket, address: string): void => {
@@ -102,7 +102,7 @@ export function limitHandshakes(
       clearTimeout(tooLong);
       leave(socket, address);
     });
-    lookAgain();
+    checkLater();
   };
 
   server.on("connection", (socket: Socket) => {
@@ -116,13 +116,13 @@ export function limitHandshakes(
     const address = socket.remoteAddress ?? "";
     for (const plain of pending.get(address)?.keys() ?? [])
       if (plain.remotePort === socket.remotePort) {
-        settle(plain, address);
+        finished(plain, address);
         break;
       }
   });
   return {
     close() {
-      clearTimeout(look);
+      clearTimeout(timer);
       for (const sockets of waiting.values()) for (const socket of sockets) socket.destroy();
     },
   };

@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { KcoreError, type Problem } from "#errors/problem.ts";
 import { createFile } from "#base/file.ts";
 import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
+import { ClusterState, type KeyRules } from "../replica/cluster-state.ts";
 import { newOriginGeneration } from "../replica/origin-generation.ts";
+import { restamp, type RestampedWrite } from "../replica/restamp.ts";
 import type { JournalRecord } from "../replica/replica-ports.ts";
 import { realDisk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
 import type { LostWrite } from "./lost-writes.ts";
-import { readableOf, stages } from "./recover.ts";
+import { readableOf, recordsOf, recover, stages } from "./recover.ts";
 import { mergedAtOnce, salvage, type Salvaged } from "./salvage.ts";
 import { segmentHead, segmentName } from "./segments.ts";
 import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
@@ -24,7 +26,7 @@ export interface Replacement {
   /** No other controller is left that it could catch up with: it serves at once. */
   readonly alone?: boolean;
   /** Checks the records of the new state; if it throws, nothing has changed. */
-  readonly judge?: (entries: readonly JournalRecord[]) => void;
+  readonly check?: (entries: readonly JournalRecord[]) => void;
 }
 
 export interface Replaced {
@@ -99,13 +101,13 @@ function ofBackup(error: unknown, file: string, name: string): KcoreError {
   if (!(error instanceof KcoreError))
     return new KcoreError({ code: "FILE_UNREADABLE", message: `${name} cannot be read: ${message}` }, { cause: error });
   const [problem] = error.problems;
-  const told = message.replace(file, name);
+  const text = message.replace(file, name);
   if (problem?.code !== "STORE_CORRUPT")
-    return new KcoreError({ ...(problem as Problem), message: told }, { cause: error });
+    return new KcoreError({ ...(problem as Problem), message: text }, { cause: error });
   return new KcoreError(
     {
       code: "BACKUP_DAMAGED",
-      message: `the backup is damaged: ${told.slice(told.indexOf(name))}; the controller's state is as it was`,
+      message: `the backup is damaged: ${text.slice(text.indexOf(name))}; the controller's state is as it was`,
       hint: "restore another backup; one is taken from a controller that runs: kcore controller backup -o FILE",
     },
     { cause: error },
@@ -121,7 +123,7 @@ export async function repairStore(where: Replacement): Promise<Repaired> {
   let found: Salvaged | undefined;
   const replaced = await replaceStore(where, "damaged", async () => {
     const { index, entries, notes, lostRecords, lost } = (found = await salvage(realDisk, where.folder));
-    return { index, entries, notes, ...(lostRecords > 0 && { told: { "lost.json": { lostRecords, lost } } }) };
+    return { index, entries, notes, ...(lostRecords > 0 && { beside: { "lost.json": { lostRecords, lost } } }) };
   });
   const { behind = 0, lostRecords = 0, lost = [] } = found ?? {};
   return {
@@ -152,17 +154,42 @@ export function foundStore(where: Replacement): Promise<Replaced> {
   return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
 }
 
+export interface RestampedStore {
+  readonly writes: readonly RestampedWrite[];
+  /** The file that lists them; absent when there are none. */
+  readonly file?: string;
+}
+
+/**
+ * Stamps anew the writes of a controller whose clock was ahead (restamp.ts), and lists them in a file beside the former state. Changes
+ * nothing if there is nothing to restamp.
+ * @throws KcoreError as repairStore does
+ */
+export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {
+  const { folder, id, now, rules } = where;
+  const recovered = await recover(realDisk, folder);
+  const state = new ClusterState(rules, recordsOf(recovered, folder));
+  const { records, writes } = restamp(state, { id, now, word: randomWord });
+  if (writes.length === 0) return { writes };
+  const iso = (ms: number): string => new Date(ms).toISOString();
+  const rows = writes.map((write) => ({ ...write, from: iso(write.from), to: iso(write.to) }));
+  const beside = { "restamped.json": rows };
+  const content = { index: recovered.next - 1, entries: [...records], notes: [], beside };
+  const { aside } = await replaceStore(where, "before-restamping", () => Promise.resolve(content));
+  return { writes, file: join(aside, "restamped.json") };
+}
+
 interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
   /** Files to lie beside the former state, by name: its parts that are not in the content. */
-  readonly told?: Readonly<Record<string, unknown>>;
+  readonly beside?: Readonly<Record<string, unknown>>;
 }
 
 /** Puts a content in the place of the former state, which is kept aside, or does nothing at all. */
-export async function replaceStore(
-  { folder, id, now, alone = false, judge }: Replacement,
+async function replaceStore(
+  { folder, id, now, alone = false, check }: Replacement,
   reason: string,
   read: () => Promise<Content>,
 ): Promise<Replaced> {
@@ -170,16 +197,16 @@ export async function replaceStore(
   const unlock = await holdFolder(folder);
   try {
     await finishReplacing(folder);
-    const { index, notes, told = {}, ...content } = await read();
+    const { index, notes, beside = {}, ...content } = await read();
     const entries = alone ? content.entries.map(mergedAtOnce) : content.entries;
-    judge?.(content.entries.map(mergedAtOnce));
+    check?.(content.entries.map(mergedAtOnce));
     const isFirst = (await readdir(folder)).every((name) => !isOfState(name));
     const mark = randomBytes(4).toString("hex");
     const fresh = join(folder, `${stages.restoring}${mark}`);
     const aside = join(folder, `${reason}-${new Date(now).toISOString().replaceAll(/[:.]/g, "-")}`);
     for (const path of [fresh, aside]) await mkdir(path, { mode: 0o700 });
     if (entries.length > 0) await writeContent(fresh, index, [...entries, newOriginGeneration(id, randomWord, alone)]);
-    for (const [name, content] of Object.entries(told))
+    for (const [name, content] of Object.entries(beside))
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);
     // From here on the replacement is made, or the next one finishes it; no controller starts meanwhile.

@@ -113,7 +113,7 @@ function refusalIn(text: string, status: number | undefined): Error {
     if (typeof code === "string" && typeof message === "string")
       return new DialRefused("peer", code.slice(0, 64), message.slice(0, 1024));
   } catch {
-    // Whatever answered is no controller.
+    // A server that answers so is no controller.
   }
   return new Error(`it refused: ${status} ${text.slice(0, 300)}`);
 }

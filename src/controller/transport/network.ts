@@ -3,25 +3,14 @@ import type { Duplex } from "node:stream";
 import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
-import type { DialTarget, Net } from "../replica/replica-ports.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { DialTarget } from "../replica/replica-ports.ts";
+import type { Replica } from "../replica/create-replica.ts";
 import type { BastionCas } from "#pki/bastion-cas.ts";
 import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 
 /** The replication streams of one controller, those it dialled and those it answered. */
-export interface Network {
-  readonly net: Net;
-  /** Before this call no peer is accepted, and dials wait. */
-  readonly attach: (given: Attached) => void;
-  /** Takes a peer that the API server has accepted. */
-  readonly accept: (peer: string, key: string, socket: Duplex, head: Buffer) => void;
-  /** Cuts the streams to peers that are not welcome any more. */
-  readonly cut: (isWelcome: (peer: string, key: string) => boolean) => void;
-  /** When a peer was heard last, by the wall clock; 0: never. */
-  readonly lastContact: (peer: string) => number;
-  readonly close: () => void;
-}
+export type Network = ReturnType<typeof openNetwork>;
 
 export interface NetworkOptions {
   readonly controllerId: string;
@@ -43,7 +32,7 @@ export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
   readonly onBytes: (direction: "in" | "out", bytes: number) => void;
 }
 
-export function openNetwork(options: NetworkOptions): Network {
+export function openNetwork(options: NetworkOptions) {
   const { controllerId, cluster, bastion, credentials, keyAt, log, clock } = options;
   const streams = new Map<Duplex, { readonly peer: string; readonly key: string }>();
   const contacts = new Map<string, number>();
@@ -60,11 +49,11 @@ export function openNetwork(options: NetworkOptions): Network {
     failures.delete(peer);
     // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES reports
     // it, not the log.
-    const told = peer === controllerId ? { ...log, info: () => undefined } : log;
-    told.info("a replication stream begins", { peer, initiator });
+    const linkLog = peer === controllerId ? { ...log, info: () => undefined } : log;
+    linkLog.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
     const onContact = (): void => void contacts.set(peer, clock());
-    openLink({ socket, peer, initiator, head, log: told, connected, onBytes, onContact });
+    openLink({ socket, peer, initiator, head, log: linkLog, connected, onBytes, onContact });
   };
   const dial = async (target: DialTarget, timeoutMs: number): Promise<void> => {
     const { addressOf, isWelcome } = await whenAttached;
@@ -90,17 +79,19 @@ export function openNetwork(options: NetworkOptions): Network {
     open(answered.id, answered.key, answered.socket, answered.head, true);
   };
   return {
-    attach(given) {
+    /** Before this call no peer is accepted, and dials wait. */
+    attach(given: Attached): void {
       attached = given;
       attach(given);
     },
-    accept: (peer, key, socket, head) => {
+    /** Takes a peer that the API server has accepted. */
+    accept: (peer: string, key: string, socket: Duplex, head: Buffer): void => {
       (socket as Socket).setNoDelay(true);
       (socket as Socket).setTimeout(0);
       open(peer, key, socket, head, false);
     },
     net: {
-      dial(target, timeoutMs) {
+      dial(target: DialTarget, timeoutMs: number): void {
         dial(target, timeoutMs).catch((error: unknown) => {
           // A peer that stays away is dialled every few seconds: log it once.
           const who = "id" in target ? target.id : target.address;
@@ -113,15 +104,17 @@ export function openNetwork(options: NetworkOptions): Network {
         });
       },
     },
-    cut(isStill) {
+    /** Cuts the streams to peers that are not welcome any more. */
+    cut(isStill: (peer: string, key: string) => boolean): void {
       for (const [socket, { peer, key }] of streams) {
         if (isStill(peer, key)) continue;
         log.warn("a replication stream is cut: its key is not welcome any more", { peer });
         socket.destroy();
       }
     },
-    lastContact: (peer) => contacts.get(peer) ?? 0,
-    close() {
+    /** When a peer was heard last, by the wall clock; 0: never. */
+    lastContact: (peer: string): number => contacts.get(peer) ?? 0,
+    close(): void {
       isClosed = true;
       for (const socket of streams.keys()) socket.destroy();
     },

@@ -4,7 +4,7 @@ import { decide } from "#rollout/decide.ts";
 import type { Progress } from "#rollout/records.ts";
 import type { Decision, RolloutInput } from "#rollout/rollout-input.ts";
 import type { Audit } from "../audit.ts";
-import type { Wish } from "../cluster/records.ts";
+import type { RegisterChange } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Timers } from "../replica/replica-ports.ts";
 import { inputOf, type InputSources } from "./rollout-input.ts";
@@ -91,7 +91,7 @@ async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
   return true;
 }
 
-function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readonly Wish[] {
+function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readonly RegisterChange[] {
   const of = keys.update(name);
   return [
     ...(progress ? [{ key: of.progress, value: progress }] : []),

@@ -4,7 +4,15 @@ import type { RolloutInput, RolloutNode } from "#rollout/rollout-input.ts";
 import { selectNodes } from "#rollout/selection.ts";
 import type { Controllers } from "../cluster/controllers.ts";
 import type { Liveness } from "../cluster/node-lives.ts";
-import { gatherNodes, isShown, labelsOf, nameOf, rolesOf, standingOf, type NodeParts } from "../cluster/node-view.ts";
+import {
+  gatherNodes,
+  hostnameOf,
+  isShown,
+  labelsOf,
+  rolesOf,
+  admissionOf,
+  type NodeParts,
+} from "../cluster/node-view.ts";
 import type { Records } from "../cluster/records.ts";
 import { isUnderWay, planHashOf, targetOf, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
@@ -95,7 +103,7 @@ export function knowNodes({ records, liveness, controllers }: NodeSources): Read
 }
 
 function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
-  const approval = standingOf(parts);
+  const approval = admissionOf(parts);
   const isApproved = approval === "approved";
   const { isReady, reason, lastSeenAt, usage } = life;
   return {
@@ -111,7 +119,7 @@ function factsOf(id: string, parts: NodeParts) {
   const told = parts.reg?.value;
   return {
     id,
-    hostname: nameOf(parts),
+    hostname: hostnameOf(parts),
     dc: told?.dc ?? parts.expected?.value.dc ?? "",
     labels: labelsOf(parts),
     roles: rolesOf(parts),

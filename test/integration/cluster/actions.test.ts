@@ -7,7 +7,6 @@ import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterRecord } from "#actions/cluster-record.ts";
 import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { clusterWaitReady } from "#actions/cluster-wait-ready.ts";
-import { pkiCheckPassphrase } from "#actions/pki-check-passphrase.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { runAgent } from "#agent/run.ts";
 import type { Credentials } from "#api/client.ts";
@@ -262,15 +261,6 @@ describe("bastion actions against a real controller", () => {
     expect(await problemOf(pkiIssueNode.run(keyFor("r1", "b").args, context))).to.match(/^PKI_PROOF_INVALID/);
   });
 
-  it("pki.checkPassphrase finds a wrong passphrase, and asks for none", async () => {
-    const context = n1();
-    await pkiCheckPassphrase.run({}, context);
-    await pkiCheckPassphrase.run({}, { ...context, givenPassphrase: passphrase });
-    const wrong = { ...context, givenPassphrase: `${passphrase}x` };
-    expect(await problemOf(pkiCheckPassphrase.run({}, wrong))).to.match(/^PKI_PASSPHRASE_WRONG/);
-    expect(asked).to.equal(0);
-  });
-
   it("C12: cluster.record refuses a removed id before anything is recorded, in a dry run too, and names what keeps the data", async () => {
     const { operator } = await startController();
     const context = n1();
@@ -512,13 +502,6 @@ describe("bastion actions against a real controller", () => {
       await registerController(context, {}, cert),
     ])
       expect(outputs).to.deep.include({ join: [endpoint], joinKeys: { [endpoint]: spkiOf(credentials) } });
-  });
-
-  it("cluster.registerController never lets a controller that lost its disk found a second cluster", async () => {
-    const { endpoint } = await startController();
-    await changeControllers(place(), "lab", () => ["127.0.0.1:9090", endpoint]);
-    const { outputs } = await registerController(controllerN1());
-    expect(outputs).to.deep.include({ founds: false, join: [endpoint] });
   });
 
   it("V3: cluster.registerController keeps a founder's beginning while it rejoins, so that the next run changes nothing", async () => {

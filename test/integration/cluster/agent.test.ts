@@ -1,4 +1,3 @@
-import { execFile } from "node:child_process";
 import { createPrivateKey, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
@@ -15,7 +14,6 @@ import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials }
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { prepareController, recordAt, spkiOf, startController } from "#support/controllers.ts";
 import type { ControllerOptions, TestController } from "#support/controllers.ts";
-import { hangLimit } from "#support/limit.ts";
 import { freePort } from "#support/ports.ts";
 
 const dayMs = 86_400_000;
@@ -256,19 +254,6 @@ describe("controllers and agents as processes", () => {
     expect(await servedSerial(parseEndpoint(endpoint))).to.equal(renewed);
   });
 
-  it("S-10: openssl s_client gets an answer with the operator's certificate and none without", async () => {
-    const { endpoint } = await control();
-    await writeCredentials(join(cluster.dir, "op"), "kctl", cluster.operator);
-    const at = (name: string): string => join(cluster.dir, "op", name);
-    const own = ["-cert", at("kctl.crt"), "-key", at("kctl.key"), "-cert_chain", at("kctl.crt")];
-    const trusted = ["-verify_return_error", "-CAfile", at("ca.crt"), "-verify_ip", "127.0.0.1"];
-    expect(await sClient(endpoint, [...trusted, ...own]))
-      .to.contain("HTTP/1.1 200 OK")
-      .and.contain("TLSv1.3");
-    for (const wrong of [trusted, [...trusted, ...own, "-tls1_2"]])
-      expect(await sClient(endpoint, wrong)).not.to.contain("HTTP/1.1");
-  });
-
   it("S-10: a controller does not start with a node's certificate", async () => {
     const wrong = await prepareController(cluster, { process: true });
     controllers.push(wrong);
@@ -317,19 +302,5 @@ function servedSerial(place: ConnectionOptions): Promise<string> {
       socket.destroy();
     });
     socket.once("error", reject);
-  });
-}
-
-/** The output of openssl's own client for /healthz. */
-function sClient(endpoint: string, options: readonly string[]): Promise<string> {
-  return new Promise((resolve) => {
-    const child = execFile(
-      "openssl",
-      ["s_client", "-connect", endpoint, "-ign_eof", ...options],
-      { timeout: hangLimit },
-      (_error, out, err) => resolve(out + err),
-    );
-    child.stdin?.on("error", () => undefined);
-    child.stdin?.end("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   });
 }

@@ -188,12 +188,4 @@ describe("the audit trails from the command line (S-27)", () => {
     expect(stdout).not.to.contain("size");
     expect((await kcore("audit", "show", "--origin", randomUUID())).stdout).to.match(/^no key was last written by/);
   });
-
-  it("are read by operators alone", async () => {
-    const reasons = [
-      reasonOf(at(0).clientOf(at(1).credentials).call("listAudit", {}, { id: "1" })),
-      reasonOf(at(0).operator.call("listAudit", {}, { id: randomUUID() })),
-    ];
-    expect(await Promise.all(reasons)).to.deep.equal(["API_DENIED", "API_INVALID"]);
-  });
 });

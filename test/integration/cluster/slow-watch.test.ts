@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "chai";
 import { readLines } from "#api/read-lines.ts";
-import { WatchLine } from "#api/schemas.ts";
+import { WatchLine } from "#api/controller-schemas.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { readLines } from "#api/read-lines.ts";
-import { WatchLine } from "#api/schemas.ts";
+import { WatchLine } from "#api/controller-schemas.ts";
 import type { FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import type { TestController } from "#support/controllers.ts";
 import { kcoreProgram } from "#support/deploy.ts";

@@ -7,8 +7,8 @@ import { readRecords, type Records } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
-import { createReplica } from "#controller/replica/create-replica.ts";
-import { WriteRefused, type Replica } from "#controller/replica/replica.ts";
+import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
+import { WriteRefused } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
@@ -76,7 +76,7 @@ function heldOf(update: UpdateRecords | undefined): Held {
 const certificates = {
   isRevoked: () => false,
   isOfNode: () => true,
-  wishesToSupersede: () => [],
+  changesToSupersede: () => [],
 } as unknown as Certificates;
 
 /** The process of a controller: the product's own, around one replica. */

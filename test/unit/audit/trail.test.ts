@@ -24,7 +24,7 @@ import {
   Verifier,
   type Head,
   type PlacedLine,
-  type Verdict,
+  type TrailCheck,
 } from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";
 import { readPage, readTrail } from "#audit/trail-files.ts";
@@ -42,7 +42,7 @@ describe("an audit trail (S-27)", () => {
       return linked.line.trimEnd();
     });
   }
-  function judge(lines: readonly string[], noted: readonly Head[] = []): Verdict {
+  function judge(lines: readonly string[], noted: readonly Head[] = []): TrailCheck {
     const verifier = new Verifier(noted);
     for (const [index, text] of lines.entries()) verifier.add({ file: "f", line: index + 1, text });
     return verifier.verdict();
@@ -52,7 +52,7 @@ describe("an audit trail (S-27)", () => {
     for await (const line of readTrail(folder, from)) lines.push(line);
     return lines;
   }
-  const verdict = async (noted: readonly Head[] = [], mustKeep?: number): Promise<Verdict> => {
+  const verdict = async (noted: readonly Head[] = [], mustKeep?: number): Promise<TrailCheck> => {
     const verifier = new Verifier(noted, mustKeep);
     for (const line of await read()) verifier.add(line);
     return verifier.verdict();

@@ -139,10 +139,4 @@ describe("the checker's judge", () => {
 
   it("V4: says which controller refused writes and said that it was healthy", () =>
     expect(rulesOf({ falselyHealthy: ["3"] })).to.deep.equal(["falsely healthy"]));
-
-  it("V5: excuses the loss of what the operator was told is lost, and of nothing else", () => {
-    const writes = [write(0, "a", 1), write(0, "b", 3, { key: "object/Own/y" })];
-    expect(rulesOf({ writes, views: views({}), toldLost: new Set([key]) })).to.deep.equal(["lost"]);
-    expect(rulesOf({ writes, views: views({}), toldLost: new Set([key, "object/Own/y"]) })).to.deep.equal([]);
-  });
 });

@@ -5,9 +5,9 @@ describe("the memory of a controller", () => {
   const collectionsAt = (...sizes: readonly number[]): readonly number[] => {
     const at: number[] = [];
     let place = 0;
-    const look = collectWhenIdle(() => at.push(place));
+    const sample = collectWhenIdle(() => at.push(place));
     for (const size of sizes) {
-      look(size);
+      sample(size);
       place++;
     }
     return at;
@@ -24,10 +24,10 @@ describe("the memory of a controller", () => {
   it("is given back by V8 itself", () => {
     let big: unknown[] | undefined = Array.from({ length: 100_000 }, (_, index) => ({ index, text: `${index}` }));
     const before = process.memoryUsage().heapTotal;
-    const look = collectWhenIdle();
-    for (const size of [big.length, big.length]) look(size);
+    const sample = collectWhenIdle();
+    for (const size of [big.length, big.length]) sample(size);
     big = undefined;
-    for (const size of [0, 0]) look(size);
+    for (const size of [0, 0]) sample(size);
     expect(process.memoryUsage().heapTotal).to.be.lessThan(before);
   });
 });

@@ -70,11 +70,11 @@ class Cluster {
       notAfter: new Date(this.#wall() + 90 * dayMs).toISOString(),
     };
     const record = { spki: serial, role: "node" as const, id, issuer: "1", by: "controller c1", ...times };
-    await records.write([this.#certificates.wishToRecord(serial, record), ...this.#certificates.wishesToForget()]);
+    await records.write([this.#certificates.changeToRecord(serial, record), ...this.#certificates.changesToForget()]);
     const reg = { ...records.value("reg", keys.node(id).reg), key: serial, serial };
     await records.write([
       { key: keys.node(id).reg, value: reg },
-      ...this.#certificates.wishesToSupersede(id, serial, `node ${id}`),
+      ...this.#certificates.changesToSupersede(id, serial, `node ${id}`),
     ]);
   }
 

@@ -116,26 +116,6 @@ describe("the laws of the CRDT", () => {
     });
   });
 
-  it("never let a reject be undone within its epoch, in any order", () => {
-    holds(fc.tuple(anyActs, anyOrder), ([acts, stream]) => {
-      const { all } = play(acts);
-      const approvals = all.flatMap(({ registers }) => registers).filter(({ key }) => key === "approval/n");
-      const present = stateOf(shuffle(all, stream).map((one) => [one])).map.get("approval/n");
-      const read = ({ text }: { text: string | null }): { epoch?: number; state?: string } => {
-        try {
-          return JSON.parse(text ?? "{}") as { epoch?: number; state?: string } | number as { epoch?: number };
-        } catch {
-          return {};
-        }
-      };
-      for (const approval of approvals)
-        if (read(approval).state === "rejected" && present) {
-          const { epoch = -1, state } = read(present);
-          expect(epoch > (read(approval).epoch ?? 0) || state === "rejected").to.equal(true);
-        }
-    });
-  });
-
   it("V2: keep beside what stands exactly the writes that nobody had seen, in any order (3.7)", () => {
     holds(fc.tuple(anyActs, anyOrder), ([acts, stream]) => {
       const { all } = play(acts);

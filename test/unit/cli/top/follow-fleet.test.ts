@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { WatchLine } from "#api/schemas.ts";
+import type { WatchLine } from "#api/controller-schemas.ts";
 import { partsOf } from "#cli/top/follow-fleet.ts";
 
 const register = (key: string): WatchLine => ({ type: "register", key, value: null, dot: "absent" });

@@ -16,7 +16,7 @@ describe("the registered keys", () => {
   let certificates: Certificates;
   const record = (serial: string, role: "node" | "operator" | "sub-ca", id: string, spki: string) => {
     const value = { spki, role, id, issuer: "1", notAfter: "2030-01-01T00:00:00.000Z", issued: "", by: "operator ann" };
-    return records.put([certificates.wishToRecord(serial, value)]);
+    return records.put([certificates.changeToRecord(serial, value)]);
   };
   const reasonOf = (name: "getNode" | "listNodes", role: "node" | "operator", id: string, key: string): string => {
     const access = checkAccess({
@@ -28,7 +28,7 @@ describe("the registered keys", () => {
       emptiness: () => undefined,
     });
     try {
-      access.check(name, { identity: { cluster: "lab", role, id }, id, key });
+      access.check(name, { identity: { cluster: "lab", role, id }, id, key }, id);
       return "allowed";
     } catch (error) {
       if (error instanceof Refused) return error.code;
@@ -78,7 +78,7 @@ describe("the registered keys", () => {
   it("are told as active, expired or revoked", async () => {
     await record("01", "node", "a", key1);
     const ended = { spki: key2, role: "node", id: "a", issuer: "1", issued: "", by: "operator ann" } as const;
-    await records.put([certificates.wishToRecord("02", { ...ended, notAfter: new Date(now).toISOString() })]);
+    await records.put([certificates.changeToRecord("02", { ...ended, notAfter: new Date(now).toISOString() })]);
     await certificates.revoke({ spki: key1, reason: "", by: "operator ann" });
     expect(Array.from(certificates.list(), ({ serial, status }) => `${serial} ${status}`)).to.deep.equal([
       "01 revoked",
@@ -114,10 +114,10 @@ describe("the registered keys", () => {
     const first = records.value("certificate", keys.certificate("04"));
     const told = { ...first, issuer: "kcore-cluster-sub-ca", issued: "later", by: "operator bob" } as typeof first;
     if (!told) throw new Error("nothing was recorded");
-    const { result } = await records.put([certificates.wishToRecord("04", told)]);
+    const { result } = await records.put([certificates.changeToRecord("04", told)]);
     expect(result).to.equal("unchanged");
     expect(records.value("certificate", keys.certificate("04"))).to.deep.equal(first);
-    expect(certificates.wishToRecord("04", { ...told, spki: key2 }).value).to.have.property("spki", key2);
+    expect(certificates.changeToRecord("04", { ...told, spki: key2 }).value).to.have.property("spki", key2);
   });
 
   it("C6: leave the list when they can be renewed no more, with the revocation of a node's key; an operator's last one stays", async () => {
@@ -132,7 +132,7 @@ describe("the registered keys", () => {
     const end = new Date(now + dayMs).toISOString();
     const add = (serial: string, role: "node" | "operator" | "sub-ca", spki: string, notAfter = end) =>
       records.put([
-        live.wishToRecord(serial, { spki, role, id: "a", issuer: "1", notAfter, issued: "", by: "operator ann" }),
+        live.changeToRecord(serial, { spki, role, id: "a", issuer: "1", notAfter, issued: "", by: "operator ann" }),
       ]);
     const [key3, key4] = ["c".repeat(64), "d".repeat(64)];
     await add("01", "node", key1);
@@ -140,11 +140,11 @@ describe("the registered keys", () => {
     await add("03", "sub-ca", key3);
     await add("04", "node", key4);
     await add("05", "node", "e".repeat(64), new Date(now + 400 * dayMs).toISOString());
-    await records.write(live.wishesToSupersede("a", key4, "node a"));
+    await records.write(live.changesToSupersede("a", key4, "node a"));
     await live.revoke({ spki: key3, reason: "", by: "operator ann" });
     const forgettable = (days: number): readonly string[] => {
       clock = now + days * dayMs;
-      return live.wishesToForget().map(({ key }) => key);
+      return live.changesToForget().map(({ key }) => key);
     };
     expect(forgettable(31)).to.deep.equal([]);
     const due = [keys.certificate("01"), keys.certificate("04"), keys.revoked(key1)];
@@ -152,7 +152,7 @@ describe("the registered keys", () => {
     // A controller in wrong hands could write a revocation that ends soon, and then delete it.
     const soon = { at: "", by: "", reason: "", notAfter: new Date(now).toISOString() };
     await records.write([{ key: keys.revoked(key4), value: soon }]);
-    expect(live.wishesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
+    expect(live.changesToRevoke("node", "a", [], soon).map(({ key }) => key)).to.include(keys.revoked(key4));
     expect((await live.revoke({ spki: key1, reason: "stolen", by: "operator ann" })).result).to.equal("created");
     expect(forgettable(33), "what an operator revoked stays").to.deep.equal(due.slice(1, 2).concat(keys.revoked(key4)));
     await records.put([{ key: keys.controller("c2").auth, value: { spki: "01", dc: "DC1" } }]);
@@ -167,14 +167,14 @@ describe("the registered keys", () => {
     const live = watchCertificates(kept, () => clock);
     const add = (serial: string, days: number, notAfter = new Date(now + days * dayMs).toISOString()) => {
       const value = { spki: key1, role: "node", id: "a", issuer: "1", notAfter, issued: "", by: "" } as const;
-      return kept.put([live.wishToRecord(serial, value)]);
+      return kept.put([live.changeToRecord(serial, value)]);
     };
     await add("01", 1);
-    await kept.write(live.wishesToSupersede("a", key2, "node a"));
+    await kept.write(live.changesToSupersede("a", key2, "node a"));
     await add("02", 90);
     const forget = async (days: number) => {
       clock = now + days * dayMs;
-      await kept.write(live.wishesToForget());
+      await kept.write(live.changesToForget());
       return [live.isRecorded(key1, "node", "a"), live.isRevoked(key1)];
     };
     expect(await forget(33)).to.deep.equal([true, true]);
@@ -182,7 +182,7 @@ describe("the registered keys", () => {
     expect(await forget(122)).to.deep.equal([false, false]);
     // No deletion wins over this register, so that none may be tried: renewals, which try, would fail.
     await add("03", 0, "2020-01-01T00:00Z");
-    expect(live.wishesToForget()).to.deep.equal([]);
+    expect(live.changesToForget()).to.deep.equal([]);
     live.stop();
     kept.replica.stop();
   });
@@ -190,7 +190,7 @@ describe("the registered keys", () => {
   it("revokes a controller's sub-CA together with its keys", async () => {
     await record("03", "sub-ca", "c2", key2);
     const gone = { at: "", by: "operator ann", reason: "" };
-    const wishes = certificates.wishesToRevoke("controller", "c2", [key1], gone);
+    const wishes = certificates.changesToRevoke("controller", "c2", [key1], gone);
     expect(wishes.map(({ key }) => key)).to.have.members([keys.revoked(key1), keys.revoked(key2)]);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { readRecords } from "#controller/cluster/records.ts";
 import { keys, kinds } from "#controller/cluster/registers.ts";
 import { Refused } from "#controller/cluster/refused.ts";
-import type { Replica } from "#controller/replica/replica.ts";
+import type { Replica } from "#controller/replica/create-replica.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
 
 describe("the protocol that all controllers have in common", () => {
@@ -14,9 +14,9 @@ describe("the protocol that all controllers have in common", () => {
   /** The result of writing a register of a kind that came with this protocol, beside an old kind. */
   const verdict = async (since: number): Promise<string> => {
     Object.assign(kinds.config, { since });
-    const wishes = [keys.object("Old", "one"), keys.config("quota")].map((key) => ({ key, value: {} }));
+    const changes = [keys.object("Old", "one"), keys.config("quota")].map((key) => ({ key, value: {} }));
     try {
-      await readRecords(replica).write(wishes);
+      await readRecords(replica).write(changes);
       return "written";
     } catch (error) {
       return error instanceof Refused ? `${error.status} ${error.code} ${error.message}` : String(error);
@@ -29,7 +29,7 @@ describe("the protocol that all controllers have in common", () => {
     await tell("c1", { protocol: 2 });
   });
   afterEach(() => {
-    Reflect.deleteProperty(kinds.config, "since");
+    Object.assign(kinds.config, { since: 1 });
     replica.stop();
   });
 

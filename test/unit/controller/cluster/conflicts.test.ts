@@ -127,45 +127,6 @@ describe("conflicts of the cluster", () => {
     ]);
   });
 
-  it("V2: are not settled unseen: one more sibling is another conflict, and what was acknowledged stays so", async () => {
-    const all = await Controllers.start(3);
-    const [one, , three] = all.parts;
-    all.cut();
-    await all.nodes[0]?.setLabels("n", { set: { tier: "ssd" }, remove: [] });
-    await all.settle();
-    await all.nodes[1]?.setLabels("n", { set: { tier: "nvme" }, remove: [] });
-    await three?.nodes.setLabels("n", { set: { tier: "tape" }, remove: [] });
-    // The third meets the others only after these two have agreed.
-    all.link(0, 1);
-    await all.settle();
-    expect(listed(all)).to.deep.equal([[`${label} nvme ssd`], [`${label} nvme ssd`], []]);
-    const seen = await idOf(all);
-    if (one) await ackConflict(one.records, seen);
-    await all.heal();
-    const due = [`${label} tape nvme`];
-    expect(listed(all)).to.deep.equal([due, due, due]);
-    expect(await idOf(all)).not.to.equal(seen);
-    expect(
-      await ackConflict(one?.records as never, seen).then(
-        () => "acknowledged",
-        (error: unknown) => (error as { code: string }).code,
-      ),
-    ).to.equal("CONFLICT_UNKNOWN");
-  });
-
-  it("V2: when acknowledged, leave alone what is changed elsewhere at the same time", async () => {
-    const all = await Controllers.start(2);
-    await disagree(all);
-    const [here, there] = all.parts;
-    all.cut();
-    await there?.nodes.setLabels("n", { set: { tier: "new" }, remove: [] });
-    await all.settle();
-    if (here) await ackConflict(here.records, await idOf(all));
-    await all.heal();
-    expect(all.nodes.map((nodes) => nodes.get("n").labels["tier"])).to.deep.equal(["new", "new"]);
-    expect(listed(all)).to.deep.equal([[], []]);
-  });
-
   it("V2: keep a deletion until an operator has acknowledged the conflict", async () => {
     const all = await Controllers.start(2);
     all.cut();

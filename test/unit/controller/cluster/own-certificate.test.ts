@@ -180,7 +180,7 @@ describe("a controller's own certificate", () => {
       const seen: unknown[] = [];
       for (const days of [59, 2, 16, 7, 5]) {
         now += days * 86_400_000;
-        ends.tell();
+        ends.raiseAlarms();
         seen.push([[...alarms], ends.failure() !== undefined]);
       }
       expect(seen).to.deep.equal([

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import fc from "#support/properties.ts";
 import { ackConflict, listConflicts, takeLoser } from "#controller/cluster/conflicts.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import type { Nodes } from "#controller/cluster/nodes.ts";
@@ -133,51 +132,5 @@ describe("rejects of nodes", () => {
     await here?.replica.write([{ key: of.removed, value: "a newer word" }]);
     await all.settle();
     expect(all.nodes.map((nodes) => [...nodes.list()])).to.deep.equal([[], []]);
-  });
-
-  it("V1: stand exactly while some reject is left that no approve has read, whatever is cut and in whatever order", async () => {
-    const step = fc.oneof(
-      { weight: 3, arbitrary: fc.record({ do: fc.constantFrom("approved", "rejected"), at: fc.nat(2) }) },
-      { weight: 1, arbitrary: fc.constant({ do: "cut", at: 0 }) },
-      { weight: 1, arbitrary: fc.constant({ do: "heal", at: 0 }) },
-    );
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
-        const all = await Controllers.start(3);
-        // The model: the rejects that each controller has read, and those that it knows to be overruled.
-        const model = all.nodes.map(() => ({ read: new Set<number>(), overruled: new Set<number>() }));
-        let isCut = false;
-        let made = 0;
-        const share = (): void => {
-          for (const part of ["read", "overruled"] as const) {
-            const union = new Set(model.flatMap((one) => [...one[part]]));
-            for (const one of model) one[part] = new Set(union);
-          }
-        };
-        for (const { do: what, at } of [...steps, { do: "heal", at: 0 }]) {
-          const own = model[at];
-          if (what === "cut") {
-            all.cut();
-            isCut = true;
-          } else if (what === "heal") {
-            await all.heal();
-            isCut = false;
-          } else {
-            await all.nodes[at]?.setApproval("n", { state: what as "approved", by });
-            if (what === "rejected") own?.read.add(made++);
-            else for (const reject of own?.read ?? []) own?.overruled.add(reject);
-          }
-          if (!isCut) {
-            await all.settle();
-            share();
-          }
-          const due = model.map(({ read, overruled }) =>
-            [...read].some((reject) => !overruled.has(reject)) ? "rejected" : "approved",
-          );
-          expect(all.approvals()).to.deep.equal(due);
-        }
-      }),
-      { numRuns: 25 },
-    );
   });
 });

@@ -13,4 +13,21 @@ describe("the state of a replica", () => {
     state.apply({ t: "apply", page: encodePage([first]), upto: [["a#1", 1]] });
     expect(state.apply(push)).to.deep.equal(["k"]);
   });
+
+  it("forgets no deletion while a write that lost to it lives", () => {
+    const state = new ClusterState({ mergeKindOf: () => "lww" });
+    const write = { key: "k", text: "1", ms: 1, c: 0, o: "a#1", s: 1, x: { origins: [], seqs: [] } };
+    const deletion = { ...write, text: null, ms: 2, o: "b#1" };
+    state.apply({
+      t: "apply",
+      page: encodePage([write, deletion]),
+      upto: [
+        ["a#1", 1],
+        ["b#1", 1],
+      ],
+    });
+    const standing = state.map.get("k");
+    state.collect(standing ? [standing] : []);
+    expect([standing?.text, state.map.get("k")]).to.deep.equal([null, standing]);
+  });
 });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { kindOf, kinds, mergeKindOf } from "#controller/cluster/registers.ts";
-import { protocols } from "#controller/replica/messages.ts";
+import { protocols, speaks } from "#controller/replica/messages.ts";
 import { conflictId } from "#crdt/conflict.ts";
 import { Digest } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
@@ -35,7 +35,12 @@ const other: Register = { ...a, text: '{"value":"nvme"}', o: "c2#00000002", s: 6
  * (src/controller/replica/messages.ts); peers that speak the old one keep the old way.
  */
 describe("replication protocol 1 (F-29)", () => {
-  it("is among those that are spoken", () => expect(protocols[0]).to.be.at.most(1));
+  it("is among those that are spoken, with a peer that has one in common, however new its newest is", () => {
+    const [oldest, newest] = protocols;
+    expect(oldest).to.be.at.most(1);
+    expect([speaks([newest, newest + 9]), speaks([newest + 1, newest + 9])]).to.deep.equal([true, false]);
+    expect([speaks([0, oldest]), speaks([0, oldest - 1])]).to.deep.equal([true, false]);
+  });
 
   it("has these pages and stamps", () => {
     expect(JSON.stringify(encodePage([a, b]))).to.equal(

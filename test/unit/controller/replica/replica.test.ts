@@ -6,7 +6,7 @@ import { WriteRefused } from "#controller/replica/replica.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Register } from "#crdt/register.ts";
-import { acknowledge, connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
+import { connect, greet, joining, pair, TestReplica } from "#support/replica.ts";
 import { Scheduler } from "../../../sim/scheduler.ts";
 
 /** The end of a pull's answer from a peer that holds everything up to this vector. */
@@ -212,15 +212,6 @@ describe("two replicas", () => {
     }
   });
 
-  it("find no conflict in 1,000 changes one after the other (K12)", async () => {
-    const { scheduler, a, b } = await pair();
-    for (let index = 0; index < 200; index++) {
-      await (index % 2 ? a : b).replica.write([{ key: "k", value: index }]);
-      await scheduler.runUntil(scheduler.now + 3);
-    }
-    expect([...a.replica.conflicts(), ...b.replica.conflicts()]).to.deep.equal([]);
-  });
-
   it("go read-only when their clock is off by more than 5 s, and come back (F-8)", async () => {
     const { scheduler, a, b } = await pair();
     const c = new TestReplica(scheduler, "c", { start: "join" });
@@ -233,44 +224,6 @@ describe("two replicas", () => {
     expect(await refusalOf(a.replica.write([{ key: "k", value: 1 }]))).to.equal("written");
     c.offset = 0;
     expect(await refusalOf(c.replica.write([{ key: "k", value: 2 }]))).to.equal("written");
-  });
-
-  it("defer what is stamped more than 10 s ahead, and say so (F-8)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    wire.cut();
-    a.replica.stop();
-    await scheduler.runUntil(scheduler.now + 70_000);
-    const early = new TestReplica(scheduler, "a", { recovered: a.records }, 15_000);
-    const write = early.replica.write([{ key: "k", value: "early" }]);
-    await scheduler.runUntil(scheduler.now + 1_500);
-    await write;
-    connect(early, b);
-    await scheduler.runUntil(scheduler.now + 1_000);
-    expect(b.replica.get("k")).to.equal(undefined);
-    expect(b.alarms().some((alarm) => alarm.startsWith("CLOCK_SKEW a#"))).to.equal(true);
-    await scheduler.runUntil(scheduler.now + 12_000);
-    expect(b.replica.get("k")?.text).to.equal('"early"');
-    expect(b.alarms().filter((alarm) => alarm.startsWith("CLOCK_SKEW"))).to.deep.equal([]);
-  });
-
-  it("keep and relay registers that this version cannot read, and do not show them (S-24)", async () => {
-    const scheduler = new Scheduler();
-    const isKnown = (key: string): boolean => !key.startsWith("future/");
-    const a = new TestReplica(scheduler, "a");
-    await a.register("a", "b", "c");
-    const b = new TestReplica(scheduler, "b", { start: "join", isKnown });
-    connect(a, b);
-    await scheduler.runUntil(100);
-    await a.replica.write([{ key: "future/x", value: 1 }]);
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(200);
-    expect(b.replica.get("future/x")).to.equal(undefined);
-    expect(Array.from(b.replica.entries("future/"))).to.deep.equal([]);
-    expect([b.replica.get("k")?.text, b.replica.status().quarantined]).to.deep.equal(["1", ["future/x"]]);
-    const c = new TestReplica(scheduler, "c", { start: "join" });
-    connect(c, b);
-    await scheduler.runUntil(400);
-    expect(c.replica.get("future/x")?.text).to.equal("1");
   });
 
   it("raise an alarm when one dot comes with two contents, and refuse its origin", async () => {
@@ -331,20 +284,6 @@ describe("two replicas", () => {
     expect(a.replica.get("its own")).to.include({ text: "1" });
   });
 
-  it("forget tombstones when all have them, and only then (3.5)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    wire.cut();
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 200_000);
-    expect(a.replica.status().tombstones).to.equal(1);
-    connect(a, b);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
-    expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
-  });
-
   it("ask for the state of one that pushes what it wrote before it learned of a forgotten deletion (3.5)", async () => {
     const { scheduler, a, b, wire } = await pair();
     await a.replica.write([{ key: "k", value: 1 }]);
@@ -372,33 +311,6 @@ describe("two replicas", () => {
     events.closed();
   });
 
-  it("keep a tombstone while a write that had not seen it is being journaled at who acknowledged it (3.5)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 10);
-    // The deletion is in b's journal when b writes, but not yet on its disk. b's clock is behind, and the deletion wins.
-    b.offset = -400;
-    b.hold();
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 10);
-    const writing = b.replica.write([{ key: "k", value: 2 }]);
-    await b.release(1);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect(a.replica.status()).to.include({ tombstones: 1 });
-    await b.release();
-    await writing;
-    await scheduler.runUntil(scheduler.now + 10);
-    expect([a, b].map(({ replica }) => replica.get("k"))).to.deep.equal([undefined, undefined]);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    // The deletion undid the write without knowing of it: a conflict, until an operator acknowledges it.
-    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([1, 1]);
-    await acknowledge(a);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect([a, b].map(({ replica }) => replica.status().tombstones)).to.deep.equal([0, 0]);
-    expect([...a.alarms(), ...b.alarms()].filter((alarm) => !alarm.startsWith("CLOCK"))).to.deep.equal([]);
-    wire.cut();
-  });
-
   it("compare a write with what will stand, be it there already or still being journaled", async () => {
     const { scheduler, a, b } = await pair();
     // The write of a is in b's journal when b writes, but not yet on its disk; b stamps its write above.
@@ -415,28 +327,6 @@ describe("two replicas", () => {
     const own = await writing;
     expect(await next).to.equal("written");
     expect(await refusalOf(b.replica.write([{ key: "k", value: "other", ifMatch: own }]))).to.equal("CONFLICT 409");
-  });
-
-  it("give no number twice while a peer is still journaling the first write with it (F-26)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    const backup = [...b.records];
-    a.hold();
-    await b.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 10);
-    wire.cut();
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
-    connect(a, old);
-    const writing = old.replica.write([{ key: "x", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 50);
-    await a.release();
-    await scheduler.runUntil(scheduler.now + 2_000);
-    await writing;
-    expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
-    await scheduler.runUntil(scheduler.now + 2_000);
-    for (const { replica } of [a, old])
-      expect(["k", "x"].map((key) => replica.get(key)?.text)).to.deep.equal(["1", "1"]);
-    expect([...a.alarms(), ...old.alarms()]).to.deep.equal([]);
   });
 
   it("let no write overtake what became durable behind a merge", async () => {
@@ -521,58 +411,6 @@ describe("two replicas", () => {
     });
     expect((await a.replica.write([{ key: "k", value: 1 }])).hlc).to.match(/^[0-9a-f]{16}$/);
     expect(a.replica.get("k")?.ms).to.equal(1_700_000_000_000);
-  });
-
-  it("bring a controller up to date that was set back to before a deletion that the others forgot (F-26)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await b.replica.write([{ key: "mine", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    const backup = [...b.records];
-    await b.replica.write([{ key: "mine", value: 2 }]);
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    expect(a.replica.status().tombstones).to.equal(0);
-    wire.cut();
-    b.replica.stop();
-    const old = new TestReplica(scheduler, "b", { recovered: backup });
-    expect(old.replica.get("k")?.text).to.equal("1");
-    connect(a, old);
-    await scheduler.runUntil(scheduler.now + 2_000);
-    expect([old.replica.get("k"), old.replica.get("mine")?.text]).to.deep.equal([undefined, "2"]);
-    expect(old.replica.status().origin).not.to.equal(b.replica.status().origin);
-    await old.replica.write([{ key: "mine", value: 3 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    expect(a.replica.get("mine")?.text).to.equal("3");
-  });
-
-  it("push every write of their own, also what they wrote anew above what the others forgot (F-26)", async () => {
-    const { scheduler, a, b, wire } = await pair();
-    await a.replica.write([{ key: "k", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 10_000);
-    const backup = [...b.records];
-    await a.replica.write([{ key: "k", value: null }]);
-    await scheduler.runUntil(scheduler.now + 80_000);
-    wire.cut();
-    b.replica.stop();
-    // The replica's clock was set back, too: the stamps of its writes are below the deletion's.
-    const old = new TestReplica(scheduler, "b", { recovered: backup }, -85_000);
-    const write = old.replica.write([{ key: "late", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 2_000);
-    const { s } = await write;
-    old.offset = 0;
-    const { sent } = connect(a, old);
-    await scheduler.runUntil(scheduler.now + 100);
-    expect(old.replica.get("late")?.s).to.equal(s + 1);
-    await old.replica.write([{ key: "next", value: 1 }]);
-    await scheduler.runUntil(scheduler.now + 100);
-    const pushed = sent[1].flatMap((message) => (message.t === "push" ? message.page.registers : []));
-    expect(pushed.map(([key, , , , , seq]) => `${key} ${seq}`)).to.deep.equal([
-      `late ${s}`,
-      `late ${s + 1}`,
-      `next ${s + 2}`,
-    ]);
-    expect(a.replica.get("late")).to.deep.equal(old.replica.get("late"));
   });
 
   it("part in order when one leaves: all is handed over, then its registration goes", async () => {

@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { EncodedJson } from "#controller/cluster/encoded-json.ts";
 import { Busy } from "#controller/cluster/refused.ts";
-import { openLists } from "#controller/server/answer-list.ts";
+import { limitLists } from "#controller/server/answer-list.ts";
 import { queueYields } from "#controller/server/yield-to-loop.ts";
 
 /** A response whose client reads only after `read` is called, unless it is `quick`. */
@@ -61,19 +61,19 @@ describe("a long answer", () => {
   it("is one JSON document, of lists and of what is none", async () => {
     const response = new Response();
     const answer = { empty: [], left: undefined, list: [{ a: 1 }, new EncodedJson('{"b":2}')], plain: "word" };
-    await openLists(queueYields()).answer("k", response.as(), () => answer);
+    await limitLists(queueYields())("k", response.as(), () => answer);
     expect(JSON.parse(response.text)).to.deep.equal({ empty: [], list: [{ a: 1 }, { b: 2 }], plain: "word" });
     expect(response.isEnded).to.equal(true);
   });
 
   it("gives everybody else a turn between its pieces, however long it is, and however many are sent", async () => {
-    const lists = openLists(queueYields());
+    const lists = limitLists(queueYields());
     let turn = 0;
     let isDone = false;
     const turnsOfPieces: number[] = [];
     const responses = Array.from({ length: 4 }, () => new Response());
     for (const response of responses) response.onChunk = () => void turnsOfPieces.push(turn);
-    const sent = Promise.all(responses.map((each) => lists.answer("k", each.as(), () => ({ all: items(500) }))));
+    const sent = Promise.all(responses.map((each) => lists("k", each.as(), () => ({ all: items(500) }))));
     void sent.then(() => (isDone = true));
     for (; !isDone; turn++) await nextTurn();
     expect(turnsOfPieces.length).to.be.at.least(4 * 7);
@@ -85,7 +85,7 @@ describe("a long answer", () => {
   it("is made no faster than its client reads, and no further for one that has gone", async () => {
     const response = new Response(false);
     let made = 0;
-    const sent = openLists(queueYields()).answer("k", response.as(), () => ({ all: items(10_000, () => made++) }));
+    const sent = limitLists(queueYields())("k", response.as(), () => ({ all: items(10_000, () => made++) }));
     for (let turn = 0; turn < 20; turn++) await nextTurn();
     expect(made).to.be.within(1, 80);
     response.read();
@@ -98,16 +98,16 @@ describe("a long answer", () => {
   });
 
   it("S-17: is refused with 503, and when to ask again, to a key that has 16 of them under way", async () => {
-    const lists = openLists(queueYields());
+    const lists = limitLists(queueYields());
     const open = Array.from({ length: 16 }, () => new Response(false));
-    const sent = open.map((each) => lists.answer("k", each.as(), () => ({ all: items(1000) })));
-    const refused = await lists.answer("k", new Response().as(), () => ({ all: [] })).catch((error: unknown) => error);
+    const sent = open.map((each) => lists("k", each.as(), () => ({ all: items(1000) })));
+    const refused = await lists("k", new Response().as(), () => ({ all: [] })).catch((error: unknown) => error);
     expect(refused).to.be.instanceOf(Busy);
     expect(refused).to.include({ status: 503, code: "API_BUSY", retryAfterSecs: 1 });
-    await lists.answer("another", new Response().as(), () => ({ all: [] }));
+    await lists("another", new Response().as(), () => ({ all: [] }));
     for (const each of open) each.leave();
     await Promise.all(sent);
     // Finished lists do not count towards the 64 that may be under way.
-    for (let times = 0; times < 65; times++) await lists.answer("k", new Response().as(), () => ({ all: [] }));
+    for (let times = 0; times < 65; times++) await lists("k", new Response().as(), () => ({ all: [] }));
   });
 });

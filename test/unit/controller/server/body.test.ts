@@ -26,11 +26,15 @@ describe("the bodies of requests", () => {
     expect(await read(third, room)).to.equal("c".repeat(900));
   });
 
-  it("S-17: are refused when they are nested deeper than any of ours", async () => {
-    const [deep, deeper] = [request(), request()];
-    deep.end("[".repeat(32) + "]".repeat(32));
-    deeper.end("[".repeat(33) + "]".repeat(33));
-    expect(await read(deep, openBodyRoom(1_000))).to.be.an("array");
-    expect(await read(deeper, openBodyRoom(1_000))).to.include({ status: 400, code: "API_INVALID" });
+  it("S-17: are refused when they are too large, no JSON, or nested deeper than any of ours", async () => {
+    const answerTo = (text: string): Promise<unknown> => {
+      const body = request();
+      body.end(text);
+      return read(body, openBodyRoom());
+    };
+    expect(await answerTo("[".repeat(32) + "]".repeat(32))).to.be.an("array");
+    for (const text of ["[".repeat(33) + "]".repeat(33), "[".repeat(100_000), "nonsense"])
+      expect(await answerTo(text)).to.include({ status: 400, code: "API_INVALID" });
+    expect(await answerTo(`"${"x".repeat(2_000_000)}"`)).to.include({ status: 413, code: "API_INVALID" });
   });
 });

@@ -10,7 +10,7 @@ import { openDatabase, type ControllerDatabase } from "#controller/store/databas
 import { realDisk } from "#controller/store/durable-disk.ts";
 import { JournalFile } from "#controller/store/journal.ts";
 import { recordsOf, recover } from "#controller/store/recover.ts";
-import { repairStore, restoreStore } from "#controller/store/restore.ts";
+import { repairStore, restampStore, restoreStore } from "#controller/store/restore.ts";
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
 import { oneRegister } from "../../../support/one-register.ts";
 import { codeOf } from "../../../support/rejection.ts";
@@ -162,6 +162,25 @@ describe("a controller's backup, restore and repair", () => {
     const [first, last] = await readAll();
     expect(first).to.deep.include({ storeId: "a", origin: "c1#old" });
     expect(last).to.have.property("origin").that.does.not.equal("c1#old");
+  });
+
+  it("V4: stamps anew what its clock had stamped ahead, and lists that beside the former state", async () => {
+    await write(oneRegister(1), oneRegister(2));
+    const { writes, file = "" } = await restampStore({ ...where(), rules: keyRules });
+    expect(writes.map(({ key, was, from }) => [key, was, from])).to.deep.equal([
+      ["k/1", "c1#old:1", 1_700_000_000_001],
+      ["k/2", "c1#old:2", 1_700_000_000_002],
+    ]);
+    const listed = JSON.parse(await readFile(file, "utf8")) as readonly {
+      readonly key: string;
+      readonly from: string;
+    }[];
+    expect(listed.map(({ key, from }) => [key, from])).to.deep.equal([
+      ["k/1", "2023-11-14T22:13:20.001Z"],
+      ["k/2", "2023-11-14T22:13:20.002Z"],
+    ]);
+    expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2"]);
+    expect(await restampStore({ ...where(), rules: keyRules })).to.deep.equal({ writes: [] });
   });
 
   describe("V5: a journal with one changed byte", () => {
