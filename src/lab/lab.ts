@@ -5,7 +5,7 @@ import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
 import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
-import { makeKey } from "./key.ts";
+import { identityFileOf, makeKey } from "./shell.ts";
 import { labNode, startTask, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
@@ -22,7 +22,6 @@ import {
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
 import { rosterText } from "./roster-text.ts";
-import { identityFileOf } from "./shell.ts";
 
 export type { LabNode } from "./lab-node.ts";
 export type { NodeSpec } from "./record.ts";
