@@ -8,8 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, checkClock, hostsOfRoster, isController, openContext } from "./cluster-place.ts";
-import { noteFounded } from "./founded.ts";
+import { askingOf, checkClock, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),

@@ -11,8 +11,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { askingOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
-import { noteFounded } from "./founded.ts";
+import { askingOf, endpointsFor, isController, nodeOf, noteFounded, openContext, placeOf } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),

@@ -11,9 +11,8 @@ import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLe
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
-import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
 import { InProject, placeInProject } from "./in-project.ts";
-import { issueOfAuthority } from "./issue-of-authority.ts";
 
 const Args = z.strictObject({
   file: InProject.describe(

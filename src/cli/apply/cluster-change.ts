@@ -7,8 +7,7 @@ import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import type { Change, Difference } from "./change.ts";
-import { readRecord, recordPlace } from "./record-place.ts";
+import { readRecord, recordPlace, type Change, type Difference } from "./change.ts";
 
 type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };

@@ -5,13 +5,11 @@ import { poll } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { controllerChallenge } from "#pki/challenges.ts";
+import { controllerChallenge, keyFingerprint, publicDer } from "#pki/keys.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
 import { replaceFile } from "#base/file.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry, issuedFile, nextIssuedFile } from "#pki/issued.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
-import { issuedFile, nextIssuedFile } from "#pki/issued.ts";
-import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { needsBackup } from "#pki/context-backup.ts";
-import type { Ending } from "#pki/ends.ts";
+import type { Ending } from "#pki/expectation.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
 import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";

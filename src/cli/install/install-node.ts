@@ -1,25 +1,23 @@
-import { editRosterFile } from "../roster/edit-roster-file.ts";
-import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { readSets } from "../watch/params.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { startRun } from "../watch/start-run.ts";
-import { planEntry } from "./entry.ts";
 import type { DiskInventory } from "#engine/program/disk-inventory.ts";
-import { deviceAt } from "./named-disks.ts";
-import { lookAtDisks } from "./look.ts";
-import { findMachine, withTransport, type Machine } from "./find-machine.ts";
-import type { MachineFlags } from "../options.ts";
-import { logIn } from "./log-in.ts";
-import { verifyHostKey } from "./pin.ts";
-import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
+import { editRosterFile, ownRoster } from "../roster/own-roster.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { readSets } from "../watch/params.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
+import { startRun } from "../watch/start-run.ts";
+import { planEntry } from "./entry.ts";
+import { deviceAt } from "./named-disks.ts";
+import { lookAtDisks } from "./look.ts";
+import { findMachine, withTransport, type Machine } from "./find-machine.ts";
+import type { MachineFlags } from "../options.ts";
+import { logIn, verifyHostKey } from "./log-in.ts";
+import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 
 export type InstallFlags = RunFlags &
   ViewFlags &

@@ -3,8 +3,7 @@ import type { Host } from "#engine/transport/host.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
 import { findMachine, withTransport } from "./find-machine.ts";
-import { logIn } from "./log-in.ts";
-import { pinOutsideRoster, verifyHostKey } from "./pin.ts";
+import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
 export interface NetworkCard {
   readonly name: string;

@@ -15,7 +15,7 @@ import { askSecret } from "../terminal/confirm.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
 import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
-import { openAt } from "./show.ts";
+import { openAt } from "./value.ts";
 
 /** The mark of an opened secret while the file is edited. */
 const MARK = "secret:";

@@ -22,7 +22,7 @@ import {
   type PlainMethodName,
 } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { BastionCas } from "#pki/bastion-cas.ts";
+import type { BastionCas } from "#pki/chain.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import { authorize, deny, type Access } from "./access.ts";

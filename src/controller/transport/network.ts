@@ -3,9 +3,9 @@ import type { Duplex } from "node:stream";
 import type { Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
+import type { BastionCas } from "#pki/chain.ts";
 import type { DialTarget, Net } from "../replica/replica-ports.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { BastionCas } from "#pki/bastion-cas.ts";
 import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { exampleIn } from "#cli/modules/module-example.ts";
+import { exampleIn } from "#cli/modules/known-modules.ts";
 import { shellSources } from "#engine/expressions/shell-values.ts";
 import { registry } from "#engine/modules/registry.ts";
 import type { Blob } from "#engine/step/blob.ts";
