@@ -126,7 +126,7 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
         endpoint: formatEndpoint(endpoint),
         ...endpoint,
         required,
-        ...(await look(text, cluster, ids, timeout, context)),
+        ...(await checkController(text, cluster, ids, timeout, context)),
       };
     }),
   );
@@ -137,7 +137,7 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
 const regardless = "--skip-health goes on regardless, and is recorded";
 
 /** The faults of one controller; empty when it is healthy. Peers that this run deploys are left out. */
-async function look(
+async function checkController(
   endpoint: string,
   cluster: Context,
   deployed: ReadonlySet<string>,

@@ -10,7 +10,7 @@ import { Drain, podName, some, type PodChoice } from "#kubernetes/drain.ts";
 import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode } from "#kubernetes/node-change.ts";
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
-import { Refusal } from "#kubernetes/refusals.ts";
+import { KubeRefusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
 /** Times that a change is tried again when another client changed the node meanwhile. */
@@ -167,7 +167,7 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
         body: found.patch,
       });
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 409 || tries === TRIES) throw error;
+      if (!(error instanceof KubeRefusal) || error.status !== 409 || tries === TRIES) throw error;
       current = (await find(work)) ?? current;
       continue;
     }

@@ -2,8 +2,8 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
 import { clip, clipLines } from "./clip.ts";
 import { PodShape, ResourcesShape, type Pod, type Resource } from "./objects.ts";
-import { pollUntil, type Look, type Limits } from "./poll-until.ts";
-import { Refusal } from "./refusals.ts";
+import { pollUntil, type Attempt, type Limits } from "./poll-until.ts";
+import { KubeRefusal } from "./refusals.ts";
 
 /** Seconds until an eviction that was refused is tried again: the first, and the longest, time. */
 const FIRST_PAUSE = 1;
@@ -61,7 +61,7 @@ export class Drain {
     return this.#evict(pod, { dryRun: ["All"] });
   }
 
-  async #round(): Promise<Look<true>> {
+  async #round(): Promise<Attempt<true>> {
     const { evicted } = await this.choose();
     this.#remaining = evicted;
     if (evicted.length === 0) return { found: true };
@@ -101,7 +101,7 @@ export class Drain {
       );
       return undefined;
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof KubeRefusal)) throw error;
       if (error.status === 404 || error.status === 409) return undefined;
       const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
       if (error.status < 500 && error.status !== 429 && !isGoing) throw error;

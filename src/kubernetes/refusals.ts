@@ -31,7 +31,7 @@ interface Asked {
 }
 
 /** The API server understood the request and refused it. */
-export class Refusal extends KcoreError {
+export class KubeRefusal extends KcoreError {
   readonly status: number;
   readonly said: Status;
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { Canvas } from "../layout/draw-plan.ts";
-import type { Refusal } from "../layout/reasons.ts";
+import type { LayoutRefusal } from "../layout/reasons.ts";
 import type { InstallFlags } from "../install/install-node.ts";
 import type { ClusterFlags } from "../options.ts";
 import { clusterIfAny, type Cluster } from "../cluster/open-cluster.ts";
@@ -28,7 +28,7 @@ export interface Change {
   /** The outcome once the operator grants the refused disks at the terminal. */
   readonly whenGranted?: Outcome;
   /** Reasons for a refusal. */
-  readonly refusals?: readonly Refusal[];
+  readonly refusals?: readonly LayoutRefusal[];
   /** Further fields of `-o json`. */
   readonly data?: Readonly<Record<string, unknown>>;
   /** Makes the change. It may end with the exit code of a run. @throws KcoreError if it is refused */

@@ -44,13 +44,13 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
 
 type Ask = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
 
-interface RecordPart {
+interface NodeRecordChange {
   readonly isNew: boolean;
   readonly differences: readonly Difference[];
   readonly perform: () => Promise<void>;
 }
 
-async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask): Promise<RecordPart> {
+async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask): Promise<NodeRecordChange> {
   const { id, roles, dc, address } = entry;
   const { record, detail } = await ask(async (client) => ({
     record: (await readRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
@@ -111,7 +111,7 @@ function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, for
 type Fields = Readonly<Record<string, Plain>>;
 
 /** The changes of a `Node` in the roster, and the resulting entry. */
-interface RosterPart {
+interface RosterChange {
   readonly isNew: boolean;
   readonly entry: NodeEntry;
   readonly differences: readonly Difference[];
@@ -129,7 +129,7 @@ const ownMaps = ["labels", "vars"] as const;
 function planRoster(
   project: string,
   { name, node, at }: { readonly name: string; readonly node: WantedNode; readonly at: SourcePosition },
-): RosterPart {
+): RosterChange {
   const roster = rosterIfAny(project);
   const known = roster.nodes.get(name);
   const file = roster.positions.get(name)?.file ?? fileForNew(project, roster);

@@ -2,7 +2,7 @@ import { Command } from "commander";
 import { until } from "#base/units.ts";
 import type { CertificateView, Revocation } from "#api/schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
-import { nameOf, findNode } from "../node/find-node.ts";
+import { nodeTitle, findNode } from "../node/find-node.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
@@ -102,11 +102,11 @@ async function choose(
   if (spkis.length === 0)
     throw new KcoreError({
       code: "CERTIFICATE_UNKNOWN",
-      message: `${nameOf(node)} has no active certificate`,
+      message: `${nodeTitle(node)} has no active certificate`,
       hint: `kcore get certificates --node ${node.id}`,
     });
   const keys = spkis.map((spki) => ({ spki }));
-  return { what: `all certificates of ${nameOf(node)}`, certificates: active, keys };
+  return { what: `all certificates of ${nodeTitle(node)}`, certificates: active, keys };
 }
 
 /** Hex as OpenSSL, browsers and kcore write it: with or without colons and prefix. */

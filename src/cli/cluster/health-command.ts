@@ -40,7 +40,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
+  const found = await Promise.all(cluster.endpoints.map((endpoint) => askHealth(endpoint, cluster)));
   // Opening the cluster has warned already: only certificates that fail the check are left.
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
@@ -80,7 +80,7 @@ function verdictOnNodes(found: readonly Finding[]): string {
   return `controllers are healthy; ${worst.ready} of ${worst.total} nodes ${worst.ready === 1 ? "is" : "are"} ready: kcore get nodes`;
 }
 
-async function look(controller: string, { ask }: Cluster): Promise<Finding> {
+async function askHealth(controller: string, { ask }: Cluster): Promise<Finding> {
   try {
     const answer = await ask((client) => client.call("ready", {}), { endpoints: [controller] });
     const { ready, reason, dc, version, nodes, peers, warnings } = answer;

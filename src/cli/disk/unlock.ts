@@ -6,7 +6,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { wayTo, withTransport } from "../install/find-machine.ts";
+import { routeTo, withTransport } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
 import { ownRoster } from "../roster/own-roster.ts";
@@ -37,7 +37,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
     });
   const end = await withTransport(({ connect }) =>
     unlockRoot(root, {
-      endpoint: wayTo({ entry, roster }),
+      endpoint: routeTo({ entry, roster }),
       connect,
       folder,
       passphrase: () =>

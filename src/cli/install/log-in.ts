@@ -8,7 +8,7 @@ import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.t
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
 import { leave, passwordOf } from "../terminal/confirm.ts";
-import { knownHostsFiles, ownKnownHosts, wayTo, type Machine } from "./find-machine.ts";
+import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "./find-machine.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
@@ -66,7 +66,7 @@ export async function verifyHostKey(
   { insecure = false, hostKey }: Pick<MachineFlags, "insecure" | "hostKey">,
 ): Promise<Pinned> {
   const { entry } = machine;
-  const key = await transport.scanHostKey(wayTo(machine));
+  const key = await transport.scanHostKey(routeTo(machine));
   const shown = `${entry.name} presents the host key ${key.type} ${key.fingerprint}`;
   if (hostKey !== undefined && hostKey !== key.fingerprint)
     throw changed(`${shown}, not ${hostKey}`, "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there");

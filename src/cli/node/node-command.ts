@@ -7,7 +7,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
-import { changeNodes, nameOf, findNodes } from "./find-node.ts";
+import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 
@@ -78,10 +78,10 @@ function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
   return async (client: ApiClient, node: NodeView): Promise<string> => {
     // A reject is sent again: it wins over an approve at another controller that has not arrived here yet.
     if (what === "approve" && node.approval === wanted && node.status !== "unknown")
-      return `${nameOf(node)} is ${wanted} already`;
+      return `${nodeTitle(node)} is ${wanted} already`;
     const { status } = await client.call(method, reason === undefined ? {} : { reason }, { id: node.id });
     const again = node.approval === wanted ? " again" : "";
-    return `${nameOf(node)} ${wanted}${again}${status === "not-ready" ? "; it is not ready yet" : ""}`;
+    return `${nodeTitle(node)} ${wanted}${again}${status === "not-ready" ? "; it is not ready yet" : ""}`;
   };
 }
 
@@ -92,7 +92,7 @@ async function label(word: string, words: readonly string[], flags: ClusterFlags
     const isSame =
       Object.entries(change.set).every(([key, value]) => node.labels[key] === value) &&
       change.remove.every((key) => !Object.hasOwn(node.labels, key));
-    return `${nameOf(node)} ${isSame ? "unchanged" : "labelled"}`;
+    return `${nodeTitle(node)} ${isSame ? "unchanged" : "labelled"}`;
   });
 }
 
@@ -106,7 +106,7 @@ async function taint(word: string, words: readonly string[], flags: ClusterFlags
       );
     const isSame =
       change.set.every(has) && change.remove.every((key) => node.taints.every((found) => found.key !== key));
-    return `${nameOf(node)} ${isSame ? "unchanged" : "tainted"}`;
+    return `${nodeTitle(node)} ${isSame ? "unchanged" : "tainted"}`;
   });
 }
 
@@ -116,11 +116,11 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
   const { ask } = await openCluster(flags);
   const chosen = await ask((client) => findNodes(client, words));
   for (const node of chosen)
-    process.stderr.write(`${nameOf(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
+    process.stderr.write(`${nodeTitle(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
   await confirm("Remove them for ever? Their certificates are refused from then on", { yes });
   for (const node of chosen) {
     await ask((client) => client.call("removeNode", reason === undefined ? {} : { reason }, { id: node.id }));
-    process.stdout.write(`${nameOf(node)} removed\n`);
+    process.stdout.write(`${nodeTitle(node)} removed\n`);
   }
   process.stdout.write(
     "next: take them out of the roster, or let them come back with their data: kcore roster adopt NODE\n",

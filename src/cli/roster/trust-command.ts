@@ -14,7 +14,7 @@ import { LoginRefused } from "#engine/transport/unreachable.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { wayTo } from "../install/find-machine.ts";
+import { routeTo } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, onlyFile, ownRoster } from "./own-roster.ts";
 import { canPrompt } from "../terminal/prompt.ts";
@@ -65,7 +65,7 @@ async function trust(target: string, { project, deployKey, passwordFile, ...flag
   const put = key && keyDeployment(transport, { key, users, passwordFile });
   try {
     for (const node of nodes) {
-      const endpoint = wayTo({ entry: node, roster });
+      const endpoint = routeTo({ entry: node, roster });
       const found = await transport.scanHostKey(endpoint);
       const isPinned = await pin(root, roster, node, found, flags);
       if (isPinned && put) await deploy(put, node, { ...endpoint, hostKeys: [`${found.type} ${found.key}`] });

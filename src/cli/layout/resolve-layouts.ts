@@ -15,7 +15,7 @@ import { refusal } from "./reasons.ts";
  * The manifests, with layouts in Nix evaluated into the words of `spec.diskLayout`. @throws KcoreError with the
  * problems of all of them
  */
-export async function settleLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
+export async function resolveLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
   const problems: Problem[] = [];
   const settled: Manifest[] = [];
   for (const manifest of manifests) {
@@ -24,7 +24,7 @@ export async function settleLayouts(manifests: readonly Manifest[]): Promise<rea
       continue;
     }
     try {
-      settled.push({ ...manifest, layout: await settle(manifest.layout) });
+      settled.push({ ...manifest, layout: await layoutFromNix(manifest.layout) });
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       problems.push(...error.problems);
@@ -34,7 +34,7 @@ export async function settleLayouts(manifests: readonly Manifest[]): Promise<rea
   return settled;
 }
 
-async function settle({ nix, at }: NixSource): Promise<Layout> {
+async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
   const path =
     "file" in nix && !isAbsolute(nix.file) ? join(dirname(at.file), nix.file) : "file" in nix ? nix.file : "";
   const name = "file" in nix ? path : "layoutNix";
