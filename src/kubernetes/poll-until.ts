@@ -15,8 +15,8 @@ export interface Limits {
 }
 
 /**
- * Looks until the thing is found. A server that does not answer, or is too busy, counts as a attempt that found nothing: API servers restart.
- * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `look`
+ * Tries until the thing is found. A server that does not answer, or is too busy, counts as an attempt that found nothing: API servers restart.
+ * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `attempt`
  */
 export async function pollUntil<Found>(
   attempt: () => Promise<Attempt<Found>>,

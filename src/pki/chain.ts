@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { randomBytes, sign, verify, X509Certificate, type KeyObject } from "node:crypto";
 import type { DetailedPeerCertificate, PeerCertificate } from "node:tls";
 
@@ -5,6 +6,20 @@ import type { DetailedPeerCertificate, PeerCertificate } from "node:tls";
 export function certificatesOf(pem: string): readonly X509Certificate[] {
   const texts = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return texts.map((text) => new X509Certificate(text));
+}
+
+/** The certificates of a PEM text; none when one of them cannot be read. */
+export function readableCertificates(pem: string): readonly X509Certificate[] {
+  try {
+    return certificatesOf(pem);
+  } catch {
+    return [];
+  }
+}
+
+/** Whether a certificate is for this name or address. */
+export function isForHost(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
 }
 
 /** The first certificate of a PEM text: of a chain, the leaf. Throws node:crypto's error when there is none. */

@@ -1,6 +1,6 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { certificatesOf, firstCertificate, isIssuedBy, refusalOfIssuer } from "./chain.ts";
+import { firstCertificate, isForHost, isIssuedBy, readableCertificates, refusalOfIssuer } from "./chain.ts";
 import { formatIdentity, type Identity } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
@@ -21,7 +21,7 @@ export interface LeafExpectation {
 
 /** Why a certificate has to be issued anew, in words; undefined: it is kept. */
 export function renewalReason(pem: string, expected: LeafExpectation): string | undefined {
-  const chain = tryRead(pem);
+  const chain = readableCertificates(pem);
   const [certificate] = chain;
   if (!certificate) return "it cannot be read";
   if (!leadsTo(chain, expected)) return "another CA issued it";
@@ -66,9 +66,7 @@ interface PresentLeaf {
 
 /** Whether a certificate names these hosts and its one URI, and nothing else. */
 export function namesExactly(certificate: X509Certificate, hosts: readonly string[]): boolean {
-  const isNamed = (host: string): boolean =>
-    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
-  return namesIn(certificate).length === hosts.length + 1 && hosts.every(isNamed);
+  return namesIn(certificate).length === hosts.length + 1 && hosts.every((host) => isForHost(certificate, host));
 }
 
 function namesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
@@ -89,14 +87,6 @@ function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, no
   const root = firstCertificate(rootPem);
   const isCurrent = sub.validFromDate.getTime() <= now && now < sub.validToDate.getTime();
   return isCurrent && sub.ca && isIssuedBy(leaf, sub) && isIssuedBy(sub, root);
-}
-
-function tryRead(pem: string): readonly X509Certificate[] {
-  try {
-    return certificatesOf(pem);
-  } catch {
-    return [];
-  }
 }
 
 /** A certificate with so many days left counts as a failure. */

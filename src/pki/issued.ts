@@ -1,9 +1,8 @@
 import type { X509Certificate } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { isIP } from "node:net";
 import { join } from "node:path";
 import { ifThere } from "#base/file.ts";
-import { certificatesOf, firstCertificate } from "./chain.ts";
+import { certificatesOf, firstCertificate, isForHost } from "./chain.ts";
 import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
 import { parseIdentity, type Role } from "./identity.ts";
@@ -19,7 +18,7 @@ export async function issuedControllerKeys(folder: string, host: string): Promis
   const certificates = await Promise.all(files.map((name) => readCertificate(join(issued, name))));
   return certificates
     .filter((certificate) => certificate !== undefined)
-    .filter((certificate) => isFor(certificate, host))
+    .filter((certificate) => isForHost(certificate, host))
     .toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime())
     .map(({ publicKey }) => keyFingerprint(publicDer(publicKey)));
 }
@@ -57,11 +56,6 @@ async function readCertificate(file: string): Promise<X509Certificate | undefine
   } catch {
     return undefined;
   }
-}
-
-function isFor(certificate: X509Certificate, host: string): boolean {
-  const name = isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" });
-  return name !== undefined;
 }
 
 /** The cluster's record of an issued certificate: everything but the certificate. */
