@@ -9,25 +9,20 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { placesOf } from "../project/find-project.ts";
 
 /** The modules that states of a project can use: the shipped ones and its own. */
-export interface KnownModules {
-  readonly names: readonly string[];
-  /** @throws KcoreError for a mistake in the file of one of the project's own modules */
-  load(name: string): Promise<ModuleDefinition | undefined>;
-  /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
-  all(): Promise<readonly ModuleDefinition[]>;
-  /** An example in YAML, as a step of a state. */
-  example(name: string): string | undefined;
-}
+export type KnownModules = ReturnType<typeof knownModules>;
 
 /** The modules of this project and the shipped ones; without a project the shipped ones alone. */
-export function knownModules(project: string | undefined): KnownModules {
+export function knownModules(project: string | undefined) {
   const own = ownModulesOf(project);
   const modules = own.beside(registry);
   return {
     names: [...modules.keys()],
-    load: async (name) => modules.get(name)?.(),
-    all: async () => (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
-    example: (name) => {
+    /** @throws KcoreError for a mistake in the file of one of the project's own modules */
+    load: async (name: string) => modules.get(name)?.(),
+    /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
+    all: async (): Promise<readonly ModuleDefinition[]> => (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
+    /** An example in YAML, as a step of a state. */
+    example: (name: string): string | undefined => {
       if (!own.names.includes(name)) return moduleExample(name);
       const { example } = own.load(name);
       return example && printYaml({ [name]: example }).trimEnd();
