@@ -53,12 +53,6 @@ interface Wanted {
   readonly reason?: string;
 }
 
-interface Examined {
-  readonly folder: string;
-  readonly wanted: readonly Wanted[];
-  readonly operatorIsDue: boolean;
-}
-
 /**
  * Issues a node's certificate, and a controller's with its sub-CA. A valid certificate is kept, also one that the
  * agent renewed by itself meanwhile, as it lies on the node.
@@ -144,7 +138,7 @@ function openOnce<What extends keyof typeof open>(
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
-async function examine(args: Args, node: NodeEntry, context: ActionContext): Promise<Examined> {
+async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   const { name } = await findContext(placeOf(context), context.context);
   const folder = contextFolder(context.home, name);
   const rootPem = await readText(join(folder, "ca.crt"));

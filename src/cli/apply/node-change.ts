@@ -44,13 +44,7 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
 
 type Ask = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
 
-interface NodeRecordChange {
-  readonly isNew: boolean;
-  readonly differences: readonly Difference[];
-  readonly perform: () => Promise<void>;
-}
-
-async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask): Promise<NodeRecordChange> {
+async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask) {
   const { id, roles, dc, address } = entry;
   const { record, detail } = await ask(async (client) => ({
     record: (await readRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
@@ -110,14 +104,6 @@ function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, for
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** The changes of a `Node` in the roster, and the resulting entry. */
-interface RosterChange {
-  readonly isNew: boolean;
-  readonly entry: NodeEntry;
-  readonly differences: readonly Difference[];
-  readonly write: () => Promise<void>;
-}
-
 /** Maps of an entry are compared without the additions of groups and defaults, which are not the manifest's. */
 const ownMaps = ["labels", "vars"] as const;
 
@@ -129,7 +115,7 @@ const ownMaps = ["labels", "vars"] as const;
 function planRoster(
   project: string,
   { name, node, at }: { readonly name: string; readonly node: WantedNode; readonly at: SourcePosition },
-): RosterChange {
+) {
   const roster = rosterIfAny(project);
   const known = roster.nodes.get(name);
   const file = roster.positions.get(name)?.file ?? fileForNew(project, roster);

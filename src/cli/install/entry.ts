@@ -15,13 +15,6 @@ import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** A change of one roster file that gives the entry the values of an installation. */
-export interface EntryEdit {
-  readonly name: string;
-  readonly file: string;
-  readonly edit: (text: RosterText) => string;
-}
-
 /**
  * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. @throws KcoreError
  * USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
@@ -30,7 +23,7 @@ export function planEntry(
   machine: Machine,
   plan: InstallPlan,
   { key, inventory, newId = randomUUID }: { key: HostKey; inventory: DiskInventory; newId?: () => string },
-): EntryEdit {
+) {
   const { entry, isInRoster, roster } = machine;
   const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
   if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, inventory);

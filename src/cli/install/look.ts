@@ -5,14 +5,6 @@ import type { MachineFlags } from "../options.ts";
 import { findMachine, withTransport } from "./find-machine.ts";
 import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
-export interface NetworkCard {
-  readonly name: string;
-  readonly mac: string;
-  readonly state: string;
-  readonly mtu: number;
-  readonly addresses: readonly string[];
-}
-
 const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
 
 /** Looks at one machine over SSH, whether it is in the roster or not; its key is verified as for an install. */
@@ -41,7 +33,7 @@ export async function lookAtDisks(host: Host): Promise<DiskInventory> {
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
-export async function lookAtCards(host: Host): Promise<readonly NetworkCard[]> {
+export async function lookAtCards(host: Host) {
   const lines = (await run(host, cardsText, "reading /sys/class/net")).split("\n").map((line) => line.split(" "));
   return lines
     .filter(([kind]) => kind === "N")
