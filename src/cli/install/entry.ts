@@ -42,7 +42,7 @@ export function planEntry(
     const port = entry.port === 22 ? {} : { port: entry.port };
     const fresh = { address: entry.address, ...port, id, ...rest, ...(disks.length > 0 ? { disks } : {}), vars };
     const file = fileForNew(machine.project, roster);
-    return { name, file, edit: (text) => addNode(text, name, fresh) };
+    return { name, file, edit: (text: RosterText) => addNode(text, name, fresh) };
   }
   const { hostKeys: pinned, ...others } = fields;
   const wanted: Fields = { ...others, ...(entry.hostKeys.length > 0 ? {} : { hostKeys: pinned }) };
@@ -51,7 +51,7 @@ export function planEntry(
   return {
     name,
     file,
-    edit: (text) => {
+    edit: (text: RosterText) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
       // If the system is no longer kcore's, the roster records that.
