@@ -1,7 +1,6 @@
 import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
@@ -9,7 +8,7 @@ import { contextHome } from "../process/kcore-home.ts";
 import { routeTo, withTransport } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
-import { ownRoster } from "../roster/own-roster.ts";
+import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 
@@ -19,13 +18,7 @@ import type { RecoveryFlags } from "./recovery-key.ts";
  */
 export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<void> {
   const roster = ownRoster(findProject(flags.project));
-  const entry = roster.nodes.get(name);
-  if (!entry)
-    throw new KcoreError({
-      code: "ROSTER_NODE_UNKNOWN",
-      message: `no node “${name}” in the roster`,
-      hint: suggestHint(name, roster.nodes.keys(), "kcore roster list") as string,
-    });
+  const entry = nodeNamed(roster, name);
   const context = await findContext(contextHome(), flags.context);
   const folder = contextFolder(contextHome().home, context.name);
   const root = await findLockedRoot(folder, entry.id);

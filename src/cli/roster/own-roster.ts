@@ -10,6 +10,7 @@ import { sourceNames, sourceOf } from "#engine/roster/sources.ts";
 import { visible } from "#errors/draw.ts";
 import { readRosterFiles, rosterFileNames, type RosterText } from "#engine/roster/roster-files.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
 
 /** The roster of a project, for the user of this process. @throws KcoreError as loadRoster does */
@@ -27,6 +28,17 @@ export function ownRoster(
 export function rosterIfAny(project: string): Roster {
   if (rosterFileNames(project).length + sourceNames(project).length > 0) return ownRoster(project);
   return { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
+}
+
+/** The node of this name. @throws KcoreError ROSTER_NODE_UNKNOWN */
+export function nodeNamed({ nodes }: Roster, name: string): NodeEntry {
+  const found = nodes.get(name);
+  if (found) return found;
+  throw new KcoreError({
+    code: "ROSTER_NODE_UNKNOWN",
+    message: `no node “${name}” in the roster`,
+    hint: suggestHint(name, nodes.keys(), "kcore roster list"),
+  });
 }
 
 /** The text of a roster file, empty when it is not there yet. */
