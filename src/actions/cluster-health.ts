@@ -21,7 +21,7 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-interface Finding {
+interface ControllerFinding {
   readonly endpoint: string;
   readonly host: string;
   readonly port: number;
@@ -105,21 +105,21 @@ function refuseWithoutFounder({ ended, nodes, targets, dryRun }: ActionContext):
   );
 }
 
-function isSettling({ required, answers, problems }: Finding): boolean {
+function isSettling({ required, answers, problems }: ControllerFinding): boolean {
   return required && answers && problems.length > 0;
 }
 
-function isDown({ required, answers }: Finding): boolean {
+function isDown({ required, answers }: ControllerFinding): boolean {
   return required && !answers;
 }
 
-async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly Finding[]> {
+async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly ControllerFinding[]> {
   const { targets, nodes, signal } = context;
   const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
   const hosts = hostsOfRoster(deployed);
   const ids = new Set(deployed.map(({ id }) => id));
   const findings = await Promise.all(
-    cluster.controllers.map(async (text): Promise<Finding> => {
+    cluster.controllers.map(async (text): Promise<ControllerFinding> => {
       const endpoint = parseEndpoint(text);
       const required = !hosts.has(endpoint.host.toLowerCase());
       return {
@@ -143,7 +143,7 @@ async function checkController(
   deployed: ReadonlySet<string>,
   timeout: number,
   context: ActionContext,
-): Promise<Pick<Finding, "answers" | "problems">> {
+): Promise<Pick<ControllerFinding, "answers" | "problems">> {
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,

@@ -241,13 +241,13 @@ const asked = new Map<string, Promise<ReadonlySet<string> | undefined>>();
 /** The recorded keys that the cluster has revoked, asked once a run; undefined when no controller tells. */
 function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
   const key = `${context.runId} ${context.home} ${context.context ?? ""}`;
-  const asking = asked.get(key) ?? ask(context);
+  const asking = asked.get(key) ?? fetchRevokedKeys(context);
   asked.set(key, asking);
   asking.catch(() => asked.delete(key));
   return asking;
 }
 
-async function ask(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
+async function fetchRevokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
   const cluster = await openContext(context);
   if (cluster.controllers.length === 0) return undefined;
   try {

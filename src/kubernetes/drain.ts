@@ -131,7 +131,7 @@ export class Drain {
     const parts = [
       ...held.slice(0, NAMED).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
       ...(held.length > NAMED ? [`and ${held.length - NAMED} more pods that may not go yet`] : []),
-      ...(going.length > 0 ? [`${some(going.map(podName))} to end`] : []),
+      ...(going.length > 0 ? [`${firstNames(going.map(podName))} to end`] : []),
     ];
     return parts.join("; ");
   }
@@ -169,7 +169,7 @@ function refused(node: string, { refused: pods }: PodChoice): KcoreError {
 }
 
 /** The first names, and how many more there are. */
-export function some(names: readonly string[]): string {
+export function firstNames(names: readonly string[]): string {
   const more = names.length - NAMED;
   return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

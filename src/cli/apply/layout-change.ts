@@ -29,7 +29,7 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
   const node = nodeOf(manifest, flags);
   const layout = manifest.layout as Layout;
-  const inventory = await lookAt(node, flags);
+  const inventory = await listDisks(node, flags);
   const found = planLayout(node, layout, inventory);
   const isNew = found.disks.every(({ verdict }) => verdict !== "ours");
   const pins = new Map(found.disks.map(({ name, id }) => [name, id]));
@@ -111,7 +111,7 @@ function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags)
 }
 
 /** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
-async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
+async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(
     { ...flags, on: [name] },

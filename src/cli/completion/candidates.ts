@@ -38,7 +38,7 @@ export function complete(program: Command, words: readonly string[]): Completion
   return { ...completion, candidates: completion.candidates.filter(({ value }) => value.startsWith(current)) };
 }
 
-interface Place {
+interface CursorPlace {
   readonly command: Command;
   /** The option whose value comes next. */
   readonly pending?: Option;
@@ -46,7 +46,7 @@ interface Place {
   readonly operands: readonly string[];
 }
 
-function walk(program: Command, words: readonly string[]): Place {
+function walk(program: Command, words: readonly string[]): CursorPlace {
   let command = program;
   const operands: string[] = [];
   let pending: Option | undefined;
@@ -137,14 +137,14 @@ interface Candidate {
   readonly description: string;
 }
 
-interface Asked {
+interface CompletionRequest {
   readonly command: Command;
   readonly current: string;
   /** Operands that the command line has already. */
   readonly operands?: readonly string[];
 }
 
-type Source = (asked: Asked) => readonly Candidate[];
+type Source = (asked: CompletionRequest) => readonly Candidate[];
 
 /** Patterns over `PATH ARGUMENT` of an operand or `--LONG VALUE` of an option, and where their values come from. */
 const sources: readonly (readonly [RegExp, Source | "files"])[] = [
@@ -169,7 +169,7 @@ const sources: readonly (readonly [RegExp, Source | "files"])[] = [
 /** The values that fit a place; empty if none is known. Problems of files are ignored here. */
 function valuesOf(
   place: string,
-  asked: Asked,
+  asked: CompletionRequest,
 ): { readonly candidates: readonly Candidate[]; readonly files: boolean } {
   const source = sources.find(([pattern]) => pattern.test(place))?.[1];
   if (source === "files") return { candidates: [], files: true };
@@ -198,7 +198,7 @@ function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {
 }
 
 /** Names; and `role:R`, `dc:D`, `group:G` once the word begins so. */
-function targets({ current }: Asked): readonly Candidate[] {
+function targets({ current }: CompletionRequest): readonly Candidate[] {
   const nodes = rosterNodes();
   if (current.startsWith("fact:"))
     return factCatalogue.map(({ name, about }) => ({ value: `fact:${name}`, description: about }));
@@ -210,7 +210,7 @@ function targets({ current }: Asked): readonly Candidate[] {
 }
 
 /** Offers the newest runs by the last four digits of their ids; whole ids too once the operator has begun to type. */
-function runIds({ current }: Asked): readonly Candidate[] {
+function runIds({ current }: CompletionRequest): readonly Candidate[] {
   const runs = join(projectIfAny(undefined) ?? "", ".kcore", "runs");
   const ids = readdirSync(runs).filter(isRunId).sort().reverse().slice(0, 30);
   const short = ids.map((id) => ({ value: id.slice(-4), description: id }));

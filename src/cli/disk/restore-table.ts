@@ -39,7 +39,7 @@ export async function restoreTable(node: string, name: string | undefined, flags
     return 0;
   }
   // A disk that moved to another node is still that disk: its save is found by its id.
-  const save = pick(all.filter(isCalled), { node, name, id: flags.save, isOf });
+  const save = pickSave(all.filter(isCalled), { node, name, id: flags.save, isOf });
   await checkTable(save);
   const device = deviceOf(save, entry);
   const params = { ...device.params, size: save.size, source: save.file, pieces: save.pieces };
@@ -85,7 +85,7 @@ function namesOf({ name, ids }: SavedTable): readonly string[] {
   return [name, ...ids.map((id) => id.slice(id.indexOf(" ") + 1))];
 }
 
-interface Wanted {
+interface SaveChoice {
   readonly node: string;
   readonly name: string;
   readonly id: string | undefined;
@@ -93,7 +93,7 @@ interface Wanted {
 }
 
 /** The save with that id, else the save before the newest wipe. A wipe resumed under the same grant saves again: the first save counts. */
-function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
+function pickSave(saves: readonly SavedTable[], { node, name, id, isOf }: SaveChoice): SavedTable {
   const all = `kcore disk restore-table ${node} lists what is saved`;
   const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint: all });
   if (id !== undefined) {

@@ -42,7 +42,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
       signal: new AbortController().signal,
     }),
   ).catch((error: unknown) => {
-    throw hinted(error, name, root.unlock.port);
+    throw withPortHint(error, name, root.unlock.port);
   });
   if (end !== "open") {
     const what =
@@ -57,7 +57,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
 }
 
 /** A machine without a locked disk does not listen there. */
-function hinted(error: unknown, name: string, port: number): unknown {
+function withPortHint(error: unknown, name: string, port: number): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (problem?.code !== "HOST_UNREACHABLE") return error;
   const hint = `port ${port} answers only while it waits to be unlocked; does it run? kcore ping --on ${name}`;

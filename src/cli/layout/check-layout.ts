@@ -80,13 +80,13 @@ function checkPartitions({ name, gpt: { partitions } }: LayoutDisk, path: Path, 
   }
 }
 
-interface Around {
+interface LayoutContext {
   readonly layout: Layout;
   readonly places: Map<string, string>;
   readonly refuse: Refuse;
 }
 
-function checkPartition(partition: LayoutPartition, path: Path, { layout, places, refuse }: Around): void {
+function checkPartition(partition: LayoutPartition, path: Path, { layout, places, refuse }: LayoutContext): void {
   const { content } = partition;
   if (content === undefined) return;
   checkKeys(content, [...path, "content"], refuse);

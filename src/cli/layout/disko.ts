@@ -1,5 +1,5 @@
 /** A part of a disko layout that kcore does not make. */
-export interface Unsupported {
+export interface UnsupportedPart {
   /** The path in Nix: `disko.devices.disk.data1.content.type`. */
   readonly path: string;
   readonly why: string;
@@ -36,7 +36,7 @@ const reasons: Readonly<Record<string, string>> = {
  */
 export function translateDisko(devices: unknown): {
   readonly layout: Fields;
-  readonly unsupported: readonly Unsupported[];
+  readonly unsupported: readonly UnsupportedPart[];
 } {
   const reader = new Reader();
   const { disk, lvm_vg, zpool, ...others } = reader.map(devices, "disko.devices");
@@ -62,7 +62,7 @@ export function translateDisko(devices: unknown): {
 
 /** Reads a layout key by key; keys that were not read are refused. */
 class Reader {
-  readonly unsupported: Unsupported[] = [];
+  readonly unsupported: UnsupportedPart[] = [];
 
   refuse(path: string, why = "kcore does not know it"): void {
     this.unsupported.push({ path, why });
