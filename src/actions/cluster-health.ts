@@ -113,7 +113,11 @@ function isDown({ required, answers }: ControllerFinding): boolean {
   return required && !answers;
 }
 
-async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly ControllerFinding[]> {
+async function lookAtAll(
+  { timeout }: Args,
+  cluster: Context,
+  context: ActionContext,
+): Promise<readonly ControllerFinding[]> {
   const { targets, nodes, signal } = context;
   const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
   const hosts = hostsOfRoster(deployed);

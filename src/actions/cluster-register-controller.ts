@@ -10,7 +10,17 @@ import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { areAway, askingOf, isController, isOwnEndpoint, joinControllersOf, nodeOf, noteFounded, openContext, wasFounded } from "./cluster-place.ts";
+import {
+  areAway,
+  askingOf,
+  isController,
+  isOwnEndpoint,
+  joinControllersOf,
+  nodeOf,
+  noteFounded,
+  openContext,
+  wasFounded,
+} from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),

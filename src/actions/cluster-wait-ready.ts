@@ -74,7 +74,12 @@ export const clusterWaitReady = defineAction({
   },
 });
 
-async function askReadiness(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Readiness> {
+async function askReadiness(
+  node: NodeEntry,
+  { port }: Args,
+  cluster: Context,
+  context: ActionContext,
+): Promise<Readiness> {
   let view: NodeDetail;
   try {
     if (isController(node)) {

@@ -38,7 +38,9 @@ export const NodeShape = ObjectShape.extend({
 });
 
 export const PodShape = ObjectShape.extend({
-  spec: z.looseObject({ volumes: z.array(z.looseObject({ name: z.string(), emptyDir: z.unknown() })).optional() }).optional(),
+  spec: z
+    .looseObject({ volumes: z.array(z.looseObject({ name: z.string(), emptyDir: z.unknown() })).optional() })
+    .optional(),
   status: z.looseObject({ phase: Text }).optional(),
 });
 

@@ -62,7 +62,15 @@ export async function openApt({ home }: Place, mirror: string) {
     /** The names of all packages that it can download. */
     names: async (): Promise<readonly string[]> => (await call("apt-cache", empty, "pkgnames")).split("\n"),
     /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
-    download: async ({ packages, folder, status }: { packages: readonly string[]; folder: string; status?: string }) => {
+    download: async ({
+      packages,
+      folder,
+      status,
+    }: {
+      packages: readonly string[];
+      folder: string;
+      status?: string;
+    }) => {
       await mkdir(join(folder, "partial"), { recursive: true });
       const archive = ["-o", `Dir::Cache::archives=${folder}`, "--no-install-recommends", "--download-only"];
       await apt(status ?? empty, ...archive, "install", ...packages);

@@ -2,7 +2,15 @@ import { join } from "node:path";
 import type { RunTasks, Task } from "#base/tasks.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
-import { consoleLogOf, diskFile, lockOfNode, type Images, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
+import {
+  consoleLogOf,
+  diskFile,
+  lockOfNode,
+  type Images,
+  type NodeKind,
+  type NodeRecord,
+  type NodeSpec,
+} from "./record.ts";
 import { withLock } from "./lock.ts";
 import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";

@@ -49,7 +49,6 @@ describe("modules on a real node", function () {
     expect(second.outcome, JSON.stringify(second, undefined, 1)).to.equal("ok");
   }
 
-
   it("a held dpkg lock is waited for, its holder named; an interrupted dpkg is refused (F-20)", async () => {
     // Perl is in every Debian; dpkg's lock is an fcntl lock: struct flock with l_type F_WRLCK.
     const hold = `perl -e 'use Fcntl; open(F,">>","/var/lib/dpkg/lock-frontend"); $l=pack("s s x4 q q l x4",F_WRLCK,0,0,0,0); fcntl(F,F_SETLK,$l) or die; open(L,">/run/locked"); select(undef,undef,undef,0.1) until -e "/run/free"' `;

@@ -14,7 +14,16 @@ import { contextFolder } from "#pki/contexts.ts";
 import { inventoryEntry } from "#pki/issued.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
-import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials, type Daemon, type TestCluster } from "./cluster.ts";
+import {
+  codec,
+  eventually,
+  issueTo,
+  passphrase,
+  startDaemon,
+  writeCredentials,
+  type Daemon,
+  type TestCluster,
+} from "./cluster.ts";
 import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 

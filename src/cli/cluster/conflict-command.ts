@@ -28,7 +28,11 @@ An id may be shortened to its first four characters or more.`,
   return conflict;
 }
 
-async function resolveConflicts(ids: readonly string[], flags: ClusterFlags, method: "ackConflict" | "takeLoser"): Promise<void> {
+async function resolveConflicts(
+  ids: readonly string[],
+  flags: ClusterFlags,
+  method: "ackConflict" | "takeLoser",
+): Promise<void> {
   const { ask } = await openCluster(flags);
   const { conflicts } = await ask((client) => client.call("listConflicts", {}));
   for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {

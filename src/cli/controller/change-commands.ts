@@ -48,9 +48,8 @@ export function addControllerChanges(controller: Command): void {
     .description("On its machine, while it is stopped: start empty and copy the state from these controllers")
     .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
     .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
-    .action(
-      async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) =>
-        say(await (await maintain()).joinHere(endpoints, { ...here(config), fresh })),
+    .action(async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) =>
+      say(await (await maintain()).joinHere(endpoints, { ...here(config), fresh })),
     );
   onMachine(controller.command("found"))
     .description(

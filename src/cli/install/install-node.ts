@@ -50,7 +50,12 @@ interface Inspected {
 }
 
 /** The machine's verified host key, and its disks where they have to be named. */
-function inspectMachine(machine: Machine, plan: InstallPlan, request: InstallRequest, flags: InstallFlags): Promise<Inspected> {
+function inspectMachine(
+  machine: Machine,
+  plan: InstallPlan,
+  request: InstallRequest,
+  flags: InstallFlags,
+): Promise<Inspected> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
     const { key } = await verifyHostKey(machine, transport, omitUndefined({ insecure, hostKey }));

@@ -24,7 +24,7 @@ export async function logIn(
   { askPassword, passwordFile }: Pick<MachineFlags, "askPassword" | "passwordFile">,
 ): Promise<Host> {
   const { name, user } = machine.entry;
-  const endpoint = { ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] };
+  const endpoint = { ...routeTo(machine), hostKeys: [`${key.type} ${key.key}`] };
   try {
     return await transport.connect(endpoint);
   } catch (error) {

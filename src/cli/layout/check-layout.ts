@@ -1,6 +1,15 @@
 import { Size } from "#engine/step/fields.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { checkNames, insideOf, type Content, type Layout, type LayoutDisk, type LayoutPartition, type Path, type Refuse } from "./layout-schema.ts";
+import {
+  checkNames,
+  insideOf,
+  type Content,
+  type Layout,
+  type LayoutDisk,
+  type LayoutPartition,
+  type Path,
+  type Refuse,
+} from "./layout-schema.ts";
 
 const MiB = 1024 ** 2;
 

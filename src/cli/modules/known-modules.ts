@@ -20,7 +20,8 @@ export function knownModules(project: string | undefined) {
     /** @throws KcoreError for a mistake in the file of one of the project's own modules */
     load: async (name: string) => modules.get(name)?.(),
     /** All readable modules. For each other one, stderr says that it is unreadable, and how to see why. */
-    all: async (): Promise<readonly ModuleDefinition[]> => (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
+    all: async (): Promise<readonly ModuleDefinition[]> =>
+      (await Promise.all([...modules].map(([name, load]) => load().catch(tellBroken(name))))).flat(),
     /** An example in YAML, as a step of a state. */
     example: (name: string): string | undefined => {
       if (!own.names.includes(name)) return moduleExample(name);

@@ -25,7 +25,15 @@ import { issueSubCa } from "#pki/sub-ca.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { addController, changeControllers, contextFolder, loadContext, removeController } from "#pki/contexts.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
-import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials, type TestCluster } from "#support/cluster.ts";
+import {
+  codec,
+  createTestCluster,
+  eventually,
+  issueTo,
+  passphrase,
+  writeCredentials,
+  type TestCluster,
+} from "#support/cluster.ts";
 import { registrationOf, spkiOf, startControllers, type TestController } from "#support/controllers.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { nodeEntry as rosterEntry } from "#support/runs.ts";

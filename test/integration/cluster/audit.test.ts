@@ -6,7 +6,14 @@ import { ApiRefusal, type ApiClient, type Credentials } from "#api/client.ts";
 import { isAudited, methods, type MethodName } from "#api/methods.ts";
 import { inventoryEntry, type CertificateEntry } from "#pki/issued.ts";
 import { createTestCluster, eventually, issueTo, type TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startControllers, type TestController } from "#support/controllers.ts";
+import {
+  nodeCredentials,
+  registrationOf,
+  renewCredentials,
+  spkiOf,
+  startControllers,
+  type TestController,
+} from "#support/controllers.ts";
 
 /** Part of every written value; no line of the trail may contain it. */
 const canary = "canary-5f1d";

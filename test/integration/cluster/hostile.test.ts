@@ -7,7 +7,14 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { knowBastionCas } from "#pki/chain.ts";
 import { dialController } from "#controller/transport/dial.ts";
 import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, reasonOf, registrationOf, spkiOf, startController, type TestController } from "#support/controllers.ts";
+import {
+  nodeCredentials,
+  reasonOf,
+  registrationOf,
+  spkiOf,
+  startController,
+  type TestController,
+} from "#support/controllers.ts";
 import { tellLongForm, tries } from "#support/hostile.ts";
 import { hangLimit } from "#support/limit.ts";
 import { seededRandom } from "#support/random.ts";

@@ -23,7 +23,19 @@ import { dialController } from "#controller/transport/dial.ts";
 import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
 import { createTestCluster, eventually, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
-import { knowAllOf, nodeCredentials, prepareController, reasonOf, recordAt, registrationOf, renewCredentials, spkiOf, startController, startControllers, type TestController } from "#support/controllers.ts";
+import {
+  knowAllOf,
+  nodeCredentials,
+  prepareController,
+  reasonOf,
+  recordAt,
+  registrationOf,
+  renewCredentials,
+  spkiOf,
+  startController,
+  startControllers,
+  type TestController,
+} from "#support/controllers.ts";
 import { hangLimit } from "#support/limit.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import { openWirePeer } from "#support/wire-peer.ts";

@@ -1,11 +1,19 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { contentsOf, contradictions, exchangesOf, on, outputOf, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
+import {
+  contentsOf,
+  contradictions,
+  exchangesOf,
+  on,
+  outputOf,
+  rosterOf,
+  stepsThat,
+  type Bastion,
+} from "#support/deploy.ts";
 import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 import { differences } from "#support/installed-state.ts";
 
