@@ -103,7 +103,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     unplug: (index: number) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
     plug: (index: number, serial?: string) => locked(() => moveVmDisk(place, record, { index, to: "in", serial })),
     /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
-    ready: (options?: Parameters<typeof waitForSsh>[2]) => waitForSsh(place, record, options),
+    ready: (options?: { timeout?: number; notBoot?: string }) => waitForSsh(place, record, options),
     /** Arguments for ssh(1), the last one being USER@ADDRESS. */
     sshArguments: (user?: string) => sshArguments(place, record, user),
   };
