@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { exampleIn, type ModuleExamples } from "../src/cli/modules/module-example.ts";
+import { exampleIn, type ModuleExamples } from "#cli/modules/known-modules.ts";
 
 const root = join(import.meta.dirname, "..");
 

@@ -8,8 +8,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { daysLeft, renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import type { Context } from "#pki/contexts.ts";
-import { askingOf, checkClock, hostsOfRoster, isController, openContext } from "./cluster-place.ts";
-import { noteFounded } from "./founded.ts";
+import { askingOf, checkClock, hostsOfRoster, isController, noteFounded, openContext } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   timeout: z.number().positive().max(300).default(5).describe("Seconds that each controller may take to answer"),
@@ -22,7 +21,7 @@ const Args = z.strictObject({
 });
 type Args = z.output<typeof Args>;
 
-interface Finding {
+interface ControllerFinding {
   readonly endpoint: string;
   readonly host: string;
   readonly port: number;
@@ -106,28 +105,32 @@ function refuseWithoutFounder({ ended, nodes, targets, dryRun }: ActionContext):
   );
 }
 
-function isSettling({ required, answers, problems }: Finding): boolean {
+function isSettling({ required, answers, problems }: ControllerFinding): boolean {
   return required && answers && problems.length > 0;
 }
 
-function isDown({ required, answers }: Finding): boolean {
+function isDown({ required, answers }: ControllerFinding): boolean {
   return required && !answers;
 }
 
-async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionContext): Promise<readonly Finding[]> {
+async function lookAtAll(
+  { timeout }: Args,
+  cluster: Context,
+  context: ActionContext,
+): Promise<readonly ControllerFinding[]> {
   const { targets, nodes, signal } = context;
   const deployed = targets.flatMap((name) => nodes.get(name) ?? []);
   const hosts = hostsOfRoster(deployed);
   const ids = new Set(deployed.map(({ id }) => id));
   const findings = await Promise.all(
-    cluster.controllers.map(async (text): Promise<Finding> => {
+    cluster.controllers.map(async (text): Promise<ControllerFinding> => {
       const endpoint = parseEndpoint(text);
       const required = !hosts.has(endpoint.host.toLowerCase());
       return {
         endpoint: formatEndpoint(endpoint),
         ...endpoint,
         required,
-        ...(await look(text, cluster, ids, timeout, context)),
+        ...(await checkController(text, cluster, ids, timeout, context)),
       };
     }),
   );
@@ -138,13 +141,13 @@ async function lookAtAll({ timeout }: Args, cluster: Context, context: ActionCon
 const regardless = "--skip-health goes on regardless, and is recorded";
 
 /** The faults of one controller; empty when it is healthy. Peers that this run deploys are left out. */
-async function look(
+async function checkController(
   endpoint: string,
   cluster: Context,
   deployed: ReadonlySet<string>,
   timeout: number,
   context: ActionContext,
-): Promise<Pick<Finding, "answers" | "problems">> {
+): Promise<Pick<ControllerFinding, "answers" | "problems">> {
   const unhealthy = (reason: string): Problem => ({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoint} is not healthy: ${reason}`,

@@ -7,7 +7,7 @@ import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { readText } from "#base/file.ts";
-import { inventoryEntry, type CertificateEntry } from "#pki/inventory.ts";
+import { inventoryEntry, type CertificateEntry } from "#pki/issued.ts";
 import { areAway, askingOf, nodeOf, openContext, othersFirst } from "./cluster-place.ts";
 
 const Args = z.strictObject({

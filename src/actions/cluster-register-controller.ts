@@ -10,7 +10,6 @@ import type { Context } from "#pki/contexts.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedControllerKeys } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { noteFounded, wasFounded } from "./founded.ts";
 import {
   areAway,
   askingOf,
@@ -18,7 +17,9 @@ import {
   isOwnEndpoint,
   joinControllersOf,
   nodeOf,
+  noteFounded,
   openContext,
+  wasFounded,
 } from "./cluster-place.ts";
 
 const Args = z.strictObject({

@@ -11,8 +11,7 @@ import { firstCertificate } from "#pki/chain.ts";
 import { addController, type Context } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { askingOf, endpointsFor, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
-import { noteFounded } from "./founded.ts";
+import { askingOf, endpointsFor, isController, nodeOf, noteFounded, openContext, placeOf } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -29,8 +28,8 @@ type Args = z.output<typeof Args>;
 
 const pauseMs = 1_000;
 
-/** The result of one look: the node is ready, or the reason why it is not yet. */
-type Look = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
+/** The result of one askReadiness: the node is ready, or the reason why it is not yet. */
+type Readiness = { readonly ready: NodeView } | { readonly waitingFor: string; readonly isPending?: true };
 
 /**
  * Waits until a node is a ready member, as a controller sees it, with the key that its present certificate holds; on a
@@ -49,7 +48,7 @@ export const clusterWaitReady = defineAction({
     let told = "";
     let wasPending = false;
     for (;;) {
-      const found = await look(node, args, cluster, context);
+      const found = await askReadiness(node, args, cluster, context);
       if ("ready" in found) return finish(node, found.ready, args, cluster, context);
       if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
       told = found.waitingFor;
@@ -65,7 +64,7 @@ export const clusterWaitReady = defineAction({
     }
   },
   async plan(args, context) {
-    const found = await look(
+    const found = await askReadiness(
       nodeOf("cluster.waitReady", args.node, context),
       args,
       await openContext(context),
@@ -75,7 +74,12 @@ export const clusterWaitReady = defineAction({
   },
 });
 
-async function look(node: NodeEntry, { port }: Args, cluster: Context, context: ActionContext): Promise<Look> {
+async function askReadiness(
+  node: NodeEntry,
+  { port }: Args,
+  cluster: Context,
+  context: ActionContext,
+): Promise<Readiness> {
   let view: NodeDetail;
   try {
     if (isController(node)) {
@@ -93,10 +97,10 @@ async function look(node: NodeEntry, { port }: Args, cluster: Context, context: 
     if (error.problems.some(({ code }) => code === "CLUSTER_UNKNOWN" || code === "CONFIG_INVALID")) throw error;
     return { waitingFor: error.message };
   }
-  return judge(view, await expectedKey(cluster.folder, node.id));
+  return readinessOf(view, await expectedKey(cluster.folder, node.id));
 }
 
-function judge(view: NodeDetail, key: string | undefined): Look {
+function readinessOf(view: NodeDetail, key: string | undefined): Readiness {
   if (view.approval === "rejected") {
     throw new KcoreError({
       code: "NODE_REJECTED",

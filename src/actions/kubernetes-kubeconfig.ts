@@ -11,9 +11,8 @@ import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLe
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#base/folder.ts";
 import { ifThere, replaceFile } from "#base/file.ts";
-import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
 import { InProject, placeInProject } from "./in-project.ts";
-import { issueOfAuthority } from "./issue-of-authority.ts";
 
 const Args = z.strictObject({
   file: InProject.describe(
@@ -44,26 +43,26 @@ export const kubernetesKubeconfig = defineAction({
     const outputs = { kubeconfig: args.file };
     const ca = await readForeignCa(context.home, args.authority);
     const path = await placeInProject(args.file, context);
-    const { key, reason } = await look(path, args, ca, context.trust);
+    const { key, reason } = await inspectFile(path, args, ca, context.trust);
     if (reason === undefined) return { changed: false, outputs };
     const used = key ?? generateKey();
     const proof = { challenge: context.challenge, signature: proveKey(used, context.challenge) };
     const { certificate, until } = await issueOfAuthority(args.authority, leafOf(args, used), proof, context);
     await makeFolder(dirname(path), { mode: 0o700 });
-    await replaceFile(path, textOf(args, { ca, certificate, key: used }));
+    await replaceFile(path, kubeconfigText(args, { ca, certificate, key: used }));
     context.note(`wrote ${args.file} for ${args.user} until ${until}: ${reason}`);
     return { changed: true, outputs };
   },
   async plan(args, context: ActionContext) {
     const ca = await readForeignCaIfAny(context.home, args.authority);
     if (ca === undefined) return "unknown";
-    const { reason } = await look(await placeInProject(args.file, context), args, ca, context.trust);
+    const { reason } = await inspectFile(await placeInProject(args.file, context), args, ca, context.trust);
     return reason === undefined ? { changed: false, outputs: { kubeconfig: args.file } } : "unknown";
   },
 });
 
 /** The present file, and the reason why it has to be written. */
-async function look(
+async function inspectFile(
   path: string,
   args: Args,
   ca: string,
@@ -85,7 +84,7 @@ async function look(
     const certificate = Buffer.from(data, "base64").toString("utf8");
     const reason =
       foreignRenewalReason(certificate, leafOf(args, key), ca, Date.now()) ??
-      (text === textOf(args, { ca, certificate, key }) ? undefined : "it says something else");
+      (text === kubeconfigText(args, { ca, certificate, key }) ? undefined : "it says something else");
     return { key, ...(reason !== undefined && { reason }) };
   } catch {
     return { reason: "it cannot be read" };
@@ -97,7 +96,7 @@ function leafOf({ user, groups, days }: Args, key: KeyObject): ForeignLeaf {
   return { commonName: user, organizations: groups, hosts: [], usages: ["client"], days, spki };
 }
 
-function textOf(
+function kubeconfigText(
   { server, authority, user }: Args,
   { ca, certificate, key }: { readonly ca: string; readonly certificate: string; readonly key: KeyObject },
 ): string {

@@ -6,12 +6,11 @@ import type { KubeApi } from "#kubernetes/api.ts";
 import { manager, PathPart, type Target } from "#kubernetes/target.ts";
 import { awaitGone, deleteObject } from "#kubernetes/apply.ts";
 import { missingOf } from "#kubernetes/conditions.ts";
-import { Drain, some } from "#kubernetes/drain.ts";
-import { podName, type PodChoice } from "#kubernetes/drained-pods.ts";
+import { Drain, podName, firstNames, type PodChoice } from "#kubernetes/drain.ts";
 import { changedNode, nodeChange, splitTaint, type NodeChange, type WantedNode } from "#kubernetes/node-change.ts";
 import { NodeShape, type KubeNode } from "#kubernetes/objects.ts";
 import { pollUntil } from "#kubernetes/poll-until.ts";
-import { Refusal } from "#kubernetes/refusals.ts";
+import { KubeRefusal } from "#kubernetes/refusals.ts";
 import { clusterArgs, openApi, runAndPlan, type Ensured } from "./kubernetes-place.ts";
 
 /** Times that a change is tried again when another client changed the node meanwhile. */
@@ -100,7 +99,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
     context.note(`would wait until ${name} has joined`);
     return { ...resultOf(name, undefined, false), open: true };
   }
-  return given.absent ? leave(work, node as KubeNode) : stay(work, node);
+  return given.absent ? removeNode(work, node as KubeNode) : keepNode(work, node);
 }
 
 function plannedKey({ context, api, name }: Work): string {
@@ -115,9 +114,9 @@ async function find(work: Work): Promise<KubeNode | undefined> {
 }
 
 /** Deletes the node's object, after a drain where that is asked for. */
-async function leave(work: Work, node: KubeNode): Promise<Ensured> {
+async function removeNode(work: Work, node: KubeNode): Promise<Ensured> {
   const { given, context, api, target, name, dryRun } = work;
-  const drained = await mark(work, node, {});
+  const drained = await applyMarks(work, node, {});
   const fate = await deleteObject(api, target, { propagation: "Background", dryRun });
   if (fate === "deleted") context.note(`${dryRun ? "would delete" : "deletes"} the node ${name}`);
   if (dryRun) planned.set(plannedKey(work), "deleted");
@@ -126,12 +125,12 @@ async function leave(work: Work, node: KubeNode): Promise<Ensured> {
   return resultOf(name, undefined, fate === "deleted" || drained);
 }
 
-async function stay(work: Work, found: KubeNode | undefined): Promise<Ensured> {
+async function keepNode(work: Work, found: KubeNode | undefined): Promise<Ensured> {
   const { given, context, name, dryRun } = work;
   const { labels, annotations, taints, cordoned, ready } = given;
   const node = found ?? (await joined(work));
   // Labels and taints come first: they may choose the pods that make a node Ready.
-  let changed = await mark(work, node, { labels, annotations, taints, ...(cordoned === true && { cordoned }) });
+  let changed = await applyMarks(work, node, { labels, annotations, taints, ...(cordoned === true && { cordoned }) });
   const missing = ready ? missingOf(node, READY) : undefined;
   const open = missing !== undefined && dryRun;
   if (open) context.note(`would wait until ${name} is Ready: ${missing}`);
@@ -141,7 +140,7 @@ async function stay(work: Work, found: KubeNode | undefined): Promise<Ensured> {
 }
 
 /** Brings the node's marks in order, and drains it where that is asked for; whether there was anything to do. */
-async function mark(work: Work, node: KubeNode, marks: WantedNode): Promise<boolean> {
+async function applyMarks(work: Work, node: KubeNode, marks: WantedNode): Promise<boolean> {
   const { given, api, name } = work;
   if (!given.drained) return change(work, node, marks);
   const drain = new Drain(api, name, given);
@@ -168,7 +167,7 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
         body: found.patch,
       });
     } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 409 || tries === TRIES) throw error;
+      if (!(error instanceof KubeRefusal) || error.status !== 409 || tries === TRIES) throw error;
       current = (await find(work)) ?? current;
       continue;
     }
@@ -188,9 +187,9 @@ async function evict(
   { evicted, left }: PodChoice,
 ): Promise<boolean> {
   const { signal, note, warn } = context;
-  if (left.length > 0) note(`stay on ${name}: ${some(left.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
+  if (left.length > 0) note(`stay on ${name}: ${firstNames(left.map(({ pod, why }) => `${podName(pod)} (${why})`))}`);
   if (evicted.length === 0) return false;
-  note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${some(evicted.map(podName))}`);
+  note(`${dryRun ? "would evict" : "evicts"} from ${name}: ${firstNames(evicted.map(podName))}`);
   if (dryRun) {
     for (const pod of evicted) {
       const why = await drain.try(pod);
@@ -199,7 +198,7 @@ async function evict(
     return true;
   }
   const tell = (): void =>
-    warn(`${name} stays cordoned: its drain was stopped with these pods left: ${some(drain.remaining)}`);
+    warn(`${name} stays cordoned: its drain was stopped with these pods left: ${firstNames(drain.remaining)}`);
   signal.addEventListener("abort", tell, { once: true });
   try {
     await drain.finish({ seconds: given.drainTimeout, signal, note });

@@ -10,11 +10,9 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { DiskId, filesystemUuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { commitFiles, isClean } from "#system/nixos/commit.ts";
-import { configurationText, diskoText, flakeText } from "#system/nixos/configuration.ts";
-import { kcoreText } from "#system/nixos/kcore-module.ts";
+import { commitFiles, isClean, writeGenerated, type Generated } from "#system/nixos/write-generated.ts";
+import { configurationText, diskoText, flakeText, kcoreText } from "#system/nixos/configuration.ts";
 import { readCards, type LiveMachine } from "#system/nixos/machine.ts";
-import { writeGenerated, type Generated } from "#system/nixos/write-generated.ts";
 
 /** The project's folder with the flake of its NixOS machines. */
 const FOLDER = "nixos";

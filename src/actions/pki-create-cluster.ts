@@ -1,13 +1,14 @@
 import { userInfo } from "node:os";
 import { z } from "zod";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext } from "#engine/orchestrate/action.ts";
+import { defineAction, type ActionContext } from "#engine/orchestrate/action.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { createCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
-import { placeOf } from "./cluster-place.ts";
-import { refuseSecondCluster } from "./refuse-second-cluster.ts";
+import { endpointOf } from "#api/ask.ts";
+import { controllerAt } from "#api/controller-at.ts";
+import type { NodeEntry } from "#engine/roster/roster.ts";
+import { isController, joinControllersOf, placeOf } from "./cluster-place.ts";
 
 const Args = z.strictObject({
   controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
@@ -57,4 +58,27 @@ async function newPassphrase({ givenPassphrase, passphrase, ask }: ActionContext
   const again = await ask({ kind: "passphrase", text: "Once more, for a new cluster", secret: true });
   if (again === first) return first;
   throw new KcoreError({ code: "USAGE", message: "the two passphrases differ", hint: "run it again" });
+}
+
+/**
+ * Refuses to make a CA while a controller of a cluster answers where the roster, or the operator, says that this cluster's will be.
+ * @throws KcoreError CLUSTER_EXISTS, USAGE
+ */
+export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: readonly string[]): Promise<void> {
+  const ofRoster = [...nodes].flatMap((node) => [
+    ...(isController(node) ? [endpointOf(node.address)] : []),
+    ...joinControllersOf(node),
+  ]);
+  const endpoints = [...new Set([...given.map((text) => formatEndpoint(parseEndpoint(text))), ...ofRoster])];
+  const looks = endpoints.map(async (endpoint) => {
+    const cluster = await controllerAt(parseEndpoint(endpoint));
+    if (cluster === undefined) return [];
+    return {
+      code: "CLUSTER_EXISTS" as const,
+      message: `${endpoint} answers as a controller of the cluster “${cluster}”, which a new CA would have no part in`,
+      hint: "kcore cluster restore FILE brings back its CA and context; for a new cluster all the same: kcore create cluster --force",
+    };
+  });
+  const problems = (await Promise.all(looks)).flat();
+  if (problems.length > 0) throw new KcoreError(problems);
 }

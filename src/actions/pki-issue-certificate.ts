@@ -2,10 +2,9 @@ import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
-import { AuthorityName, CertificateName } from "./authority-name.ts";
+import { AuthorityName, CertificateName, issueOfAuthority } from "./authority.ts";
 import { nodeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
-import { issueOfAuthority } from "./issue-of-authority.ts";
 
 const Args = z.strictObject({
   authority: AuthorityName.describe("The CA, as pki.createAuthority made it"),

@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { defineAction } from "#engine/orchestrate/action.ts";
-import type { ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
+import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { makeFolder } from "#base/folder.ts";
 import { certificatesOf, firstCertificate, isOfBastion } from "#pki/chain.ts";
@@ -12,15 +11,15 @@ import { changeControllers, contextFolder, findContext } from "#pki/contexts.ts"
 import { replaceFile, readText } from "#base/file.ts";
 import { identityOf } from "#pki/identity.ts";
 import { issuedFile } from "#pki/issued.ts";
-import { isHostName, issueLeaf, namesOf } from "#pki/issue.ts";
+import { isHostName, issueLeaf, namesOf, type KeyProof } from "#pki/issue.ts";
 import { namesExactly, renewalReason, renewDays } from "#pki/expectation.ts";
-import type { KeyProof } from "#pki/issue.ts";
 import { keyFingerprint, publicDer, readPublicKey } from "#pki/keys.ts";
 import { issueSubCa, refusalOfSubCa, subCaRenewDays } from "#pki/sub-ca.ts";
-import { checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
+import { askFirst } from "#api/ask.ts";
+import { ApiRefusal } from "#api/client.ts";
+import { areAway, askingOf, checkClock, isController, nodeOf, openContext, placeOf } from "./cluster-place.ts";
 import { Challenge, challengeFor, GeneratedKey } from "./generated-key.ts";
 import { onceARun } from "./once-a-run.ts";
-import { revokedKeys } from "./revoked-keys.ts";
 
 const Args = z.strictObject({
   node: z.string().optional().describe("Name of the node in the roster; the stage's own node unless given"),
@@ -52,12 +51,6 @@ interface Wanted {
   readonly kept?: string;
   /** Why it has to be issued. */
   readonly reason?: string;
-}
-
-interface Examined {
-  readonly folder: string;
-  readonly wanted: readonly Wanted[];
-  readonly operatorIsDue: boolean;
 }
 
 /**
@@ -145,7 +138,7 @@ function openOnce<What extends keyof typeof open>(
 }
 
 /** Finds out, without the passphrase, which certificates have to be issued. */
-async function examine(args: Args, node: NodeEntry, context: ActionContext): Promise<Examined> {
+async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   const { name } = await findContext(placeOf(context), context.context);
   const folder = contextFolder(context.home, name);
   const rootPem = await readText(join(folder, "ca.crt"));
@@ -241,4 +234,29 @@ function hostsOf(
   { name, address }: NodeEntry,
 ): { readonly host: string; readonly addresses: string[] } {
   return isHostName(name) ? { host: name, addresses: [address, ...hosts] } : { host: address, addresses: hosts };
+}
+
+const asked = new Map<string, Promise<ReadonlySet<string> | undefined>>();
+
+/** The recorded keys that the cluster has revoked, asked once a run; undefined when no controller tells. */
+function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
+  const key = `${context.runId} ${context.home} ${context.context ?? ""}`;
+  const asking = asked.get(key) ?? fetchRevokedKeys(context);
+  asked.set(key, asking);
+  asking.catch(() => asked.delete(key));
+  return asking;
+}
+
+async function fetchRevokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
+  const cluster = await openContext(context);
+  if (cluster.controllers.length === 0) return undefined;
+  try {
+    const { certificates } = await askFirst(askingOf(cluster, context, cluster.controllers), (client) =>
+      client.call("listCertificates", {}),
+    );
+    return new Set(certificates.filter(({ status }) => status === "revoked").map(({ spki }) => spki));
+  } catch (error) {
+    if (areAway(error) || error instanceof ApiRefusal) return undefined;
+    throw error;
+  }
 }

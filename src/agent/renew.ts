@@ -2,9 +2,8 @@ import { X509Certificate } from "node:crypto";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { renewalChallenge } from "#pki/challenges.ts";
+import { generateKey, proveKey, publicDer, renewalChallenge } from "#pki/keys.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { discardNext, keepNextKey, swapIn } from "./certificate-files.ts";
 
 export interface RenewalOptions {

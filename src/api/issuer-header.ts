@@ -1,4 +1,4 @@
-import { encodeIssuer } from "#pki/bastion-cas.ts";
+import { encodeIssuer } from "#pki/chain.ts";
 
 /**
  * Shows the CA that issued a client's certificate. A client shows it in the handshake as well, but Node's servers do not hand it out;

@@ -9,184 +9,102 @@ export interface CommandEntry {
 
 /** Every command that works, in the order of the help. */
 export const commandTable: readonly CommandEntry[] = [
-  {
-    name: "init",
-    summary: "Create a new project",
-    load: async () => (await import("./project/init-command.ts")).initCommand(),
-  },
-  {
-    name: "lab",
-    summary: "Throwaway test machines on this computer",
-    load: async () => (await import("./lab/lab-command.ts")).labCommand(),
-  },
-  {
-    name: "modules",
-    summary: "List the modules a step can use",
-    load: async () => (await import("./modules/modules-command.ts")).modulesCommand(),
-  },
-  {
-    name: "pack",
-    summary: "States, templates and modules that projects share",
-    load: async () => (await import("./pack/pack-command.ts")).packCommand(),
-  },
-  {
-    name: "schema",
-    summary: "JSON Schema of the files that you write, for editors",
-    load: async () => (await import("./schema/schema-command.ts")).schemaCommand(),
-  },
-  {
-    name: "roster",
-    summary: "The machines and how to reach them",
-    load: async () => (await import("./roster/roster-command.ts")).rosterCommand(),
-  },
-  {
-    name: "secrets",
-    summary: "Secrets, kept encrypted in git",
-    load: async () => (await import("./secrets/secrets-command.ts")).secretsCommand(),
-  },
-  {
-    name: "check",
-    summary: "Check a project for mistakes, without a connection",
-    load: async () => (await import("./check/check-command.ts")).checkCommand(),
-  },
-  {
-    name: "ping",
-    summary: "Connect to nodes and show how long it takes",
-    load: async () => (await import("./adhoc/ping-command.ts")).pingCommand(),
-  },
-  {
-    name: "facts",
-    summary: "Gather facts about nodes: hardware, system, addresses",
-    load: async () => (await import("./adhoc/facts-command.ts")).factsCommand(),
-  },
-  {
-    name: "exec",
-    summary: "Run one command on nodes",
-    load: async () => (await import("./adhoc/exec-command.ts")).execCommand(),
-  },
-  {
-    name: "state",
-    summary: "List, show and apply states",
-    load: async () => (await import("./state/state-command.ts")).stateCommand(),
-  },
-  {
-    name: "orchestrate",
-    summary: "Run an orchestration over nodes",
-    load: async (words) => (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
-  },
-  {
-    name: "runs",
-    summary: "Recorded and living runs",
-    load: async () => (await import("./runs/runs-command.ts")).runsCommand(),
-  },
-  {
-    name: "web",
-    summary: "Runs and the fleet in a browser, live",
-    load: async () => (await import("./web/web-command.ts")).webCommand(),
-  },
-  {
-    name: "disk",
-    summary: "Recovery keys of encrypted disks",
-    load: async () => (await import("./disk/disk-command.ts")).diskCommand(),
-  },
-  {
-    name: "audit",
-    summary: "The tamper-evident audit log: who changed what",
-    load: async () => (await import("./audit/audit-command.ts")).auditCommand(),
-  },
-  {
-    name: "create",
-    summary: "Create a cluster's certificate authority",
-    load: async () => (await import("./cluster/create-command.ts")).createCommand(),
-  },
-  {
-    name: "cluster",
-    summary: "Back up and restore this machine's keys of a cluster",
-    load: async () => (await import("./cluster/cluster-command.ts")).clusterCommand(),
-  },
-  {
-    name: "config",
-    summary: "Contexts: the clusters this user knows",
-    load: async () => (await import("./cluster/config-command.ts")).configCommand(),
-  },
-  {
-    name: "get",
-    summary: "List nodes, controllers, certificates and conflicts of the cluster",
-    load: async () => (await import("./get/get-command.ts")).getCommand(),
-  },
-  {
-    name: "top",
-    summary: "Watch the whole cluster live",
-    load: async () => (await import("./top/top-command.ts")).topCommand(),
-  },
-  {
-    name: "health",
-    summary: "Check the controllers' health",
-    load: async () => (await import("./cluster/health-command.ts")).healthCommand(),
-  },
-  {
-    name: "apply",
-    summary: "Apply manifests: create or update what they describe",
-    load: async () => (await import("./apply/apply-command.ts")).applyCommand(),
-  },
-  {
-    name: "diff",
-    summary: "Show what kcore apply would change",
-    load: async () => (await import("./apply/apply-command.ts")).diffCommand(),
-  },
-  {
-    name: "describe",
-    summary: "Show everything about one node, controller …",
-    load: async () => (await import("./get/describe-command.ts")).describeCommand(),
-  },
-  {
-    name: "node",
-    summary: "The cluster's nodes: approve, reject, label, taint, remove",
-    load: async () => (await import("./node/node-command.ts")).nodeCommand(),
-  },
-  {
-    name: "conflict",
-    summary: "Resolve concurrent edits of the same thing",
-    load: async () => (await import("./cluster/conflict-command.ts")).conflictCommand(),
-  },
-  {
-    name: "update",
-    summary: "Roll a new version out over the cluster",
-    load: async () => (await import("./update/update-command.ts")).updateCommand(),
-  },
-  {
-    name: "rotate",
-    summary: "Renew keys and certificates while the cluster runs",
-    load: async () => (await import("./certificates/rotate-command.ts")).rotateCommand(),
-  },
-  {
-    name: "revoke",
-    summary: "Revoke certificates",
-    load: async () => (await import("./certificates/revoke-command.ts")).revokeCommand(),
-  },
-  {
-    name: "controller",
-    summary: "The controller's commands, to run on a node itself",
-    load: async () => (await import("./controller/daemon-commands.ts")).controllerCommand(),
-  },
-  {
-    name: "agent",
-    summary: "The agent's commands, to run on a node itself",
-    load: async () => (await import("./controller/daemon-commands.ts")).agentCommand(),
-  },
-  {
-    name: "explain",
-    summary: "Explain an error code, and what to do",
-    load: async () => (await import("./explain/explain-command.ts")).explainCommand(),
-  },
-  {
-    name: "man",
-    summary: "Manual pages",
-    load: async () => (await import("./man/man-command.ts")).manCommand(),
-  },
-  {
-    name: "completion",
-    summary: "Let your shell complete kcore's words",
-    load: async () => (await import("./completion/completion-command.ts")).completionCommand(),
-  },
+  entry("init", "Create a new project", async () => (await import("./project/init-command.ts")).initCommand()),
+  entry("lab", "Throwaway test machines on this computer", async () =>
+    (await import("./lab/lab-command.ts")).labCommand(),
+  ),
+  entry("modules", "List the modules a step can use", async () =>
+    (await import("./modules/modules-command.ts")).modulesCommand(),
+  ),
+  entry("pack", "States, templates and modules that projects share", async () =>
+    (await import("./pack/pack-command.ts")).packCommand(),
+  ),
+  entry("schema", "JSON Schema of the files that you write, for editors", async () =>
+    (await import("./schema/schema-command.ts")).schemaCommand(),
+  ),
+  entry("roster", "The machines and how to reach them", async () =>
+    (await import("./roster/roster-command.ts")).rosterCommand(),
+  ),
+  entry("secrets", "Secrets, kept encrypted in git", async () =>
+    (await import("./secrets/secrets-command.ts")).secretsCommand(),
+  ),
+  entry("check", "Check a project for mistakes, without a connection", async () =>
+    (await import("./check/check-command.ts")).checkCommand(),
+  ),
+  entry("ping", "Connect to nodes and show how long it takes", async () =>
+    (await import("./adhoc/ping-command.ts")).pingCommand(),
+  ),
+  entry("facts", "Gather facts about nodes: hardware, system, addresses", async () =>
+    (await import("./adhoc/facts-command.ts")).factsCommand(),
+  ),
+  entry("exec", "Run one command on nodes", async () => (await import("./adhoc/exec-command.ts")).execCommand()),
+  entry("state", "List, show and apply states", async () => (await import("./state/state-command.ts")).stateCommand()),
+  entry("orchestrate", "Run an orchestration over nodes", async (words) =>
+    (await import("./orchestrate/orchestrate-command.ts")).orchestrateCommand(words),
+  ),
+  entry("runs", "Recorded and living runs", async () => (await import("./runs/runs-command.ts")).runsCommand()),
+  entry("web", "Runs and the fleet in a browser, live", async () =>
+    (await import("./web/web-command.ts")).webCommand(),
+  ),
+  entry("disk", "Recovery keys of encrypted disks", async () => (await import("./disk/disk-command.ts")).diskCommand()),
+  entry("audit", "The tamper-evident audit log: who changed what", async () =>
+    (await import("./audit/audit-command.ts")).auditCommand(),
+  ),
+  entry("create", "Create a cluster's certificate authority", async () =>
+    (await import("./cluster/create-command.ts")).createCommand(),
+  ),
+  entry("cluster", "Back up and restore this machine's keys of a cluster", async () =>
+    (await import("./cluster/cluster-command.ts")).clusterCommand(),
+  ),
+  entry("config", "Contexts: the clusters this user knows", async () =>
+    (await import("./cluster/config-command.ts")).configCommand(),
+  ),
+  entry("get", "List nodes, controllers, certificates and conflicts of the cluster", async () =>
+    (await import("./get/get-command.ts")).getCommand(),
+  ),
+  entry("top", "Watch the whole cluster live", async () => (await import("./top/top-command.ts")).topCommand()),
+  entry("health", "Check the controllers' health", async () =>
+    (await import("./cluster/health-command.ts")).healthCommand(),
+  ),
+  entry("apply", "Apply manifests: create or update what they describe", async () =>
+    (await import("./apply/apply-command.ts")).applyCommand(),
+  ),
+  entry("diff", "Show what kcore apply would change", async () =>
+    (await import("./apply/apply-command.ts")).diffCommand(),
+  ),
+  entry("describe", "Show everything about one node, controller …", async () =>
+    (await import("./get/describe-command.ts")).describeCommand(),
+  ),
+  entry("node", "The cluster's nodes: approve, reject, label, taint, remove", async () =>
+    (await import("./node/node-command.ts")).nodeCommand(),
+  ),
+  entry("conflict", "Resolve concurrent edits of the same thing", async () =>
+    (await import("./cluster/conflict-command.ts")).conflictCommand(),
+  ),
+  entry("update", "Roll a new version out over the cluster", async () =>
+    (await import("./update/update-command.ts")).updateCommand(),
+  ),
+  entry("rotate", "Renew keys and certificates while the cluster runs", async () =>
+    (await import("./certificates/rotate-command.ts")).rotateCommand(),
+  ),
+  entry("revoke", "Revoke certificates", async () =>
+    (await import("./certificates/revoke-command.ts")).revokeCommand(),
+  ),
+  entry("controller", "The controller's commands, to run on a node itself", async () =>
+    (await import("./controller/daemon-commands.ts")).controllerCommand(),
+  ),
+  entry("agent", "The agent's commands, to run on a node itself", async () =>
+    (await import("./controller/daemon-commands.ts")).agentCommand(),
+  ),
+  entry("explain", "Explain an error code, and what to do", async () =>
+    (await import("./explain/explain-command.ts")).explainCommand(),
+  ),
+  entry("man", "Manual pages", async () => (await import("./man/man-command.ts")).manCommand()),
+  entry("completion", "Let your shell complete kcore's words", async () =>
+    (await import("./completion/completion-command.ts")).completionCommand(),
+  ),
 ];
+
+function entry(name: string, summary: string, load: CommandEntry["load"]): CommandEntry {
+  return { name, summary, load };
+}

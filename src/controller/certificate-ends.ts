@@ -1,5 +1,5 @@
 import { firstCertificate } from "#pki/chain.ts";
-import { endDays, endingOf, type Certified, type Ending } from "#pki/ends.ts";
+import { endDays, endingOf, type Certified, type Ending } from "#pki/expectation.ts";
 import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/create-replica.ts";

@@ -3,7 +3,7 @@ import type { LoadedCredentials } from "#api/credentials.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { knowBastionCas } from "#pki/bastion-cas.ts";
+import { knowBastionCas } from "#pki/chain.ts";
 import { openOwnCertificate } from "./cluster/own-certificate.ts";
 import { keyRules } from "./cluster/registers.ts";
 import { keyFolderOf, readControllerConfig, type ControllerConfig } from "./controller-config.ts";

@@ -5,7 +5,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { Cluster } from "./kubeconfig.ts";
 import { clip } from "./clip.ts";
 import { pageOf } from "./objects.ts";
-import { overflow, Refusal, Status, unreachable } from "./refusals.ts";
+import { overflow, KubeRefusal, Status, unreachable } from "./refusals.ts";
 import { pathOf, type Call, type Target } from "./target.ts";
 
 /** Milliseconds without a byte. */
@@ -31,7 +31,7 @@ export class KubeApi {
     this.#signal = signal;
   }
 
-  /** The answer's object. @throws Refusal, Unreachable; KcoreError KUBECONFIG_… ; the signal's reason when it was stopped */
+  /** The answer's object. @throws KubeRefusal, Unreachable; KcoreError KUBECONFIG_… ; the signal's reason when it was stopped */
   async call<Answer>(target: Target, call: Call): Promise<Answer> {
     return this.#send<Answer>(pathOf(target), call, { target });
   }
@@ -46,7 +46,7 @@ export class KubeApi {
     try {
       return await this.call<Answer>(target, { verb: "get", shape });
     } catch (error) {
-      if (error instanceof Refusal && error.status === 404) return undefined;
+      if (error instanceof KubeRefusal && error.status === 404) return undefined;
       throw error;
     }
   }
@@ -112,10 +112,10 @@ export class KubeApi {
     asked.end(body);
     try {
       const reply = await promise;
-      const [status = 0, text] = [reply.statusCode, await textOf(reply, server)];
+      const [status = 0, text] = [reply.statusCode, await readBody(reply, server)];
       if (read) read.bytes += text.length;
       if (status >= 200 && status < 300) return checked(JSON.parse(text), call.shape) as Answer;
-      throw new Refusal(statusOf(status, text), { server, verb: call.verb, target });
+      throw new KubeRefusal(statusOf(status, text), { server, verb: call.verb, target });
     } catch (error) {
       this.#signal.throwIfAborted();
       throw error instanceof KcoreError ? error : unreachable(server, error);
@@ -137,7 +137,7 @@ function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
   throw new Error(clip(`it says what no API server says: ${[...problem.path, problem.message].join(": ")}`));
 }
 
-async function textOf(reply: IncomingMessage, server: string): Promise<string> {
+async function readBody(reply: IncomingMessage, server: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of reply as AsyncIterable<Buffer>) {

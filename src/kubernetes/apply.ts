@@ -18,7 +18,7 @@ export type Comparison =
 /** Times that an object is compared anew because another client wrote it meanwhile. */
 const TRIES = 5;
 
-interface Way {
+interface ApplyOptions {
   readonly dryRun: boolean;
   /** Takes fields over that another manager set otherwise. */
   readonly force: boolean;
@@ -29,7 +29,7 @@ export function applyObject(
   api: KubeApi,
   target: Target,
   object: KubeObject,
-  { dryRun, force }: Way,
+  { dryRun, force }: ApplyOptions,
 ): Promise<KubeObject> {
   return api.call<KubeObject>(target, {
     shape: ObjectShape,
@@ -51,7 +51,7 @@ export async function compareObject(
   api: KubeApi,
   target: Target,
   { object, secrets }: Wanted,
-  { force }: Pick<Way, "force">,
+  { force }: Pick<ApplyOptions, "force">,
 ): Promise<Comparison> {
   let live: KubeObject | undefined;
   let next: KubeObject;

@@ -1,10 +1,9 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { KubeApi } from "./api.ts";
 import { clip, clipLines } from "./clip.ts";
-import { choosePods, podName, type DrainLeave, type PodChoice } from "./drained-pods.ts";
 import { PodShape, ResourcesShape, type Pod, type Resource } from "./objects.ts";
-import { pollUntil, type Look, type Limits } from "./poll-until.ts";
-import { Refusal } from "./refusals.ts";
+import { pollUntil, type Attempt, type Limits } from "./poll-until.ts";
+import { KubeRefusal } from "./refusals.ts";
 
 /** Seconds until an eviction that was refused is tried again: the first, and the longest, time. */
 const FIRST_PAUSE = 1;
@@ -62,7 +61,7 @@ export class Drain {
     return this.#evict(pod, { dryRun: ["All"] });
   }
 
-  async #round(): Promise<Look<true>> {
+  async #round(): Promise<Attempt<true>> {
     const { evicted } = await this.choose();
     this.#remaining = evicted;
     if (evicted.length === 0) return { found: true };
@@ -102,7 +101,7 @@ export class Drain {
       );
       return undefined;
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof KubeRefusal)) throw error;
       if (error.status === 404 || error.status === 409) return undefined;
       const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
       if (error.status < 500 && error.status !== 429 && !isGoing) throw error;
@@ -132,7 +131,7 @@ export class Drain {
     const parts = [
       ...held.slice(0, NAMED).map((pod) => `${podName(pod)}: ${this.#why(pod)}`),
       ...(held.length > NAMED ? [`and ${held.length - NAMED} more pods that may not go yet`] : []),
-      ...(going.length > 0 ? [`${some(going.map(podName))} to end`] : []),
+      ...(going.length > 0 ? [`${firstNames(going.map(podName))} to end`] : []),
     ];
     return parts.join("; ");
   }
@@ -170,7 +169,55 @@ function refused(node: string, { refused: pods }: PodChoice): KcoreError {
 }
 
 /** The first names, and how many more there are. */
-export function some(names: readonly string[]): string {
+export function firstNames(names: readonly string[]): string {
   const more = names.length - NAMED;
   return `${names.slice(0, NAMED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** kubectl's names for the losses that an operator accepts. */
+interface DrainLeave {
+  readonly deleteEmptyDirData: boolean;
+  readonly force: boolean;
+}
+
+/** The effect of a drain on the pods of a node. */
+export interface PodChoice {
+  readonly evicted: readonly Pod[];
+  /** Pods that stay, each with the reason. */
+  readonly left: readonly { readonly pod: Pod; readonly why: string }[];
+  /** Pods that need the operator's leave: nothing is evicted as long as there is one. */
+  readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof DrainLeave }[];
+}
+
+/** A mirror of a static pod, which the kubelet reads from a file and starts again after each deletion. */
+const MIRROR = "kubernetes.io/config.mirror";
+
+/** Chooses as kubectl drain does with --ignore-daemonsets. */
+export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: DrainLeave): PodChoice {
+  const evicted: Pod[] = [];
+  const left: { pod: Pod; why: string }[] = [];
+  const refused: { pod: Pod; why: string; leave: keyof DrainLeave }[] = [];
+  for (const pod of pods) {
+    const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller === true);
+    if (pod.metadata.annotations?.[MIRROR] !== undefined) left.push({ pod, why: "a static pod's mirror" });
+    else if (owner?.kind === "DaemonSet") left.push({ pod, why: `of the DaemonSet ${owner.name}` });
+    else {
+      const isOver = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
+      const emptyDirs = pod.spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined) ?? [];
+      // A pod that is going already needs no leave.
+      const isFree = isOver || pod.metadata.deletionTimestamp !== undefined;
+      if (!isFree && !force && owner === undefined)
+        refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
+      else if (!isFree && !deleteEmptyDirData && emptyDirs.length > 0) {
+        const names = clip(emptyDirs.map(({ name }) => name).join(", "));
+        refused.push({ pod, leave: "deleteEmptyDirData", why: `what is in its emptyDir (${names}) would be lost` });
+      } else evicted.push(pod);
+    }
+  }
+  return { evicted, left, refused };
+}
+
+/** `web/a`. */
+export function podName({ metadata: { namespace = "default", name } }: Pod): string {
+  return `${namespace}/${name}`;
 }

@@ -1,71 +1,5 @@
 import { z } from "zod";
 
-/** The fields of every object of the API; the rest depends on its kind. */
-export interface KubeObject {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: Metadata;
-  readonly [field: string]: unknown;
-}
-
-export interface Metadata {
-  readonly name: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly generation?: number;
-  readonly resourceVersion?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly finalizers?: readonly string[];
-  readonly deletionTimestamp?: string;
-  readonly ownerReferences?: readonly { readonly kind: string; readonly name: string; readonly controller?: boolean }[];
-  readonly managedFields?: readonly ManagedFields[];
-  readonly [field: string]: unknown;
-}
-
-export interface ManagedFields {
-  readonly manager?: string;
-  readonly operation?: string;
-  readonly time?: string;
-  readonly fieldsV1?: unknown;
-}
-
-export interface Condition {
-  readonly type: string;
-  readonly status: string;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly observedGeneration?: number;
-}
-
-export interface Taint {
-  readonly key: string;
-  readonly value?: string;
-  readonly effect: string;
-  readonly timeAdded?: string;
-}
-
-export interface KubeNode extends KubeObject {
-  readonly spec?: { readonly unschedulable?: boolean; readonly taints?: readonly Taint[] };
-  readonly status?: {
-    readonly conditions?: readonly Condition[];
-    readonly nodeInfo?: { readonly kubeletVersion?: string };
-  };
-}
-
-export interface Pod extends KubeObject {
-  readonly spec?: {
-    readonly nodeName?: string;
-    readonly volumes?: readonly { readonly name: string; readonly emptyDir?: unknown }[];
-  };
-  readonly status?: { readonly phase?: string };
-}
-
-/** `Deployment web/nginx`. */
-export function titleOf({ kind, metadata: { name, namespace } }: Pick<KubeObject, "kind" | "metadata">): string {
-  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
-}
-
 const Texts = z.record(z.string(), z.string()).optional();
 const Text = z.string().optional();
 /** Of names, keys and short values the API takes 253 characters at most, and a slash between two of them. */
@@ -104,9 +38,36 @@ export const NodeShape = ObjectShape.extend({
 });
 
 export const PodShape = ObjectShape.extend({
-  spec: z.looseObject({ volumes: z.array(z.looseObject({ name: z.string() })).optional() }).optional(),
+  spec: z
+    .looseObject({ volumes: z.array(z.looseObject({ name: z.string(), emptyDir: z.unknown() })).optional() })
+    .optional(),
   status: z.looseObject({ phase: Text }).optional(),
 });
+
+/** An object of the API; the rest of its fields depends on its kind. */
+export type KubeObject = OfKind & z.output<typeof ObjectShape>;
+export type KubeNode = OfKind & z.output<typeof NodeShape>;
+export type Pod = OfKind & z.output<typeof PodShape>;
+
+interface OfKind {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+export type Taint = NonNullable<NonNullable<KubeNode["spec"]>["taints"]>[number];
+
+export interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly observedGeneration?: number;
+}
+
+/** `Deployment web/nginx`. */
+export function titleOf({ kind, metadata: { name, namespace } }: Pick<KubeObject, "kind" | "metadata">): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+}
 
 /** The schema of one page of a list; a page with more than `most` objects is refused before any object is parsed. */
 export function pageOf(item: z.ZodType, most: number): z.ZodType {

@@ -1,12 +1,12 @@
 import { poll } from "#base/wait.ts";
-import { Refusal, Unreachable } from "./refusals.ts";
+import { KubeRefusal, Unreachable } from "./refusals.ts";
 
 /** Seconds between two looks, and until the awaited thing is told again. */
 const PAUSE = 1;
 const REMINDER = 60;
 
-/** The result of one look: found, or still waiting for something. */
-export type Look<Found> = { readonly found: Found } | { readonly waitingFor: string };
+/** The result of one attempt: found, or still waiting for something. */
+export type Attempt<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
 export interface Limits {
   readonly seconds: number;
@@ -15,17 +15,17 @@ export interface Limits {
 }
 
 /**
- * Looks until the thing is found. A server that does not answer, or is too busy, counts as a look that found nothing: API servers restart.
- * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `look`
+ * Tries until the thing is found. A server that does not answer, or is too busy, counts as an attempt that found nothing: API servers restart.
+ * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `attempt`
  */
 export async function pollUntil<Found>(
-  look: () => Promise<Look<Found>>,
+  attempt: () => Promise<Attempt<Found>>,
   tooLate: (waitingFor: string) => Error,
   { seconds, signal, note }: Limits,
 ): Promise<Found> {
   let [told, toldAt] = ["", 0];
   const once = async (): Promise<{ readonly found: Found } | undefined> => {
-    const seen = await tolerant(look);
+    const seen = await tolerant(attempt);
     if ("found" in seen) return seen;
     const now = performance.now();
     if (seen.waitingFor !== told || now - toldAt > REMINDER * 1000) {
@@ -39,13 +39,13 @@ export async function pollUntil<Found>(
   return seen.found;
 }
 
-async function tolerant<Found>(look: () => Promise<Look<Found>>): Promise<Look<Found>> {
+async function tolerant<Found>(attempt: () => Promise<Attempt<Found>>): Promise<Attempt<Found>> {
   try {
-    return await look();
+    return await attempt();
   } catch (error) {
     if (error instanceof Unreachable) return { waitingFor: error.message };
     // A proxy before a server that restarts, or has too much to do, answers so.
-    if (error instanceof Refusal && (error.status === 429 || error.status >= 500))
+    if (error instanceof KubeRefusal && (error.status === 429 || error.status >= 500))
       return { waitingFor: `${error.message}: ${error.said.message}` };
     throw error;
   }

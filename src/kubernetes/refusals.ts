@@ -24,18 +24,18 @@ export const Status = z.looseObject({
 });
 export type Status = z.output<typeof Status>;
 
-interface Asked {
+interface KubeRequest {
   readonly server: string;
   readonly verb: Call["verb"];
   readonly target?: Target | undefined;
 }
 
 /** The API server understood the request and refused it. */
-export class Refusal extends KcoreError {
+export class KubeRefusal extends KcoreError {
   readonly status: number;
   readonly said: Status;
 
-  constructor(given: Status, asked: Asked) {
+  constructor(given: Status, asked: KubeRequest) {
     const said = { ...given, message: clip(given.message) };
     super(problemOf(said, asked), { exitCode: exitCodes.failed });
     this.status = said.code;
@@ -92,7 +92,7 @@ export function overflow(server: string, what: string): KcoreError {
   );
 }
 
-function problemOf(said: Status, { server, verb, target }: Asked): Problem {
+function problemOf(said: Status, { server, verb, target }: KubeRequest): Problem {
   const what = target ? namedIn(target) : "the API";
   switch (said.code) {
     case 401:

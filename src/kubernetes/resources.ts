@@ -3,7 +3,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { KubeApi } from "./api.ts";
 import { apiRoot, type Target } from "./target.ts";
 import { ResourcesShape, type KubeObject, type Resource } from "./objects.ts";
-import { Refusal } from "./refusals.ts";
+import { KubeRefusal } from "./refusals.ts";
 
 /** The API path of an object; each group's version is asked for once. */
 export class Resources {
@@ -51,7 +51,7 @@ export class Resources {
       const { resources } = await this.#api.read<{ readonly resources: readonly Resource[] }>(path, ResourcesShape);
       return resources.filter(({ name }) => !name.includes("/"));
     } catch (error) {
-      if (error instanceof Refusal && error.status === 404) return [];
+      if (error instanceof KubeRefusal && error.status === 404) return [];
       throw error;
     }
   }

@@ -30,15 +30,10 @@ async function readMirror(): Promise<string | undefined> {
 }
 
 /** An apt of the lab's own: this machine's settings and keys, but its own source, lists and archive. */
-export interface Apt {
-  /** The names of all packages that it can download. */
-  names(): Promise<readonly string[]>;
-  /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
-  download(options: { packages: readonly string[]; folder: string; status?: string }): Promise<void>;
-}
+export type Apt = Awaited<ReturnType<typeof openApt>>;
 
 /** Makes the lab's own apt ready, with fresh lists from `mirror`. */
-export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
+export async function openApt({ home }: Place, mirror: string) {
   const root = join(home, "apt");
   const empty = join(root, "status");
   await mkdir(join(root, "lists", "partial"), { recursive: true });
@@ -64,8 +59,18 @@ export async function openApt({ home }: Place, mirror: string): Promise<Apt> {
   const apt = (status: string, ...args: string[]): Promise<string> => call("apt-get", status, "-y", ...args);
   await apt(empty, "update");
   return {
-    names: async () => (await call("apt-cache", empty, "pkgnames")).split("\n"),
-    download: async ({ packages, folder, status }) => {
+    /** The names of all packages that it can download. */
+    names: async (): Promise<readonly string[]> => (await call("apt-cache", empty, "pkgnames")).split("\n"),
+    /** Downloads packages, with the dependencies that a machine with this dpkg status lacks, into `folder`. */
+    download: async ({
+      packages,
+      folder,
+      status,
+    }: {
+      packages: readonly string[];
+      folder: string;
+      status?: string;
+    }) => {
       await mkdir(join(folder, "partial"), { recursive: true });
       const archive = ["-o", `Dir::Cache::archives=${folder}`, "--no-install-recommends", "--download-only"];
       await apt(status ?? empty, ...archive, "install", ...packages);

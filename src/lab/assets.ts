@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createHash } from "node:crypto";
+import { chmod, cp, mkdir, readFile, readdir, symlink } from "node:fs/promises";
 
 /**
  * The folder of the lab's own sh files and of the layer that every Debian node gets.
@@ -12,4 +14,42 @@ export function assetFolder(): string {
     if (existsSync(assets)) return assets;
     if (folder === dirname(folder)) throw new Error("src/lab/files is missing from this kcore package");
   }
+}
+
+/** Programs that change partition tables: the lab's partition helper runs behind each. */
+const tableTools = ["sgdisk", "sfdisk", "wipefs"];
+
+/** The layer's files, and the links that would be dead or harmful in the source tree. */
+export async function makeLayer(folder: string): Promise<void> {
+  await cp(join(assetFolder(), "layer"), folder, { recursive: true });
+  const tools = join(folder, "usr/local/lib/lab");
+  for (const name of await readdir(tools)) await chmod(join(tools, name), 0o755);
+  await mkdir(join(folder, "usr/local/sbin"), { recursive: true });
+  for (const tool of tableTools) {
+    await symlink("../lib/lab/table-tool", join(folder, "usr/local/sbin", tool));
+  }
+  const units = join(folder, "etc/systemd/system");
+  // A coldplug of the whole host from each node would be a storm of events to all nodes.
+  await symlink("/dev/null", join(units, "systemd-udev-trigger.service"));
+  await mkdir(join(units, "sysinit.target.wants"));
+  await symlink("../lab-coldplug.service", join(units, "sysinit.target.wants/lab-coldplug.service"));
+}
+
+/** Changes with everything that the layer is made from. */
+export async function hashLayer(): Promise<string> {
+  const folder = join(assetFolder(), "layer");
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  return hash(
+    ...tableTools,
+    ...(await Promise.all(files.map(async (file) => `${file.slice(folder.length)} ${await readFile(file, "utf8")}`))),
+  );
+}
+
+/** A short name for a content. */
+export function hash(...parts: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
 }

@@ -3,7 +3,6 @@ import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { poll } from "#base/wait.ts";
 import { assetFolder } from "./assets.ts";
-import { cutPower, findMounts } from "./blackout.ts";
 import { freeze, processesOf, startInGroup } from "./cgroup.ts";
 import { withPrefix, type Place } from "./place.ts";
 import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
@@ -82,4 +81,37 @@ async function childOf(pid: number | undefined): Promise<number | undefined> {
   const text = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => "");
   const first = Number(text.split(" ")[0]);
   return first > 0 ? first : undefined;
+}
+
+/**
+ * Makes file systems forget unwritten data, as a power cut does: FS_IOC_SHUTDOWN with FSOP_GOING_FLAGS_NOLOGFLUSH
+ * (linux/fs.h, 0x8004587d). Killing processes alone would lose nothing: the page cache stays and the kernel unmounts cleanly.
+ * Perl, because Node has no ioctl; perl-base is on every Debian. Throws `LAB_COMMAND_FAILED` if one of them refuses.
+ */
+async function cutPower(mountPoints: readonly string[]): Promise<void> {
+  const cut = `my($v,$f)=pack("L",2);open($f,"<",$_)&&ioctl($f,0x8004587d,$v) or do{$bad=1;warn "$_: $!\\n"}`;
+  await must("perl", ["-e", `my $bad;for(@ARGV){${cut}}exit($bad?1:0)`, "--", ...mountPoints]);
+}
+
+/** Where the node whose PID 1 is `init` has mounted file systems of these loop devices, as paths of this machine. */
+async function findMounts(init: number, loops: readonly string[]): Promise<string[]> {
+  const text = await readFile(`/proc/${init}/mounts`, "utf8").catch(() => "");
+  return readMounts(text, loops).map((point) => `/proc/${init}/root${point}`);
+}
+
+/** From proc(5) mounts: one mount point for each ext4 or xfs file system on these loop devices or their partitions. */
+export function readMounts(text: string, loops: readonly string[]): string[] {
+  const points = new Map<string, string>();
+  for (const line of text.split("\n")) {
+    const [device = "", point = "", type = ""] = line.split(" ");
+    const disk = /^\/dev\/(loop\d+)(?:p\d+)?$/.exec(device)?.[1];
+    if (disk === undefined || !loops.includes(disk) || (type !== "ext4" && type !== "xfs")) continue;
+    if (!points.has(device)) points.set(device, unescapeMount(point));
+  }
+  return [...points.values()];
+}
+
+/** Blanks in a mount point are written as octal numbers. */
+function unescapeMount(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(parseInt(digits, 8)));
 }

@@ -8,7 +8,7 @@ import { bridgeDown, isForeign, labInterfaces, removeCable } from "./bridge.ts";
 import { foldersOf, killAll, removeGroup } from "./cgroup.ts";
 import { must } from "./run-command.ts";
 import { withLock } from "./lock.ts";
-import { detachLoops, findLoops } from "./loops.ts";
+import { detachLoops, findLoops } from "./processes.ts";
 import { removeMachine } from "./machine.ts";
 import { lockOfLab, type Place } from "./place.ts";
 import { lockOfNode, readRecord, readRecords, type NodeRecord } from "./record.ts";

@@ -1,16 +1,20 @@
-import type { Socket } from "node:net";
 import { join } from "node:path";
 import type { RunTasks, Task } from "#base/tasks.ts";
 import type { KcoreError } from "#errors/problem.ts";
 import { cableOf, cutCable, healCable, isCut } from "./bridge.ts";
-import type { Images } from "./images.ts";
-import type { Finished } from "./run-command.ts";
+import {
+  consoleLogOf,
+  diskFile,
+  lockOfNode,
+  type Images,
+  type NodeKind,
+  type NodeRecord,
+  type NodeSpec,
+} from "./record.ts";
 import { withLock } from "./lock.ts";
-import { diskFile } from "./disk-file.ts";
 import { cutMachine, devicesOf, isUp, startMachine } from "./machine.ts";
 import { usualName, type Place } from "./place.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
-import { consoleLogOf, lockOfNode, type NodeKind, type NodeRecord, type NodeSpec } from "./record.ts";
 import { serialOf } from "./roster-text.ts";
 import { execute, identityFileOf, sshArguments, waitForSsh } from "./shell.ts";
 import { runOnConsole } from "./vm/console-shell.ts";
@@ -43,41 +47,7 @@ export interface LabNodeStatus {
 }
 
 /** One node of a lab. Its methods throw KcoreError: `LAB_NODE_FAILED`, `LAB_COMMAND_FAILED`, `LAB_BUSY`. */
-export interface LabNode {
-  readonly name: string;
-  readonly kind: NodeKind;
-  readonly address: string;
-  readonly port: number;
-  readonly id: string;
-  readonly hostKey: string;
-  readonly identityFile: string;
-  readonly disks: readonly LabDisk[];
-  isRunning(): Promise<boolean>;
-  /** Throws `LAB_NODE_FAILED` if it does not run, and says how to start it. */
-  requireRunning(): Promise<void>;
-  /** Runs a command line in the login shell of root, or of `ops`, `opspw`. */
-  exec(command: string, options?: { user?: string; input?: string; timeout?: number }): Promise<Finished>;
-  /** Takes it off the network; open connections hang, as with a dead switch port. */
-  cut(): Promise<void>;
-  heal(): Promise<void>;
-  /** Data that was not synced is lost. */
-  powerCut(): Promise<void>;
-  /** The file of the console's output since the node was made. */
-  readonly consoleLog: string;
-  /** Root's shell on a running virtual machine's second serial line: it needs no network. */
-  consoleShell(): Promise<Socket>;
-  /** Runs one command line in that shell and returns its output. */
-  onConsole(command: string): Promise<string>;
-  /** Takes a disk out of a running virtual machine, or puts it back, with another serial if one is given. */
-  unplug(disk: number): Promise<void>;
-  plug(disk: number, serial?: string): Promise<void>;
-  /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
-  start(): Promise<void>;
-  /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
-  ready(options?: { timeout?: number; notBoot?: string }): Promise<string>;
-  /** Arguments for ssh(1), the last one being USER@ADDRESS. */
-  sshArguments(user?: string): string[];
-}
+export type LabNode = Awaited<ReturnType<typeof labNode>>;
 
 /** Makes this machine, the images for such nodes and the lab's network ready, then does `work` while no other command can take them down. */
 export type Prepare = <T>(
@@ -86,7 +56,7 @@ export type Prepare = <T>(
 ) => Promise<T>;
 
 /** A node for product code and tests. */
-export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, tasks: RunTasks): Promise<LabNode> {
+export async function labNode(place: Place, record: NodeRecord, prepare: Prepare, tasks: RunTasks) {
   const cable = cableOf(place, record.number);
   const locked = <T>(work: () => Promise<T>): Promise<T> => withLock(place.home, lockOfNode(place, record), 120, work);
   const requireRunning = async (): Promise<void> => {
@@ -108,23 +78,34 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     identityFile: identityFileOf(place),
     disks: await disksOf(place, record),
     isRunning: () => isRunning(place, record),
+    /** Throws `LAB_NODE_FAILED` if it does not run, and says how to start it. */
     requireRunning,
-    exec: (command, options) => execute(place, record, command, options),
+    /** Runs a command line in the login shell of root, or of `ops`, `opspw`. */
+    exec: (command: string, options?: Parameters<typeof execute>[3]) => execute(place, record, command, options),
+    /** Takes it off the network; open connections hang, as with a dead switch port. */
     cut: () => locked(async () => requireRunning().then(() => cutCable(cable))),
     heal: () => locked(async () => requireRunning().then(() => healCable(place, cable))),
+    /** Data that was not synced is lost. */
     powerCut: () => locked(() => cutMachine(place, record)),
+    /** Starts it again after a power cut or poweroff, and waits until ssh answers. */
     start: async () => {
       await prepare([record], async () => {});
       await tasks([startTask(place, record)]);
     },
+    /** The file of the console's output since the node was made. */
     consoleLog: consoleLogOf(record),
+    /** Root's shell on a running virtual machine's second serial line: it needs no network. */
     consoleShell: async () => dial(await secondLine(), () => isRunning(place, record)),
-    onConsole: async (command) =>
+    /** Runs one command line in that shell and returns its output. */
+    onConsole: async (command: string) =>
       runOnConsole(await secondLine(), command, { timeout: 300_000, lives: () => isRunning(place, record) }),
-    unplug: (index) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
-    plug: (index, serial) => locked(() => moveVmDisk(place, record, { index, to: "in", serial })),
-    ready: (options) => waitForSsh(place, record, options),
-    sshArguments: (user) => sshArguments(place, record, user),
+    /** Takes a disk out of a running virtual machine, or puts it back, with another serial if one is given. */
+    unplug: (index: number) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
+    plug: (index: number, serial?: string) => locked(() => moveVmDisk(place, record, { index, to: "in", serial })),
+    /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
+    ready: (options?: { timeout?: number; notBoot?: string }) => waitForSsh(place, record, options),
+    /** Arguments for ssh(1), the last one being USER@ADDRESS. */
+    sshArguments: (user?: string) => sshArguments(place, record, user),
   };
 }
 

@@ -5,7 +5,7 @@ import { raiseWeight } from "./cgroup.ts";
 import { takeDown } from "./down.ts";
 import { prepareHost, raiseInotifyLimit, requireRoot } from "./prepare-host.ts";
 import { prepareImages } from "./image.ts";
-import { makeKey } from "./key.ts";
+import { identityFileOf, makeKey } from "./shell.ts";
 import { labNode, startTask, statusOf, type LabNode, type LabNodeStatus, type Prepare } from "./lab-node.ts";
 import { withLock } from "./lock.ts";
 import { hostPackages, tpmHostPackages, vmHostPackages } from "./debian-packages.ts";
@@ -22,7 +22,6 @@ import {
 import { makeRecords, readRecord, readRecords, type NodeRecord, type NodeSpec } from "./record.ts";
 import { servePackages } from "./repository.ts";
 import { rosterText } from "./roster-text.ts";
-import { identityFileOf } from "./shell.ts";
 
 export type { LabNode } from "./lab-node.ts";
 export type { NodeSpec } from "./record.ts";
@@ -39,20 +38,10 @@ export interface LabOptions extends PlaceOptions {
 }
 
 /** Throwaway real machines on this computer. */
-export interface Lab {
-  readonly name: string;
-  /** Makes and starts these nodes, with missing packages and images first; running nodes stay as they are. */
-  up(specs: readonly NodeSpec[]): Promise<LabNode[]>;
-  /** Takes these nodes away, by default all, then with the last one everything else. Throws `LAB_LEFTOVERS` if anything stays. */
-  down(names?: readonly string[]): Promise<void>;
-  node(name: string): Promise<LabNode>;
-  list(): Promise<LabNodeStatus[]>;
-  /** A roster file of the running nodes. */
-  roster(): Promise<string>;
-}
+export type Lab = Awaited<ReturnType<typeof openLab>>;
 
 /** Finds a lab; nothing is made until `up`. Throws `LAB_NEEDS_ROOT`, `USAGE`. */
-export async function openLab(options: LabOptions = {}): Promise<Lab> {
+export async function openLab(options: LabOptions = {}) {
   const { mirror, packages: asked, tasks = runTasks, note = () => undefined, ...where } = options;
   requireRoot();
   const place = await findPlace(where);
@@ -82,16 +71,19 @@ export async function openLab(options: LabOptions = {}): Promise<Lab> {
   };
   return {
     name: place.name,
-    up: async (specs) => {
+    /** Makes and starts these nodes, with missing packages and images first; running nodes stay as they are. */
+    up: async (specs: readonly NodeSpec[]): Promise<LabNode[]> => {
       const records = await prepare(specs, (images) => makeRecords(place, specs, images));
       for (const [index, record] of records.entries()) tellDifference(record, specs[index], note);
       await raiseWeight(place.group, records.some(({ kind }) => kind === "vm") ? weights.machine : weights.fleet);
       await tasks(records.map((record) => startTask(place, record)));
       return Promise.all(records.map(async (record) => labNode(place, record, prepare, tasks)));
     },
-    down: (names) => takeDown(place, names, { tasks, note }),
-    node: async (name) => labNode(place, await readRecord(place, name), prepare, tasks),
+    /** Takes these nodes away, by default all, then with the last one everything else. Throws `LAB_LEFTOVERS` if anything stays. */
+    down: (names?: readonly string[]) => takeDown(place, names, { tasks, note }),
+    node: async (name: string): Promise<LabNode> => labNode(place, await readRecord(place, name), prepare, tasks),
     list: async () => Promise.all((await readRecords(place)).map((record) => statusOf(place, record))),
+    /** A roster file of the running nodes. */
     roster: async () => {
       const records = await readRecords(place);
       const running = await Promise.all(records.map((record) => isRunning(place, record)));

@@ -1,10 +1,8 @@
 import { existsSync } from "node:fs";
 import { cutContainer, loopsOf, startContainer } from "./container.ts";
-import { diskFile } from "./disk-file.ts";
-import { detachLoops } from "./loops.ts";
+import { diskFile, type NodeRecord } from "./record.ts";
+import { detachLoops, isRunning, killMachine } from "./processes.ts";
 import type { Place } from "./place.ts";
-import { isRunning, killMachine } from "./processes.ts";
-import type { NodeRecord } from "./record.ts";
 import { must } from "./run-command.ts";
 import { isNamed, startVm } from "./vm/vm.ts";
 

@@ -1,12 +1,12 @@
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { poll } from "#base/wait.ts";
 import { cableOf, removeCable } from "./bridge.ts";
 import { killAll, processesOf, removeGroup } from "./cgroup.ts";
-import { waitUntilFree } from "./loops.ts";
 import type { Place } from "./place.ts";
 import type { NodeRecord } from "./record.ts";
-import { lastLines } from "./run-command.ts";
+import { lastLines, must, run } from "./run-command.ts";
 
 /** The cgroup of all that runs of a node. */
 export function groupOf({ group }: Place, { name }: NodeRecord): string {
@@ -51,4 +51,31 @@ export function nodeFailed(problem: {
   readonly hint?: string;
 }): KcoreError {
   return new KcoreError({ code: "LAB_NODE_FAILED", ...problem }, { exitCode: exitCodes.failed });
+}
+
+/** Loop devices (`/dev/loop3`) whose file's path begins so. */
+export async function findLoops(prefix: string): Promise<string[]> {
+  const text = await must("losetup", ["-n", "-O", "NAME,BACK-FILE"]);
+  return text.split("\n").flatMap((line) => {
+    const [name = "", file = ""] = line.trim().split(/\s+/);
+    return file.startsWith(prefix) ? [name] : [];
+  });
+}
+
+/** Detaches them, with the partitions that the nodes' helper told the kernel of. */
+export async function detachLoops(prefix: string): Promise<void> {
+  for (const device of await findLoops(prefix)) {
+    await run("partx", ["-d", device]);
+    await run("losetup", ["-d", device]);
+  }
+}
+
+/** Waits until no loop device holds the file: mounts end only when the last namespace that sees them is gone. */
+async function waitUntilFree(file: string): Promise<void> {
+  const look = async (): Promise<boolean> => (await run("losetup", ["-j", file])).stdout === "";
+  if (await poll(look, { everyMs: 30, limitMs: 5_000 })) return;
+  throw new KcoreError(
+    { code: "LAB_LEFTOVERS", message: `${file} is still held: a mount of it lives on in some mount namespace` },
+    { exitCode: exitCodes.failed },
+  );
 }

@@ -1,11 +1,13 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { poll } from "#base/wait.ts";
-import { lastLines, run, type Finished } from "./run-command.ts";
+import { lastLines, must, run, type Finished } from "./run-command.ts";
 import { isRunning, nodeFailed } from "./processes.ts";
 import type { Place } from "./place.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
+import { withLock } from "./lock.ts";
 
 /** The lab's private key: root, ops and opspw of every node know its public half. */
 export function identityFileOf({ home }: Place): string {
@@ -92,5 +94,16 @@ export function greets(host: string, port = 22): Promise<boolean> {
       .on("data", () => finish(true))
       .on("end", () => finish(false))
       .on("error", () => finish(false));
+  });
+}
+
+/** Makes the key pair of the labs on this machine, once. */
+export async function makeKey(place: Place): Promise<void> {
+  const file = identityFileOf(place);
+  if (existsSync(`${file}.pub`)) return;
+  await withLock(place.home, "key", 60, async () => {
+    if (existsSync(`${file}.pub`)) return;
+    await rm(file, { force: true }); // the public half is written last
+    await must("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", "kcore-lab", "-f", file]);
   });
 }

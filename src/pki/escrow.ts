@@ -130,13 +130,13 @@ export function parseUnlock(text: string): Unlock | undefined {
 }
 
 /** The keys and the way to the initrd that a node told. */
-interface Told {
+interface EscrowReport {
   readonly keys: readonly Sealed[];
   readonly unlock?: Unlock | undefined;
 }
 
 /** The number of keys that are not kept here yet, and whether the way to the initrd is new. */
-export interface News {
+export interface EscrowChange {
   /** How many keys. */
   readonly keys: number;
   readonly unlock: boolean;
@@ -146,9 +146,9 @@ export interface News {
 export async function keepSealed(
   folder: string,
   { node, id }: Pick<Escrow, "node" | "id">,
-  { keys, unlock }: Told,
+  { keys, unlock }: EscrowReport,
   { isDry = false }: { readonly isDry?: boolean } = {},
-): Promise<News> {
+): Promise<EscrowChange> {
   const db = await openEscrow(join(folder, "escrow", `${id}.json`), { node, id, keys: [] });
   const known = db.data;
   const fresh = keys.filter(({ sealed }) => !known.keys.some((key) => key.sealed === sealed));

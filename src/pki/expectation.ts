@@ -1,6 +1,6 @@
 import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { certificatesOf, firstCertificate, isIssuedBy, refusalOfIssuer } from "./chain.ts";
+import { firstCertificate, isForHost, isIssuedBy, readableCertificates, refusalOfIssuer } from "./chain.ts";
 import { formatIdentity, type Identity } from "./identity.ts";
 import { backdateMs, leafDays } from "./issue.ts";
 import { readPublicKey } from "./keys.ts";
@@ -21,7 +21,7 @@ export interface LeafExpectation {
 
 /** Why a certificate has to be issued anew, in words; undefined: it is kept. */
 export function renewalReason(pem: string, expected: LeafExpectation): string | undefined {
-  const chain = tryRead(pem);
+  const chain = readableCertificates(pem);
   const [certificate] = chain;
   if (!certificate) return "it cannot be read";
   if (!leadsTo(chain, expected)) return "another CA issued it";
@@ -66,9 +66,7 @@ interface PresentLeaf {
 
 /** Whether a certificate names these hosts and its one URI, and nothing else. */
 export function namesExactly(certificate: X509Certificate, hosts: readonly string[]): boolean {
-  const isNamed = (host: string): boolean =>
-    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
-  return namesIn(certificate).length === hosts.length + 1 && hosts.every(isNamed);
+  return namesIn(certificate).length === hosts.length + 1 && hosts.every((host) => isForHost(certificate, host));
 }
 
 function namesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
@@ -91,10 +89,34 @@ function leadsTo([leaf, sub, ...more]: readonly X509Certificate[], { rootPem, no
   return isCurrent && sub.ca && isIssuedBy(leaf, sub) && isIssuedBy(sub, root);
 }
 
-function tryRead(pem: string): readonly X509Certificate[] {
-  try {
-    return certificatesOf(pem);
-  } catch {
-    return [];
-  }
+/** A certificate with so many days left counts as a failure. */
+const failDays = 2;
+/** Days left at which an operator is warned of a certificate, the last warning first. */
+export const endDays = [failDays, 7, 14, 30] as const;
+
+/** A certificate, and the command that renews it. */
+export interface Certified {
+  /** Such as “the operator's certificate”. */
+  readonly what: string;
+  readonly notAfter: Date;
+  readonly way: string;
+}
+
+/** The warning of a certificate that ends soon. */
+export interface Ending {
+  /** The threshold that was passed last. */
+  readonly days: (typeof endDays)[number];
+  readonly isFailure: boolean;
+  readonly message: string;
+}
+
+/** The warning of a certificate with 30 days or less left; undefined: it has more. */
+export function endingOf({ what, notAfter, way }: Certified, now: number): Ending | undefined {
+  const left = (notAfter.getTime() - now) / dayMs;
+  const days = endDays.find((limit) => left <= limit);
+  if (days === undefined) return undefined;
+  const whole = Math.floor(left);
+  const when = left <= 0 ? "ended" : whole === 1 ? "ends in 1 day, " : `ends in ${whole} days, `;
+  const at = `${left <= 0 ? " " : ""}on ${notAfter.toISOString().slice(0, 10)}`;
+  return { days, isFailure: days === failDays, message: `${what} ${when}${at}: ${way}` };
 }

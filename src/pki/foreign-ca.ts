@@ -1,10 +1,9 @@
 import { createPublicKey, type KeyObject, type X509Certificate } from "node:crypto";
 import { mkdtemp, rename, rm } from "node:fs/promises";
-import { isIP } from "node:net";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
-import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
+import { firstCertificate, isForHost, isIssuedBy, isPairOf, readableCertificates } from "./chain.ts";
 import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { backdateMs, namesOf, provenKey, type KeyProof } from "./issue.ts";
 import { generateKey, publicDer, readPublicKey } from "./keys.ts";
@@ -158,7 +157,7 @@ export function issueForeign(
 
 /** Why a certificate has to be issued anew, in words; undefined: it is kept. A third of its life must be left. */
 export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: string, now: number): string | undefined {
-  const certificate = tryRead(pem);
+  const [certificate] = readableCertificates(pem);
   if (!certificate) return "it cannot be read";
   if (!isIssuedBy(certificate, firstCertificate(caPem))) return "another CA issued it";
   if (!publicDer(certificate.publicKey).equals(publicDer(readPublicKey(leaf.spki)))) return "the key changed";
@@ -168,9 +167,8 @@ export function foreignRenewalReason(pem: string, leaf: ForeignLeaf, caPem: stri
   if (!isSame([names].flat(), [leaf.commonName]) || !isSame([organizations].flat(), leaf.organizations))
     return "its subject changed";
   const hosts = (certificate.subjectAltName ?? "").split(", ").filter((name) => name !== "");
-  const isNamed = (host: string): boolean =>
-    (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" })) !== undefined;
-  if (hosts.length !== hostsOf(leaf).length || !hostsOf(leaf).every(isNamed)) return "its names changed";
+  if (hosts.length !== hostsOf(leaf).length || !hostsOf(leaf).every((host) => isForHost(certificate, host)))
+    return "its names changed";
   const usages = leaf.usages.map((usage) => usageOids[usage]);
   if (!isSame([...certificate.keyUsage].toSorted(), usages.toSorted())) return "its usages changed";
   const from = certificate.validFromDate.getTime();
@@ -186,12 +184,4 @@ function hostsOf({ hosts: [host, ...addresses] }: ForeignLeaf): readonly string[
 
 function isSame(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((text, index) => text === b[index]);
-}
-
-function tryRead(pem: string): X509Certificate | undefined {
-  try {
-    return firstCertificate(pem);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,11 +1,11 @@
 import type { X509Certificate } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { isIP } from "node:net";
 import { join } from "node:path";
 import { ifThere } from "#base/file.ts";
-import { firstCertificate } from "./chain.ts";
+import { certificatesOf, firstCertificate, isForHost } from "./chain.ts";
 import { hostsOf } from "./expectation.ts";
 import { keyFingerprint, publicDer } from "./keys.ts";
+import { parseIdentity, type Role } from "./identity.ts";
 
 /**
  * The keys (SHA-256 of the SPKI) of the controllers whose certificates this machine issued for a host, the latest first;
@@ -18,7 +18,7 @@ export async function issuedControllerKeys(folder: string, host: string): Promis
   const certificates = await Promise.all(files.map((name) => readCertificate(join(issued, name))));
   return certificates
     .filter((certificate) => certificate !== undefined)
-    .filter((certificate) => isFor(certificate, host))
+    .filter((certificate) => isForHost(certificate, host))
     .toSorted((a, b) => b.validFromDate.getTime() - a.validFromDate.getTime())
     .map(({ publicKey }) => keyFingerprint(publicDer(publicKey)));
 }
@@ -58,7 +58,38 @@ async function readCertificate(file: string): Promise<X509Certificate | undefine
   }
 }
 
-function isFor(certificate: X509Certificate, host: string): boolean {
-  const name = isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host, { subject: "never" });
-  return name !== undefined;
+/** The cluster's record of an issued certificate: everything but the certificate. */
+export interface CertificateEntry {
+  /** Lower-case hex. */
+  readonly serial: string;
+  /** SHA-256 of the public key, lower-case hex. */
+  readonly spki: string;
+  readonly role: Role | "sub-ca";
+  /** The holder's; of a sub-CA its controller's. */
+  readonly id: string;
+  /** Common name of the CA that issued it. */
+  readonly issuer: string;
+  /** ISO 8601 in UTC. */
+  readonly notAfter: string;
+}
+
+/** The entry of a PEM text's first certificate; undefined when that is none of the cluster's. */
+export function inventoryEntry(pem: string): CertificateEntry | undefined {
+  const [certificate] = certificatesOf(pem);
+  const holder = certificate && holderOf(certificate);
+  if (!certificate || !holder) return undefined;
+  return {
+    serial: certificate.serialNumber.toLowerCase(),
+    spki: keyFingerprint(publicDer(certificate.publicKey)),
+    ...holder,
+    issuer: certificate.issuer.replace(/^CN=/, ""),
+    notAfter: certificate.validToDate.toISOString(),
+  };
+}
+
+function holderOf({ subjectAltName = "" }: X509Certificate): Pick<CertificateEntry, "role" | "id"> | undefined {
+  const [uri] = subjectAltName.split(", ").filter((name) => name.startsWith("URI:"));
+  const text = uri?.slice("URI:".length) ?? "";
+  const identity = parseIdentity(text.replace("/sub-ca/", "/controller/"));
+  return identity && { role: text.includes("/sub-ca/") ? "sub-ca" : identity.role, id: identity.id };
 }

@@ -1,6 +1,6 @@
 import { sign, verify, type X509Certificate } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
-import { certificatesOf, firstCertificate, isOfBastion } from "./chain.ts";
+import { firstCertificate, isOfBastion, readableCertificates } from "./chain.ts";
 import type { Authority } from "./issue.ts";
 
 /** A text as it travels with the bastion's word for it. */
@@ -47,21 +47,13 @@ export function verifyStatement(
 }
 
 function bastionCaOf(signer: string, rootPem: string): X509Certificate {
-  const found = readCertificates(signer);
+  const found = readableCertificates(signer);
   const [ca] = found;
   if (ca === undefined || found.length > 1)
     throw unsigned("it does not come with exactly one certificate of who signed it");
   if (ca.raw.equals(firstCertificate(rootPem).raw)) throw unsigned("the root signed it, which signs CAs alone");
   if (!isOfBastion(ca, rootPem)) throw unsigned("who signed it is not the bastion's CA");
   return ca;
-}
-
-function readCertificates(pem: string): readonly X509Certificate[] {
-  try {
-    return certificatesOf(pem);
-  } catch {
-    return [];
-  }
 }
 
 function parse(statement: string): { readonly cluster?: unknown } {

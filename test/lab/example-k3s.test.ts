@@ -8,7 +8,7 @@ import { expect } from "chai";
 import { parse, stringify } from "yaml";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { contradictions, on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved, statesOf } from "#support/examples.ts";
+import { exampleFolder, moved } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 interface Roster {
@@ -92,10 +92,6 @@ describe("examples/k3s, with a stand-in for k3s", function () {
   const cluster = (...more: readonly string[]): Promise<string> =>
     bastion.does("orchestrate", "k3s", "--output", "plain", ...more);
 
-  it("is in order as files", async () => {
-    expect(await bastion.does("check")).to.contain("in order");
-  });
-
   it("makes a cluster of bare machines, and changes nothing the second time", async () => {
     await cluster("--dry-run");
     const plan = await bastion.events();
@@ -174,10 +170,6 @@ describe("examples/k3s, with a stand-in for k3s", function () {
     expect(await on(nodes["a2"] as LabNode, left)).to.equal("");
     await bastion.does("orchestrate", "remove", "a2", "--output", "plain");
     expect(moved(await bastion.events())).to.deep.equal([]);
-  });
-
-  it("needs no command of its own", () => {
-    for (const text of statesOf("k3s")) expect(text).not.to.match(/(command|script)\.run/);
   });
 
   /** The members as the first server lists them: name and status. */

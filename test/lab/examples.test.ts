@@ -2,7 +2,7 @@ import { cpSync } from "node:fs";
 import { expect } from "chai";
 import type { Lab, LabNode } from "#lab/lab.ts";
 import { on, openBastion, rosterOf, stepsThat, type Bastion } from "#support/deploy.ts";
-import { exampleFolder, moved, statesOf } from "#support/examples.ts";
+import { exampleFolder, moved } from "#support/examples.ts";
 import { ownLab } from "#support/own-lab.ts";
 
 describe("examples/web", function () {
@@ -27,10 +27,6 @@ describe("examples/web", function () {
 
   const site = (...more: readonly string[]): Promise<string> =>
     bastion.does("orchestrate", "site", "--on", "role:web", "--output", "plain", ...more);
-
-  it("is in order as files", async () => {
-    expect(await bastion.does("check")).to.contain("in order");
-  });
 
   it("makes two web servers of two bare machines, and changes nothing the second time", async () => {
     await site("--dry-run");
@@ -60,9 +56,5 @@ describe("examples/web", function () {
     await site();
     await site();
     expect(moved(await bastion.events())).to.deep.equal([]);
-  });
-
-  it("needs no command of its own", () => {
-    for (const text of statesOf("web")) expect(text).not.to.match(/(command|script)\.run/);
   });
 });

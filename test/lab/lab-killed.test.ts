@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { labInterfaces } from "#lab/bridge.ts";
 import { foldersOf } from "#lab/cgroup.ts";
 import { openLab, type NodeSpec } from "#lab/lab.ts";
-import { findLoops } from "#lab/loops.ts";
+import { findLoops } from "#lab/processes.ts";
 import { findPlace, labNames, type PlaceOptions } from "#lab/place.ts";
 import { must } from "#lab/run-command.ts";
 import { ownLab, type OwnLab } from "#support/own-lab.ts";

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { openLab, type LabNode } from "#lab/lab.ts";
 import { foldersOf } from "#lab/cgroup.ts";
 import { labInterfaces } from "#lab/bridge.ts";
-import { findLoops } from "#lab/loops.ts";
+import { findLoops } from "#lab/processes.ts";
 import { findPlace } from "#lab/place.ts";
 import { ownLab, type OwnLab } from "#support/own-lab.ts";
 import { rejectionOf } from "#support/rejection.ts";

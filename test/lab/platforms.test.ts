@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { parse } from "yaml";
-import { exampleIn } from "#cli/modules/module-example.ts";
+import { exampleIn } from "#cli/modules/known-modules.ts";
 import { registry } from "#engine/modules/registry.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
@@ -14,8 +14,8 @@ import { SharedLine } from "#support/shared-line.ts";
 import { contextOf, runStepOn, stepOf, type StepRunOptions } from "#support/steps.ts";
 import type { Sample } from "#support/sample.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { samples } from "./catalogue/all.ts";
 import { ownLab } from "#support/own-lab.ts";
+import { samples } from "./catalogue/all.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 

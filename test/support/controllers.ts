@@ -1,9 +1,7 @@
-import { randomUUID } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import { randomUUID, type KeyObject } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ApiRefusal, openApi } from "#api/client.ts";
-import type { ApiClient, Credentials } from "#api/client.ts";
+import { ApiRefusal, openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { createLog } from "#api/log.ts";
 import type { Registration } from "#api/schemas.ts";
@@ -13,11 +11,19 @@ import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { contextFolder } from "#pki/contexts.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry } from "#pki/issued.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
-import { codec, eventually, issueTo, passphrase, startDaemon, writeCredentials } from "./cluster.ts";
-import type { Daemon, TestCluster } from "./cluster.ts";
+import {
+  codec,
+  eventually,
+  issueTo,
+  passphrase,
+  startDaemon,
+  writeCredentials,
+  type Daemon,
+  type TestCluster,
+} from "./cluster.ts";
 import { hangLimit } from "./limit.ts";
 import { freePort } from "./ports.ts";
 

@@ -29,7 +29,7 @@ export function drawFacts(nodes: readonly Gathered[], now: number): string {
       const lines = flatten(facts).filter(([, value]) => value !== null);
       return [
         `${node}${age}${failureOf(end)}`,
-        ...lines.map(([path, value]) => cleanText(`  ${path}: ${textOf(value)}`)),
+        ...lines.map(([path, value]) => cleanText(`  ${path}: ${formatValue(value)}`)),
       ];
     })
     .map((lines) => `${lines.join("\n")}\n`)
@@ -41,7 +41,7 @@ export function drawPaths(nodes: readonly Gathered[], paths: readonly string[]):
   const rows = nodes.map(({ node, facts, ...end }) =>
     facts === undefined
       ? [`${node}${failureOf(end)}`]
-      : [node, ...paths.map((path) => textOf(selectFact(facts, path) ?? null))],
+      : [node, ...paths.map((path) => formatValue(selectFact(facts, path) ?? null))],
   );
   return formatTable(
     ["NODE", ...paths],
@@ -71,7 +71,7 @@ export function differencesOf(nodes: readonly Gathered[], paths: readonly string
 
 export function drawDifferences(nodes: readonly string[], differences: readonly Difference[]): string {
   if (differences.length === 0) return "no differences\n";
-  const rows = differences.map(({ fact, values }) => [fact, ...nodes.map((node) => textOf(values[node]))]);
+  const rows = differences.map(({ fact, values }) => [fact, ...nodes.map((node) => formatValue(values[node]))]);
   return formatTable(["FACT", ...nodes], rows);
 }
 
@@ -86,7 +86,7 @@ function flatten(value: unknown, path = ""): readonly (readonly [string, unknown
   return Object.entries(value).flatMap(([key, item]) => flatten(item, path === "" ? key : `${path}.${key}`));
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return value.join(", ") || "none";
   return typeof value === "object" ? JSON.stringify(value) : String(value as string | number | boolean);

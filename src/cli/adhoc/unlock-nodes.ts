@@ -12,19 +12,19 @@ export interface UnlockFlags extends RunFlags {
 export async function unlockNodes(target: string, flags: UnlockFlags): Promise<void> {
   const asked = { ...flags, on: [target] };
   if (!flags.yes) {
-    const held = await ask(asked, { isLook: true });
+    const held = await askNodes(asked, { isLook: true });
     if (!held.some((text) => text.startsWith("held by run"))) return;
     await confirm("End that run on these nodes? Its work there is broken off.", {});
   }
-  await ask(asked, { isLook: false });
+  await askNodes(asked, { isLook: false });
 }
 
 /** Ends the run's runners on those nodes that it still holds. */
 export async function abandonNodes(run: string, nodes: readonly string[], flags: UnlockFlags): Promise<void> {
-  await ask({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
+  await askNodes({ ...flags, on: [nodes.join(",")] }, { isLook: false, run });
 }
 
-async function ask(
+async function askNodes(
   flags: UnlockFlags,
   what: { readonly isLook: boolean; readonly run?: string },
 ): Promise<readonly string[]> {

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from "node:util";
+import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { Canvas } from "../layout/draw-plan.ts";
-import type { Refusal } from "../layout/reasons.ts";
+import type { LayoutRefusal } from "../layout/reasons.ts";
 import type { InstallFlags } from "../install/install-node.ts";
 import type { ClusterFlags } from "../options.ts";
+import { clusterIfAny, type Cluster } from "../cluster/open-cluster.ts";
 
 export type Outcome = "created" | "updated" | "unchanged" | "refused";
 
@@ -26,7 +28,7 @@ export interface Change {
   /** The outcome once the operator grants the refused disks at the terminal. */
   readonly whenGranted?: Outcome;
   /** Reasons for a refusal. */
-  readonly refusals?: readonly Refusal[];
+  readonly refusals?: readonly LayoutRefusal[];
   /** Further fields of `-o json`. */
   readonly data?: Readonly<Record<string, unknown>>;
   /** Makes the change. It may end with the exit code of a run. @throws KcoreError if it is refused */
@@ -63,3 +65,31 @@ function shown(value: unknown): string | undefined {
 /** Flags of `kcore apply` and `kcore diff`; `result`: how they print their results. */
 export type ApplyFlags = ClusterFlags &
   InstallFlags & { readonly bundle?: string; readonly result: "table" | "json" | "yaml" };
+
+/** The cluster to keep records in, or why there is none yet. */
+type RecordPlace = { readonly cluster: Cluster } | { readonly none: string };
+
+/**
+ * Opens the cluster if there is one. No context, or a context without a controller, is how every cluster begins, and no
+ * error. @throws KcoreError for a context that is broken
+ */
+export async function recordPlace(flags: ClusterFlags): Promise<RecordPlace> {
+  const cluster = await clusterIfAny(flags);
+  if (!cluster) return { none: "there is no cluster yet" };
+  return cluster.endpoints.length > 0 ? { cluster } : { none: "the cluster has no controller yet" };
+}
+
+/** A record's value; undefined when there is none. */
+export async function readRecord(client: ApiClient, kind: string, name: string): Promise<unknown> {
+  return (await orUnknown(() => client.call("getObject", {}, { id: `${kind}/${name}` })))?.value;
+}
+
+/** The answer, or undefined when the controller knows no such thing. */
+export async function orUnknown<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.status === 404) return undefined;
+    throw error;
+  }
+}

@@ -7,8 +7,7 @@ import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
-import type { Change, Difference } from "./change.ts";
-import { readRecord, recordPlace } from "./record-place.ts";
+import { readRecord, recordPlace, type Change, type Difference } from "./change.ts";
 
 type ClusterManifest = Extract<Manifest, { kind: "Cluster" }>;
 type Flags = ClusterFlags & { readonly passphraseFile?: string };
@@ -38,7 +37,7 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
     ...missing.map((want) => ({ in: "context" as const, field: "controller", have: undefined, want })),
   ];
   const value = spec.controller === undefined ? {} : { controller: controllers[0] };
-  const record = entry ? await recordOf(name, value, flags) : undefined;
+  const record = entry ? await planRecord(name, value, flags) : undefined;
   return {
     outcome: !entry ? "created" : local.length + (record?.differences.length ?? 0) === 0 ? "unchanged" : "updated",
     differences: [...local, ...(record?.differences ?? [])],
@@ -59,15 +58,15 @@ export async function planCluster({ name, spec, at }: ClusterManifest, flags: Fl
   };
 }
 
-interface RecordPart {
+interface RecordChange {
   readonly differences: readonly Difference[];
   readonly notes: readonly string[];
   readonly write: () => Promise<void>;
 }
 
 /** A cluster whose controllers are not deployed yet is no error here: it begins with this manifest. */
-async function recordOf(name: string, value: Record<string, unknown>, flags: ClusterFlags): Promise<RecordPart> {
-  const later = (why: string): RecordPart => ({
+async function planRecord(name: string, value: Record<string, unknown>, flags: ClusterFlags): Promise<RecordChange> {
+  const later = (why: string): RecordChange => ({
     differences: [],
     notes: [`not recorded in the cluster: ${why}`],
     write: () => Promise.resolve(),

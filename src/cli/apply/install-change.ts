@@ -4,8 +4,7 @@ import { usualName, type InstallRequest } from "../install/request.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import type { RunFlags } from "../watch/run-request.ts";
-import { differencesOf, type Change } from "./change.ts";
-import { readRecord, recordPlace } from "./record-place.ts";
+import { differencesOf, readRecord, recordPlace, type Change } from "./change.ts";
 
 type InstallManifest = Extract<Manifest, { kind: "NodeInstall" }>;
 

@@ -8,7 +8,7 @@ import { collectSteps, tellWait } from "../adhoc/step-results.ts";
 import { drawPlan } from "../layout/draw-plan.ts";
 import { layoutParams } from "../layout/layout-params.ts";
 import { insideOf, type Layout } from "../layout/layout-schema.ts";
-import { judgePlan, planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
+import { withRefusals, planLayout, type LayoutPlan } from "../layout/plan-layout.ts";
 import { refusal } from "../layout/reasons.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import { findProject } from "../project/find-project.ts";
@@ -29,7 +29,7 @@ type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
   const node = nodeOf(manifest, flags);
   const layout = manifest.layout as Layout;
-  const inventory = await lookAt(node, flags);
+  const inventory = await listDisks(node, flags);
   const found = planLayout(node, layout, inventory);
   const isNew = found.disks.every(({ verdict }) => verdict !== "ours");
   const pins = new Map(found.disks.map(({ name, id }) => [name, id]));
@@ -42,8 +42,8 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
           { params: layoutParams({ name: manifest.name, node: node.id }, layout, pins), dryRun: false },
         );
   const dry = request && (await runQuietly(flags, { ...request, dryRun: true }));
-  const judge = (model: RunModel): LayoutPlan => judgePlan(found, refusedSteps(model), inventory);
-  const plan = dry ? judge(dry) : found;
+  const withRefusalsOf = (model: RunModel): LayoutPlan => withRefusals(found, refusedSteps(model), inventory);
+  const plan = dry ? withRefusalsOf(dry) : found;
   const { refusals } = plan;
   const differences = dry ? differencesOf(dry) : [];
   const whenGranted = isNew ? "created" : "updated";
@@ -59,7 +59,7 @@ export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags
     data: { ...plan },
     perform: async () => {
       if (!request || !dry) throw new KcoreError(refusals, { exitCode: exitCodes.failed });
-      const granted = await grant(flags, request, dry, judge);
+      const granted = await grant(flags, request, dry, withRefusalsOf);
       if (flags.result !== "table")
         return (await startRun(flags, granted, { output: "quiet", onEvent: tellWait })).exitCode;
       return (await startRun(flags, granted, viewOf(flags))).exitCode;
@@ -75,9 +75,9 @@ async function grant(
   flags: ApplyFlags,
   request: RunRequest,
   dry: RunModel,
-  judge: (dry: RunModel) => LayoutPlan,
+  withRefusalsOf: (dry: RunModel) => LayoutPlan,
 ): Promise<RunRequest> {
-  const { refusals } = judge(dry);
+  const { refusals } = withRefusalsOf(dry);
   if (refusals.length === 0) return request;
   // The operator is asked only about refusals that a grant overrides.
   const isGrantable =
@@ -89,7 +89,7 @@ async function grant(
   const standing = ungranted(refusals, grants);
   if (standing.length > 0) throw new KcoreError(standing, { exitCode: exitCodes.failed });
   const granted = { ...request, grants: [...request.grants, ...grants] };
-  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }), judge);
+  return grant(flags, granted, await runQuietly(flags, { ...granted, dryRun: true }), withRefusalsOf);
 }
 
 function notesOf({ disks }: Layout): readonly string[] {
@@ -111,7 +111,7 @@ function nodeOf({ node: { name, at } }: LayoutManifest, { project }: ApplyFlags)
 }
 
 /** The disks of the node. @throws KcoreError DISK_LAYOUT_PROBE_FAILED, and for a node that a run does not reach */
-async function lookAt({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
+async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskInventory> {
   const steps = collectSteps();
   const request = requestOf(
     { ...flags, on: [name] },

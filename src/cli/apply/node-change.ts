@@ -1,13 +1,20 @@
+import { randomUUID } from "node:crypto";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
 import type { ApiClient } from "#api/client.ts";
 import type { Taint } from "#api/schemas.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
+import { addNode, setNodeFields } from "#engine/roster/edit.ts";
+import type { Plain } from "#engine/roster/flow-yaml.ts";
+import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
+import { KcoreError, type SourcePosition } from "#errors/problem.ts";
 import type { Manifest } from "../manifests/read-manifests.ts";
 import type { WantedNode } from "../manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { differencesOf, type Change, type Difference } from "./change.ts";
-import { orUnknown, readRecord, recordPlace } from "./record-place.ts";
-import { planRoster } from "./roster-part.ts";
+import { differencesOf, orUnknown, readRecord, recordPlace, type Change, type Difference } from "./change.ts";
+import { fileForNew } from "../install/find-machine.ts";
+import { editRosterFile, entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;
 
@@ -37,13 +44,7 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
 
 type Ask = <Result>(work: (client: ApiClient) => Promise<Result>) => Promise<Result>;
 
-interface RecordPart {
-  readonly isNew: boolean;
-  readonly differences: readonly Difference[];
-  readonly perform: () => Promise<void>;
-}
-
-async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask): Promise<RecordPart> {
+async function planRecord({ name, node }: NodeManifest, entry: NodeEntry, ask: Ask) {
   const { id, roles, dc, address } = entry;
   const { record, detail } = await ask(async (client) => ({
     record: (await readRecord(client, "Node", name)) as { readonly node?: WantedNode } | undefined,
@@ -99,4 +100,66 @@ function changeOf(what: string, have: Texts = {}, wanted: Texts | undefined, for
     want: set[key],
   }));
   return { set, remove, differences };
+}
+
+type Fields = Readonly<Record<string, Plain>>;
+
+/** Maps of an entry are compared without the additions of groups and defaults, which are not the manifest's. */
+const ownMaps = ["labels", "vars"] as const;
+
+/**
+ * Compares a manifest with the roster. Values that the manifest does not mention stay as they are.
+ * @throws KcoreError for a new node without an address, another id than the roster's, and a result that the roster
+ * refuses
+ */
+function planRoster(
+  project: string,
+  { name, node, at }: { readonly name: string; readonly node: WantedNode; readonly at: SourcePosition },
+) {
+  const roster = rosterIfAny(project);
+  const known = roster.nodes.get(name);
+  const file = roster.positions.get(name)?.file ?? fileForNew(project, roster);
+  if (known && node.id !== undefined && node.id !== known.id)
+    throw new KcoreError({
+      code: "ROSTER_DUPLICATE",
+      message: `“${name}” is in the roster with the id ${known.id}, the manifest says ${node.id}`,
+      at,
+      hint: "an id never changes: give the machine another name, or correct the roster by hand",
+    });
+  if (!known && node.address === undefined && node.transport !== "local")
+    throw new KcoreError({
+      code: "YAML_KEY_MISSING",
+      message: `“${name}” is new, and nothing says at which address it is`,
+      at,
+      hint: "spec: { address: 192.0.2.11 }, or the annotation metalk8s.scality.com/ssh-host",
+    });
+  const before = rosterText(project, file);
+  const differences = known
+    ? differencesOf("roster", haveOf(known, before), withPath(project, node))
+    : differencesOf("roster", {}, node);
+  const wanted = Object.fromEntries(differences.map(({ field }) => [field, node[field as keyof WantedNode]])) as Fields;
+  const fresh = { ...(node as Fields), id: node.id ?? randomUUID() };
+  const change = (text: string): string =>
+    known ? setNodeFields({ file, text }, name, wanted) : addNode({ file, text }, name, fresh);
+  const text = known && differences.length === 0 ? before : change(before);
+  const entry = known && text === before ? known : entryWith(project, { file, text }, name);
+  return {
+    isNew: !known,
+    entry,
+    differences,
+    write: () => editRosterFile(project, file, ({ text: present }) => (present === before ? text : change(present))),
+  };
+}
+
+function haveOf(known: NodeEntry, text: string): Record<string, unknown> {
+  const written = (parsePlainYaml(text) as { nodes?: Record<string, Record<string, unknown> | null> }).nodes;
+  const own = written?.[known.name] ?? {};
+  return { ...known, ...Object.fromEntries(ownMaps.map((field) => [field, own[field] ?? {}])) };
+}
+
+function withPath(project: string, node: WantedNode): Record<string, unknown> {
+  const { identityFile } = node;
+  if (identityFile === undefined) return node;
+  const path = identityFile.startsWith("~/") ? join(homedir(), identityFile.slice(2)) : resolve(project, identityFile);
+  return { ...node, identityFile: path };
 }

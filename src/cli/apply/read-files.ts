@@ -1,11 +1,11 @@
 import { buffer } from "node:stream/consumers";
 import { readBytes } from "#engine/yaml/read.ts";
-import { settleLayouts } from "../layout/settle-layouts.ts";
+import { resolveLayouts } from "../layout/resolve-layouts.ts";
 import { readManifests, type Manifest } from "../manifests/read-manifests.ts";
 
 /** The manifests of files, `-` for standard input. All are read before anything is done. @throws KcoreError */
 export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {
   const texts: { readonly file: string; readonly bytes: Uint8Array }[] = [];
   for (const file of files) texts.push({ file, bytes: file === "-" ? await buffer(process.stdin) : readBytes(file) });
-  return settleLayouts(texts.flatMap(({ file, bytes }) => readManifests(file, bytes)));
+  return resolveLayouts(texts.flatMap(({ file, bytes }) => readManifests(file, bytes)));
 }

@@ -19,7 +19,7 @@ export interface VerifyFlags extends TrailFlags {
   readonly head?: Head;
 }
 
-interface Finding extends Partial<TrailCheck> {
+interface TrailFinding extends Partial<TrailCheck> {
   readonly trail: string;
   readonly state: "whole" | "damaged" | "unreadable" | "empty";
   readonly damage: readonly Damage[];
@@ -34,7 +34,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
   const trails = await findTrails(head ? { ...flags, runs: true } : flags);
   const noted = await openNotedHeads();
   const heads = new Map<string, Head>();
-  const findings: Finding[] = [];
+  const findings: TrailFinding[] = [];
   for (const trail of trails) {
     const known = noted.data[trail.id];
     const finding = await verify(trail, [...(known ? [known] : []), ...(head ? [head] : [])]);
@@ -47,7 +47,7 @@ export async function verifyTrails({ output, head, ...flags }: VerifyFlags): Pro
   if (findings.some(({ state }) => state === "damaged" || state === "unreadable")) process.exitCode = exitCodes.failed;
 }
 
-async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<Finding> {
+async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailFinding> {
   const verifier = new Verifier(noted, trail.mustKeep);
   const records = new RunRecords(trail.project);
   try {
@@ -139,7 +139,7 @@ class RunRecords {
   }
 }
 
-function draw(findings: readonly Finding[]): string {
+function draw(findings: readonly TrailFinding[]): string {
   const rows = findings.map(({ trail, state, entries = 0, first = 0, head }) => [
     trail,
     state,

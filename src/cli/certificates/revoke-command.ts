@@ -1,13 +1,11 @@
 import { Command } from "commander";
 import { until } from "#base/units.ts";
-import type { Revocation } from "#api/controller-schemas.ts";
 import type { CertificateView } from "#api/schemas.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
-import { nameOf, findNode } from "../node/find-node.ts";
+import { nodeTitle, findNode } from "../node/find-node.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import { addClusterOptions, type ClusterFlags } from "../options.ts";
-import type { z } from "zod";
 
 interface RevokeFlags extends ClusterFlags {
   readonly serial?: string;
@@ -64,17 +62,11 @@ async function revokeCert(positional: string | undefined, flags: RevokeFlags): P
   }
 }
 
-interface Chosen {
-  readonly what: string;
-  readonly certificates: readonly CertificateView[];
-  readonly keys: readonly Pick<z.input<typeof Revocation>, "serial" | "spki">[];
-}
-
 async function choose(
   certificates: readonly CertificateView[],
   { ask }: Cluster,
   given: { readonly serial: string | undefined; readonly node: string | undefined; readonly spki: string | undefined },
-): Promise<Chosen> {
+) {
   if (given.spki !== undefined) {
     const spki = hexOf(given.spki);
     return { what: "this key", certificates: certificates.filter((found) => found.spki === spki), keys: [{ spki }] };
@@ -103,11 +95,11 @@ async function choose(
   if (spkis.length === 0)
     throw new KcoreError({
       code: "CERTIFICATE_UNKNOWN",
-      message: `${nameOf(node)} has no active certificate`,
+      message: `${nodeTitle(node)} has no active certificate`,
       hint: `kcore get certificates --node ${node.id}`,
     });
   const keys = spkis.map((spki) => ({ spki }));
-  return { what: `all certificates of ${nameOf(node)}`, certificates: active, keys };
+  return { what: `all certificates of ${nodeTitle(node)}`, certificates: active, keys };
 }
 
 /** Hex as OpenSSL, browsers and kcore write it: with or without colons and prefix. */

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { subCaChallenge } from "#pki/challenges.ts";
+import { subCaChallenge } from "#pki/keys.ts";
 import { openRoot, reissueOperator, replaceOperatorKey, reviveOperator } from "#pki/cluster.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { replaceFile } from "#base/file.ts";
 import { endOfLeaf } from "#pki/issue.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry } from "#pki/issued.ts";
 import { openIssuer, rotateBastionSubCa } from "#pki/rotate-bastion.ts";
 import { issueSubCa, type Root } from "#pki/sub-ca.ts";
 import { allControllers, askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
@@ -101,7 +101,7 @@ async function rotateCerts({ passphraseFile, ...flags }: Flags): Promise<void> {
   const nodesEndingBefore = endOfLeaf(Date.now()).toISOString();
   await cluster.ask((client) => client.call("putConfig", { value: { nodesEndingBefore } }, { id: "rotation" }));
   process.stdout.write("nodes: each renews its certificate at its next heartbeat\n");
-  report(missed, "kcore rotate certs", "certificate");
+  refuseMissed(missed, "kcore rotate certs", "certificate");
 }
 
 async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void> {
@@ -139,7 +139,7 @@ async function rotateSubCa({ passphraseFile, ...flags }: Flags): Promise<void> {
   await rotateBastionSubCa(cluster.folder, { root, passphrase, now: Date.now() });
   process.stdout.write(`this machine: new sub-CA in ${cluster.folder}\n`);
   const missed = await rotateEach(cluster, "sub-CA", (one) => renewSubCa(one, cluster, root));
-  report(missed, "kcore rotate sub-ca", "sub-CA");
+  refuseMissed(missed, "kcore rotate sub-ca", "sub-CA");
 }
 
 /** Rotates one controller after the other; returns a line for each that failed. */
@@ -168,7 +168,7 @@ async function rotateEach(
 }
 
 /** @throws KcoreError CLUSTER_UNHEALTHY when a controller was missed */
-function report(missed: readonly string[], command: string, what: string): void {
+function refuseMissed(missed: readonly string[], command: string, what: string): void {
   if (missed.length === 0) return;
   for (const line of missed) process.stderr.write(`not done: ${line}\n`);
   throw new KcoreError(

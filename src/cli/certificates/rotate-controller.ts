@@ -5,13 +5,11 @@ import { poll } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { makeFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { controllerChallenge } from "#pki/challenges.ts";
+import { controllerChallenge, keyFingerprint, publicDer } from "#pki/keys.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
 import { replaceFile } from "#base/file.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry, issuedFile, nextIssuedFile } from "#pki/issued.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
-import { issuedFile, nextIssuedFile } from "#pki/issued.ts";
-import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { askController, askPinned, type Reachable } from "../controller/all-controllers.ts";
 
@@ -36,13 +34,13 @@ export async function rotateController(
   const nonce = randomBytes(32).toString("base64url");
   const asked = await askPinned(one, cluster, (client) => client.call("certificateRequest", { nonce }));
   const challenge = controllerChallenge(authority.cluster, controllerId, nonce);
-  if (asked.controllerId !== controllerId || asked.challenge !== challenge) throw notIts(controllerId);
+  if (asked.controllerId !== controllerId || asked.challenge !== challenge) throw notFromController(controllerId);
   const present = readPresent(asked.certificate, controllerId, authority);
   const proof = { challenge, signature: asked.signature };
   const request = { role: "controller", id: controllerId, ...present.names, spki: asked.spki, proof } as const;
   const { chain } = issueLeaf(request, { authority, now: Date.now() });
   const entry = inventoryEntry(chain);
-  if (!entry) throw notIts(controllerId);
+  if (!entry) throw notFromController(controllerId);
 
   const register = async (keys: { readonly spki: string; readonly next?: string }): Promise<void> => {
     const body = { ...keys, dc, ...(address === "" ? {} : { address }) };
@@ -50,11 +48,11 @@ export async function rotateController(
   };
   await askController(one, cluster, (client) => client.call("recordCertificate", entry));
   await register({ spki: present.key, next: entry.spki });
-  const heard = await Promise.all(others.map((other) => hears(other, { controllerId, key: entry.spki, cluster })));
+  const heard = await Promise.all(others.map((other) => hasLearned(other, { controllerId, key: entry.spki, cluster })));
   const deaf = others[heard.indexOf(false)];
   if (deaf) {
     await register({ spki: present.key });
-    throw hasNotHeard(deaf);
+    throw notLearned(deaf);
   }
   const issued = issuedFile(cluster.folder, controllerId, "controller");
   const next = nextIssuedFile(cluster.folder, controllerId);
@@ -89,13 +87,13 @@ export function readPresent(
     // The old certificate must be right in every other way; its near end is why it is replaced.
     now: certificate.validFromDate.getTime(),
   } as const;
-  if (renewalReason(pem, expected) !== undefined) throw notIts(controllerId);
+  if (renewalReason(pem, expected) !== undefined) throw notFromController(controllerId);
   const [host = "", ...addresses] = hosts;
   return { key: keyFingerprint(spki), names: { host, addresses } };
 }
 
 /** Waits until a controller knows the new key of another; false if it does not in time. */
-async function hears(
+async function hasLearned(
   other: Reachable,
   { controllerId, key, cluster }: { readonly controllerId: string; readonly key: string; readonly cluster: Cluster },
 ): Promise<boolean> {
@@ -108,7 +106,7 @@ async function hears(
   return (await poll(look, { everyMs: 50, limitMs: spreadMs })) ?? false;
 }
 
-function hasNotHeard({ controller, endpoints }: Reachable): KcoreError {
+function notLearned({ controller, endpoints }: Reachable): KcoreError {
   return new KcoreError({
     code: "CLUSTER_UNHEALTHY",
     message: `controller ${endpoints[0] ?? controller.controllerId} did not hear of its new key within ${spreadMs / 1000} s`,
@@ -116,7 +114,7 @@ function hasNotHeard({ controller, endpoints }: Reachable): KcoreError {
   });
 }
 
-function notIts(controllerId: string): KcoreError {
+function notFromController(controllerId: string): KcoreError {
   return new KcoreError({
     code: "PKI_PROOF_INVALID",
     message: `the answer is not that of controller ${controllerId} to our question`,

@@ -11,7 +11,7 @@ import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { ownModulesOf } from "../modules/known-modules.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { packProblems } from "../pack/changed-packs.ts";
+import { packProblems } from "../pack/pinned-packs.ts";
 import { findProject, placesOf } from "../project/find-project.ts";
 import { githubLine, gitlabReport } from "./ci-formats.ts";
 import { selectionOf } from "./selection.ts";

@@ -20,15 +20,19 @@ An id may be shortened to its first four characters or more.`,
   addClusterOptions(conflict.command("ack <id...>"))
     .description("Keep the value that won and close the conflict")
     .addHelpText("after", "\nExamples:\n  kcore conflict ack 3f9a1c2e")
-    .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "ackConflict"));
+    .action((ids: readonly string[], flags: ClusterFlags) => resolveConflicts(ids, flags, "ackConflict"));
   addClusterOptions(conflict.command("take-loser <id...>"))
     .description("Take the value that lost instead and close the conflict")
     .addHelpText("after", "\nExamples:\n  kcore conflict take-loser 3f9a1c2e")
-    .action((ids: readonly string[], flags: ClusterFlags) => settle(ids, flags, "takeLoser"));
+    .action((ids: readonly string[], flags: ClusterFlags) => resolveConflicts(ids, flags, "takeLoser"));
   return conflict;
 }
 
-async function settle(ids: readonly string[], flags: ClusterFlags, method: "ackConflict" | "takeLoser"): Promise<void> {
+async function resolveConflicts(
+  ids: readonly string[],
+  flags: ClusterFlags,
+  method: "ackConflict" | "takeLoser",
+): Promise<void> {
   const { ask } = await openCluster(flags);
   const { conflicts } = await ask((client) => client.call("listConflicts", {}));
   for (const { id, key, winner, loser } of ids.map((word) => findConflict(conflicts, word))) {

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { needsBackup } from "#pki/context-backup.ts";
-import type { Ending } from "#pki/ends.ts";
+import type { Ending } from "#pki/expectation.ts";
 import { openCluster, type Cluster } from "./open-cluster.ts";
 import { endingsHere } from "./keep-operator.ts";
 import { addClusterOptions, addResultOption, type ClusterFlags } from "../options.ts";
@@ -9,7 +9,7 @@ import { formatTable } from "../terminal/format-table.ts";
 import { toStderr } from "../terminal/say.ts";
 import { printResult } from "../terminal/format-result.ts";
 
-interface Finding {
+interface ControllerHealth {
   readonly controller: string;
   readonly healthy: boolean;
   readonly dc?: string;
@@ -40,7 +40,7 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml" };
 
 async function health({ output, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const found = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
+  const found = await Promise.all(cluster.endpoints.map((endpoint) => askHealth(endpoint, cluster)));
   // Opening the cluster has warned already: only certificates that fail the check are left.
   const ending = (await endingsHere({ ...cluster, ca: cluster.rootPem }, Date.now())).filter(
     ({ isFailure }) => isFailure,
@@ -50,7 +50,7 @@ async function health({ output, ...flags }: Flags): Promise<void> {
   if (ending.length > 0 || found.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-function draw(found: readonly Finding[], ending: readonly Ending[]): string {
+function draw(found: readonly ControllerHealth[], ending: readonly Ending[]): string {
   if (found.length === 0) return "no controller yet: kcore orchestrate deploy_node NODE\n";
   const table = formatTable(
     ["CONTROLLER", "HEALTH", "DC", "VERSION", "NODES", "REASON"],
@@ -74,13 +74,13 @@ function draw(found: readonly Finding[], ending: readonly Ending[]): string {
 }
 
 /** Judges the nodes by the controller that counts the fewest as ready. */
-function verdictOnNodes(found: readonly Finding[]): string {
+function verdictOnNodes(found: readonly ControllerHealth[]): string {
   const [worst] = found.flatMap(({ nodes }) => nodes ?? []).toSorted((a, b) => b.total - b.ready - (a.total - a.ready));
   if (!worst || worst.ready === worst.total) return "cluster is healthy";
   return `controllers are healthy; ${worst.ready} of ${worst.total} nodes ${worst.ready === 1 ? "is" : "are"} ready: kcore get nodes`;
 }
 
-async function look(controller: string, { ask }: Cluster): Promise<Finding> {
+async function askHealth(controller: string, { ask }: Cluster): Promise<ControllerHealth> {
   try {
     const answer = await ask((client) => client.call("ready", {}), { endpoints: [controller] });
     const { ready, reason, dc, version, nodes, peers, warnings } = answer;

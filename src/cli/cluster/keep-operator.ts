@@ -4,7 +4,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import type { Context } from "#pki/contexts.ts";
-import { endingOf, type Ending } from "#pki/ends.ts";
+import { endingOf, type Ending } from "#pki/expectation.ts";
 import { readText } from "#base/file.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";

@@ -1,4 +1,4 @@
-import { refuseSecondCluster } from "#actions/refuse-second-cluster.ts";
+import { refuseSecondCluster } from "#actions/pki-create-cluster.ts";
 import { createCluster, type CreatedCluster } from "#pki/cluster.ts";
 import { readConfig } from "#pki/contexts.ts";
 import { contextHome } from "../process/kcore-home.ts";

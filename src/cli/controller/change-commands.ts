@@ -48,11 +48,8 @@ export function addControllerChanges(controller: Command): void {
     .description("On its machine, while it is stopped: start empty and copy the state from these controllers")
     .option("--fresh", "put its state and its keys aside first: after it was removed, or copied")
     .addHelpText("after", "\nExamples:\n  kcore controller join --fresh 192.0.2.11:9090")
-    .action(
-      async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) => {
-        const { joinHere } = await import("#controller/maintain.ts");
-        say(await joinHere(endpoints, { ...here(config), fresh }));
-      },
+    .action(async (endpoints: readonly string[], { config, fresh = false }: HereFlags & { readonly fresh?: boolean }) =>
+      say(await (await maintain()).joinHere(endpoints, { ...here(config), fresh })),
     );
   onMachine(controller.command("found"))
     .description(
@@ -62,29 +59,24 @@ export function addControllerChanges(controller: Command): void {
       "after",
       "\nExamples:\n  kcore controller found\n\nkcore orchestrate deploy_node does it once, for the first controller of a cluster.\nA controller that lost its state is deployed again instead: it gets the state from the others.",
     )
-    .action(async ({ config }: HereFlags) => {
-      const { foundHere } = await import("#controller/maintain.ts");
-      say(await foundHere(here(config)));
-    });
+    .action(async ({ config }: HereFlags) => say(await (await maintain()).foundHere(here(config))));
   putsBack(controller.command("repair"))
     .description(
       "On its machine, while it is stopped: recover what is intact of a damaged state, and list what is lost",
     )
     .addHelpText("after", "\nExamples:\n  kcore controller repair\n  kcore controller repair -o json")
-    .action(async ({ config, ...flags }: PutBackFlags) => {
-      const { repairHere } = await import("#controller/maintain.ts");
-      say(await repairHere({ alone: false, ...flags, ...here(config) }));
-    });
+    .action(async ({ config, ...flags }: PutBackFlags) =>
+      say(await (await maintain()).repairHere({ alone: false, ...flags, ...here(config) })),
+    );
   putsBack(controller.command("restore <file>"))
     .description("On its machine, while it is stopped: replace its state with a backup")
     .addHelpText(
       "after",
       "\nExamples:\n  kcore controller restore prod-backup\n  kcore controller restore prod-backup --alone --cluster prod",
     )
-    .action(async (file: string, { config, ...flags }: PutBackFlags) => {
-      const { restoreHere } = await import("#controller/maintain.ts");
-      say(await restoreHere(file, { alone: false, ...flags, ...here(config) }));
-    });
+    .action(async (file: string, { config, ...flags }: PutBackFlags) =>
+      say(await (await maintain()).restoreHere(file, { alone: false, ...flags, ...here(config) })),
+    );
 }
 
 function onMachine(command: Command): Command {
@@ -103,6 +95,9 @@ function putsBack(command: Command): Command {
       "with --alone: the cluster's name, typed; without it the command says what it would do",
     );
 }
+
+/** The work on a controller's own machine is loaded when it is asked for. */
+const maintain = () => import("#controller/maintain.ts");
 
 function here(configFile: string) {
   return { configFile, now: Date.now(), yaml: { parse: parsePlainYaml, print: printYaml } };

@@ -34,7 +34,7 @@ export async function showRecoveryKey(node: string, disk: string | undefined, fl
     );
     return;
   }
-  const found = pick(newest, disk, escrow.node);
+  const found = pickKey(newest, disk, escrow.node);
   const key = await withCaPassphrase(flags.passphraseFile, (passphrase) => openEscrowKey(folder, passphrase));
   const recoveryKey = unseal(found, key);
   const target = `${escrow.node} ${found.uuid}`;
@@ -60,7 +60,7 @@ function findEscrow(escrows: readonly Escrow[], wanted: string): Escrow {
   });
 }
 
-function pick(keys: readonly Sealed[], wanted: string, node: string): Sealed {
+function pickKey(keys: readonly Sealed[], wanted: string, node: string): Sealed {
   const [found, other] = keys.filter(({ uuid, disks }) => uuid === wanted.toLowerCase() || disks.includes(wanted));
   if (found && !other) return found;
   throw new KcoreError({

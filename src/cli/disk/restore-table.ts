@@ -1,6 +1,5 @@
 import { formatBinary, shortAge } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import {
   checkTable,
@@ -11,7 +10,7 @@ import {
 } from "#engine/partition-backups/saved-tables.ts";
 import { DiskId, diskName } from "#engine/step/disk-names.ts";
 import { findProject } from "../project/find-project.ts";
-import { ownRoster } from "../roster/own-roster.ts";
+import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
@@ -28,14 +27,7 @@ export interface RestoreFlags extends RunFlags, ViewFlags {
  */
 export async function restoreTable(node: string, name: string | undefined, flags: RestoreFlags): Promise<number> {
   const project = findProject(flags.project);
-  const roster = ownRoster(project);
-  const entry = roster.nodes.get(node);
-  if (!entry)
-    throw new KcoreError({
-      code: "ROSTER_NODE_UNKNOWN",
-      message: `no node “${node}” in the roster`,
-      hint: suggestHint(node, roster.nodes.keys(), "kcore roster list") as string,
-    });
+  const entry = nodeNamed(ownRoster(project), node);
   const all = await listTables(tablesFolder(project));
   const isOf = ({ nodeId }: SavedTable): boolean => nodeId === (entry.id ?? entry.name);
   const isCalled = (save: SavedTable): boolean => name === undefined || namesOf(save).includes(name);
@@ -47,7 +39,7 @@ export async function restoreTable(node: string, name: string | undefined, flags
     return 0;
   }
   // A disk that moved to another node is still that disk: its save is found by its id.
-  const save = pick(all.filter(isCalled), { node, name, id: flags.save, isOf });
+  const save = pickSave(all.filter(isCalled), { node, name, id: flags.save, isOf });
   await checkTable(save);
   const device = deviceOf(save, entry);
   const params = { ...device.params, size: save.size, source: save.file, pieces: save.pieces };
@@ -93,7 +85,7 @@ function namesOf({ name, ids }: SavedTable): readonly string[] {
   return [name, ...ids.map((id) => id.slice(id.indexOf(" ") + 1))];
 }
 
-interface Wanted {
+interface SaveChoice {
   readonly node: string;
   readonly name: string;
   readonly id: string | undefined;
@@ -101,7 +93,7 @@ interface Wanted {
 }
 
 /** The save with that id, else the save before the newest wipe. A wipe resumed under the same grant saves again: the first save counts. */
-function pick(saves: readonly SavedTable[], { node, name, id, isOf }: Wanted): SavedTable {
+function pickSave(saves: readonly SavedTable[], { node, name, id, isOf }: SaveChoice): SavedTable {
   const all = `kcore disk restore-table ${node} lists what is saved`;
   const fail = (message: string): KcoreError => new KcoreError({ code: "DISK_SAVE_UNKNOWN", message, hint: all });
   if (id !== undefined) {

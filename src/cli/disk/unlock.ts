@@ -1,15 +1,14 @@
 import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { suggestHint } from "#errors/suggest.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { wayTo, withTransport } from "../install/find-machine.ts";
+import { routeTo, withTransport } from "../install/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
-import { ownRoster } from "../roster/own-roster.ts";
+import { nodeNamed, ownRoster } from "../roster/own-roster.ts";
 import { formatResult } from "../terminal/format-result.ts";
 import type { RecoveryFlags } from "./recovery-key.ts";
 
@@ -19,13 +18,7 @@ import type { RecoveryFlags } from "./recovery-key.ts";
  */
 export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<void> {
   const roster = ownRoster(findProject(flags.project));
-  const entry = roster.nodes.get(name);
-  if (!entry)
-    throw new KcoreError({
-      code: "ROSTER_NODE_UNKNOWN",
-      message: `no node “${name}” in the roster`,
-      hint: suggestHint(name, roster.nodes.keys(), "kcore roster list") as string,
-    });
+  const entry = nodeNamed(roster, name);
   const context = await findContext(contextHome(), flags.context);
   const folder = contextFolder(contextHome().home, context.name);
   const root = await findLockedRoot(folder, entry.id);
@@ -37,7 +30,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
     });
   const end = await withTransport(({ connect }) =>
     unlockRoot(root, {
-      endpoint: wayTo({ entry, roster }),
+      endpoint: routeTo({ entry, roster }),
       connect,
       folder,
       passphrase: () =>
@@ -49,7 +42,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
       signal: new AbortController().signal,
     }),
   ).catch((error: unknown) => {
-    throw hinted(error, name, root.unlock.port);
+    throw withPortHint(error, name, root.unlock.port);
   });
   if (end !== "open") {
     const what =
@@ -64,7 +57,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
 }
 
 /** A machine without a locked disk does not listen there. */
-function hinted(error: unknown, name: string, port: number): unknown {
+function withPortHint(error: unknown, name: string, port: number): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (problem?.code !== "HOST_UNREACHABLE") return error;
   const hint = `port ${port} answers only while it waits to be unlocked; does it run? kcore ping --on ${name}`;

@@ -15,13 +15,6 @@ import { usualName, type InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
 
-/** A change of one roster file that gives the entry the values of an installation. */
-export interface EntryEdit {
-  readonly name: string;
-  readonly file: string;
-  readonly edit: (text: RosterText) => string;
-}
-
 /**
  * Plans the change of the roster: a new entry, or fields of the present one; all other fields stay. @throws KcoreError
  * USAGE, DISK_NOT_FOUND, DISK_AMBIGUOUS
@@ -30,7 +23,7 @@ export function planEntry(
   machine: Machine,
   plan: InstallPlan,
   { key, inventory, newId = randomUUID }: { key: HostKey; inventory: DiskInventory; newId?: () => string },
-): EntryEdit {
+) {
   const { entry, isInRoster, roster } = machine;
   const name = isInRoster ? sameName(entry, plan) : newName(machine, plan);
   if (plan.vars.installOs && entry.vars["installOs"] === undefined) refuseOwnSystem(plan.osDisk, inventory);
@@ -49,7 +42,7 @@ export function planEntry(
     const port = entry.port === 22 ? {} : { port: entry.port };
     const fresh = { address: entry.address, ...port, id, ...rest, ...(disks.length > 0 ? { disks } : {}), vars };
     const file = fileForNew(machine.project, roster);
-    return { name, file, edit: (text) => addNode(text, name, fresh) };
+    return { name, file, edit: (text: RosterText) => addNode(text, name, fresh) };
   }
   const { hostKeys: pinned, ...others } = fields;
   const wanted: Fields = { ...others, ...(entry.hostKeys.length > 0 ? {} : { hostKeys: pinned }) };
@@ -58,7 +51,7 @@ export function planEntry(
   return {
     name,
     file,
-    edit: (text) => {
+    edit: (text: RosterText) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
       // If the system is no longer kcore's, the roster records that.

@@ -104,7 +104,7 @@ export function knownHostsFiles(): readonly string[] {
 }
 
 /** The route to the machine. @throws KcoreError ROSTER_JUMP */
-export function wayTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
+export function routeTo({ entry, roster }: Pick<Machine, "entry" | "roster">): Endpoint {
   return endpointOf(entry, roster, askKeyPassphrase);
 }
 

@@ -105,8 +105,8 @@ export function addNodeHardware(node: Command): void {
 }
 
 async function disks({ output, ...flags }: LookFlags): Promise<void> {
-  const { lookAtDisks, visitMachine } = await import("./look.ts");
-  const { devices } = await visitMachine(flags, lookAtDisks);
+  const { readDisks, withMachine } = await import("./hardware.ts");
+  const { devices } = await withMachine(flags, readDisks);
   const found = devices.map(({ name, path, type, size, fstype, mounts, model, serial, wwn }) => {
     const [mountpoint = ""] = mounts;
     return { name, path, type, size, fstype, mountpoint, model, serial, wwn };
@@ -125,8 +125,8 @@ async function disks({ output, ...flags }: LookFlags): Promise<void> {
 }
 
 async function nics({ output, ...flags }: LookFlags): Promise<void> {
-  const { lookAtCards, visitMachine } = await import("./look.ts");
-  const found = await visitMachine(flags, lookAtCards);
+  const { readNetworkCards, withMachine } = await import("./hardware.ts");
+  const found = await withMachine(flags, readNetworkCards);
   const rows = found.map(({ name, mac, state, mtu, addresses }) => [
     name,
     mac,

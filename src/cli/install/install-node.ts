@@ -1,25 +1,23 @@
-import { editRosterFile } from "../roster/edit-roster-file.ts";
-import { ownRoster } from "../roster/own-roster.ts";
-import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
-import { readSets } from "../watch/params.ts";
 import type { RunRequest } from "#engine/orchestrate/execute.ts";
-import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { startRun } from "../watch/start-run.ts";
-import { planEntry } from "./entry.ts";
 import type { DiskInventory } from "#engine/program/disk-inventory.ts";
-import { deviceAt } from "./named-disks.ts";
-import { lookAtDisks } from "./look.ts";
-import { findMachine, withTransport, type Machine } from "./find-machine.ts";
-import type { MachineFlags } from "../options.ts";
-import { logIn } from "./log-in.ts";
-import { verifyHostKey } from "./pin.ts";
-import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
 import { findIn, foldersOf, listIn } from "#engine/project/folders.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
+import { editRosterFile, ownRoster } from "../roster/own-roster.ts";
+import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
+import { readSets } from "../watch/params.ts";
+import { requestOf, type RunFlags } from "../watch/run-request.ts";
+import { startRun } from "../watch/start-run.ts";
+import { planEntry } from "./entry.ts";
+import { deviceAt } from "./named-disks.ts";
+import { readDisks } from "./hardware.ts";
+import { findMachine, withTransport, type Machine } from "./find-machine.ts";
+import type { MachineFlags } from "../options.ts";
+import { logIn, verifyHostKey } from "./log-in.ts";
+import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";
 
 export type InstallFlags = RunFlags &
   ViewFlags &
@@ -35,7 +33,7 @@ export async function installNode(request: InstallRequest, flags: InstallFlags):
   const machine = findMachine(request.node, flags.project, request.identityFile);
   process.stderr.write(`${machine.note}\n`);
   checkInstaller(plan, machine.project);
-  const found = await lookAt(machine, plan, request, flags);
+  const found = await inspectMachine(machine, plan, request, flags);
   const { name, changed, file } = await writeEntry(machine, plan, found);
   process.stderr.write(changed ? `${name} is in ${file} now\n` : `${name} stands in ${file} already\n`);
   return (await startRun(flags, { ...run, on: name }, viewOf(flags))).exitCode;
@@ -46,19 +44,24 @@ export function runOf(flags: InstallFlags): RunRequest {
   return requestOf(flags, { kind: "orchestration", name: "deploy_node" }, { params: readSets(flags.set ?? []) });
 }
 
-interface Found {
+interface Inspected {
   readonly key: HostKey;
   readonly inventory: DiskInventory;
 }
 
 /** The machine's verified host key, and its disks where they have to be named. */
-function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, flags: InstallFlags): Promise<Found> {
+function inspectMachine(
+  machine: Machine,
+  plan: InstallPlan,
+  request: InstallRequest,
+  flags: InstallFlags,
+): Promise<Inspected> {
   return withTransport(async (transport) => {
     const { insecure, hostKey } = request;
     const { key } = await verifyHostKey(machine, transport, omitUndefined({ insecure, hostKey }));
     const host = await logIn(machine, transport, key, flags);
     try {
-      const inventory = await lookAtDisks(host).catch((error: unknown) => {
+      const inventory = await readDisks(host).catch((error: unknown) => {
         // An untouched OS disk is recorded by its given name.
         if (plan.dataDisks.length > 0 || plan.vars.installOs) throw error;
         return { devices: [] };
@@ -72,7 +75,7 @@ function lookAt(machine: Machine, plan: InstallPlan, request: InstallRequest, fl
   });
 }
 
-async function writeEntry(machine: Machine, plan: InstallPlan, found: Found) {
+async function writeEntry(machine: Machine, plan: InstallPlan, found: Inspected) {
   const { name, file, edit } = planEntry(machine, plan, found);
   let changed = false;
   await editRosterFile(machine.project, file, (before) => {

@@ -1,11 +1,16 @@
+import { appendFile, chmod } from "node:fs/promises";
 import type { Transport } from "#engine/transport/connect.ts";
-import type { HostKey } from "#engine/transport/host-key.ts";
+import { hostKeyTrust, parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import type { Host } from "#engine/transport/host.ts";
 import { LoginRefused } from "#engine/transport/unreachable.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError } from "#errors/problem.ts";
+import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
+import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
-import { passwordOf } from "../terminal/confirm.ts";
-import { wayTo, type Machine } from "./find-machine.ts";
+import { leave, passwordOf } from "../terminal/confirm.ts";
+import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "./find-machine.ts";
+import { kcoreHome } from "../process/kcore-home.ts";
+import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /**
  * A connection to a machine whose key was verified. If the machine accepts no key of ours and a password was offered,
@@ -19,7 +24,7 @@ export async function logIn(
   { askPassword, passwordFile }: Pick<MachineFlags, "askPassword" | "passwordFile">,
 ): Promise<Host> {
   const { name, user } = machine.entry;
-  const endpoint = { ...wayTo(machine), hostKeys: [`${key.type} ${key.key}`] };
+  const endpoint = { ...routeTo(machine), hostKeys: [`${key.type} ${key.key}`] };
   try {
     return await transport.connect(endpoint);
   } catch (error) {
@@ -42,4 +47,87 @@ function withAdvice(error: KcoreError): KcoreError {
     })),
     { cause: error, exitCode: error.exitCode },
   );
+}
+
+/** The verified key of a machine, and whether the roster holds it already. */
+interface Pinned {
+  readonly key: HostKey;
+  readonly isInRoster: boolean;
+}
+
+/**
+ * The machine's host key, verified: pinned in the roster, known from a known_hosts file, or confirmed now. `-k` never
+ * leaves verification out (S-1): it shows a new key and asks. @throws KcoreError HOST_KEY_CHANGED, HOST_KEY_REVOKED,
+ * HOST_KEY_UNKNOWN, QUESTION_UNANSWERED, CONFIRM_DENIED, and those of a connection
+ */
+export async function verifyHostKey(
+  machine: Machine,
+  transport: Transport,
+  { insecure = false, hostKey }: Pick<MachineFlags, "insecure" | "hostKey">,
+): Promise<Pinned> {
+  const { entry } = machine;
+  const key = await transport.scanHostKey(routeTo(machine));
+  const shown = `${entry.name} presents the host key ${key.type} ${key.fingerprint}`;
+  if (hostKey !== undefined && hostKey !== key.fingerprint)
+    throw changed(`${shown}, not ${hostKey}`, "compare with: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub there");
+  const pinned = entry.hostKeys.flatMap((text) => parseHostKey(text) ?? []);
+  const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
+  const found = lookUpKnownHost(files, entry.address, entry.port);
+  const trusted = pinned.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
+  switch (hostKeyTrust(key, trusted)) {
+    case "trusted":
+      return { key, isInRoster: pinned.length > 0 };
+    case "revoked":
+      throw new KcoreError({ code: "HOST_KEY_REVOKED", message: `${shown}, which is revoked` });
+    case "changed":
+      throw changed(
+        `${shown}, but ${trusted.source} has another one`,
+        machine.isInRoster
+          ? `if it was reinstalled: kcore roster trust --replace ${entry.name}; else find out why`
+          : `if it was reinstalled: ssh-keygen -R ${entry.address} -f ${trusted.source}; else find out why`,
+      );
+    case "unknown":
+      await confirmKey(shown, insecure, hostKey);
+      return { key, isInRoster: false };
+  }
+}
+
+function changed(message: string, hint: string): KcoreError {
+  return new KcoreError({ code: "HOST_KEY_CHANGED", message, hint }, { exitCode: exitCodes.unreachable });
+}
+
+async function confirmKey(shown: string, insecure: boolean, hostKey: string | undefined): Promise<void> {
+  if (hostKey !== undefined) return;
+  const given = "--host-key SHA256:… with the fingerprint that the machine's console shows";
+  if (!insecure)
+    throw new KcoreError({ code: "HOST_KEY_UNKNOWN", message: shown, hint: `-k asks about it, or ${given}` });
+  if (!canPrompt())
+    throw new KcoreError({
+      code: "QUESTION_UNANSWERED",
+      message: `${shown}, and nobody is there to compare it`,
+      hint: given,
+    });
+  process.stderr.write(`${shown}\n`);
+  const answer = await promptLine({
+    text: "Is this the machine's key? [yes/no]",
+    secret: false,
+    signal: new AbortController().signal,
+    onInterrupt: leave,
+  });
+  if (answer?.trim().toLowerCase() === "yes") return;
+  throw new KcoreError(
+    { code: "CONFIRM_DENIED", message: "the host key was not accepted" },
+    { exitCode: exitCodes.failed },
+  );
+}
+
+/** Pins the key of a machine without a roster entry, so that the question comes once. */
+export async function pinOutsideRoster({ entry }: Machine, { key }: Pinned): Promise<void> {
+  const file = ownKnownHosts();
+  const files = await Promise.all(knownHostsFiles().map(readKnownHosts));
+  if (lookUpKnownHost(files, entry.address, entry.port).keys.some((known) => known.key === key.key)) return;
+  const host = entry.port === 22 ? entry.address : `[${entry.address}]:${entry.port}`;
+  await ensurePrivateFolder(kcoreHome());
+  await appendFile(file, `${host} ${key.type} ${key.key}\n`, { mode: 0o600 });
+  await chmod(file, 0o600);
 }

@@ -5,6 +5,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { VolumeName } from "#engine/step/disk-names.ts";
 import { PoolName } from "#engine/step/zfs-names.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
+import type { Plain } from "#engine/roster/flow-yaml.ts";
 import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
 
 /** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
@@ -29,24 +30,8 @@ export interface InstallPlan {
   readonly identityFile?: string;
 }
 
-/** The variables of a roster entry that the shipped states read. */
-export interface InstallVars {
-  readonly osDisk: string;
-  /** The state `system/NAME` that installs the disk's system; absent: the present system stays. */
-  readonly installOs?: string;
-  readonly encryptOs?: true;
-  readonly osUnlock?: "ssh" | undefined;
-  readonly storageBackend: StorageBackend;
-  readonly lvmVgName?: string | undefined;
-  readonly lvmLvPrefix?: string | undefined;
-  readonly zfsPoolName?: string | undefined;
-  readonly zfsDatasetPrefix?: string | undefined;
-  readonly encryptDisks?: true;
-  readonly diskUnlock?: "keyFile" | "tpm2" | undefined;
-  readonly joinControllers?: readonly string[];
-  readonly dataDisks?: readonly string[];
-  readonly disableVxlan?: true;
-}
+/** The variables of a roster entry that the shipped states read; without `installOs` the present system stays. */
+export type InstallVars = Readonly<Record<string, Plain>> & { readonly installOs?: string };
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[^\s]+$/;
 
@@ -77,20 +62,22 @@ export function planInstall(request: InstallRequest): InstallPlan {
   return {
     dc: dcId,
     roles: [runController ? "controller" : "worker"],
-    vars: {
+    vars: omitUndefined({
       osDisk,
-      ...(request.osInstalled === true ? {} : { installOs: request.os ?? "debian" }),
-      ...(request.encryptOs === true ? { encryptOs: true } : {}),
-      ...omitUndefined({ osUnlock }),
+      installOs: request.osInstalled === true ? undefined : (request.os ?? "debian"),
+      encryptOs: request.encryptOs || undefined,
+      osUnlock,
       storageBackend: backend,
-      ...omitUndefined({ lvmVgName: request.lvmVgName, lvmLvPrefix: request.lvmLvPrefix }),
-      ...omitUndefined({ zfsPoolName: request.zfsPoolName, zfsDatasetPrefix: request.zfsDatasetPrefix }),
-      ...(join.length > 0 ? { joinControllers: [...new Set(join)] } : {}),
-      ...(dataDisks.length > 0 ? { dataDisks } : {}),
-      ...(request.encryptDisks === true ? { encryptDisks: true } : {}),
-      ...omitUndefined({ diskUnlock: request.diskUnlock }),
-      ...(request.disableVxlan === true ? { disableVxlan: true } : {}),
-    },
+      lvmVgName: request.lvmVgName,
+      lvmLvPrefix: request.lvmLvPrefix,
+      zfsPoolName: request.zfsPoolName,
+      zfsDatasetPrefix: request.zfsDatasetPrefix,
+      joinControllers: join.length > 0 ? [...new Set(join)] : undefined,
+      dataDisks: dataDisks.length > 0 ? dataDisks : undefined,
+      encryptDisks: request.encryptDisks || undefined,
+      diskUnlock: request.diskUnlock,
+      disableVxlan: request.disableVxlan || undefined,
+    }),
     isOsNamed: request.os !== undefined,
     osDisk,
     dataDisks,

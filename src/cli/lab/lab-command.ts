@@ -112,18 +112,15 @@ Examples:
       const { code } = await run(["ssh", ...node.sshArguments(flags.user), ...command], { inherit: "terminal" });
       process.exitCode = code;
     });
-  add("power-cut <node>", "End a node as a power cut does: what it had not synced is lost", "power-cut n1").action(
-    async (name: string, flags: PlaceFlags) => (await (await open(flags)).node(name)).powerCut(),
-  );
-  add("start <node>", "Start a node again", "start n1").action(async (name: string, flags: PlaceFlags) =>
-    (await (await open(flags)).node(name)).start(),
-  );
-  add("cut <node>", "Take a node off the network", "cut n1").action(async (name: string, flags: PlaceFlags) =>
-    (await (await open(flags)).node(name)).cut(),
-  );
-  add("heal <node>", "Put a node back on the network", "heal n1").action(async (name: string, flags: PlaceFlags) =>
-    (await (await open(flags)).node(name)).heal(),
-  );
+  for (const [command, what, does] of [
+    ["power-cut", "End a node as a power cut does: what it had not synced is lost", "powerCut"],
+    ["start", "Start a node again", "start"],
+    ["cut", "Take a node off the network", "cut"],
+    ["heal", "Put a node back on the network", "heal"],
+  ] as const)
+    add(`${command} <node>`, what, `${command} n1`).action(async (name: string, flags: PlaceFlags) =>
+      (await (await open(flags)).node(name))[does](),
+    );
   for (const [command, what] of [
     ["unplug", "Take a disk out of a virtual machine that runs"],
     ["plug", "Put a disk back that was taken out"],

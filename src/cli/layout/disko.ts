@@ -1,5 +1,5 @@
 /** A part of a disko layout that kcore does not make. */
-export interface Unsupported {
+export interface UnsupportedPart {
   /** The path in Nix: `disko.devices.disk.data1.content.type`. */
   readonly path: string;
   readonly why: string;
@@ -36,7 +36,7 @@ const reasons: Readonly<Record<string, string>> = {
  */
 export function translateDisko(devices: unknown): {
   readonly layout: Fields;
-  readonly unsupported: readonly Unsupported[];
+  readonly unsupported: readonly UnsupportedPart[];
 } {
   const reader = new Reader();
   const { disk, lvm_vg, zpool, ...others } = reader.map(devices, "disko.devices");
@@ -62,7 +62,7 @@ export function translateDisko(devices: unknown): {
 
 /** Reads a layout key by key; keys that were not read are refused. */
 class Reader {
-  readonly unsupported: Unsupported[] = [];
+  readonly unsupported: UnsupportedPart[] = [];
 
   refuse(path: string, why = "kcore does not know it"): void {
     this.unsupported.push({ path, why });
@@ -101,8 +101,8 @@ class Reader {
     const { name: named, size, type, content, priority, ...rest } = this.map(value, path);
     this.refuseRest(rest, path);
     const inside = isEmpty(content) ? undefined : this.content(content, `${path}.content`);
-    const kind = textOf(inside?.["type"] ?? "filesystem");
-    if (type !== undefined && !gptTypes[textOf(type).toUpperCase()]?.includes(kind))
+    const kind = asText(inside?.["type"] ?? "filesystem");
+    if (type !== undefined && !gptTypes[asText(type).toUpperCase()]?.includes(kind))
       this.refuse(`${path}.type`, `kcore gives it the type of a ${kind} partition: leave it out`);
     const fields = { name: named ?? name, size, ...(inside && { content: inside }) };
     return { priority: typeof priority === "number" ? priority : size === "100%" ? 9001 : 1000, fields };
@@ -111,7 +111,7 @@ class Reader {
   content(value: unknown, path: string): Fields {
     const { type, ...fields } = this.map(value, path);
     const keys = new Set(
-      { filesystem: ["format", "mountpoint", "mountOptions"], lvm_pv: ["vg"], zfs: ["pool"], swap: [] }[textOf(type)] ??
+      { filesystem: ["format", "mountpoint", "mountOptions"], lvm_pv: ["vg"], zfs: ["pool"], swap: [] }[asText(type)] ??
         [],
     );
     if (type === "luks") return this.luks(fields, path);
@@ -140,13 +140,13 @@ class Reader {
     const words: Readonly<Record<string, string>> = { "": "stripe", raidz: "raidz1" };
     return {
       name,
-      ...(mode === undefined ? {} : { mode: words[textOf(mode)] ?? mode }),
+      ...(mode === undefined ? {} : { mode: words[asText(mode)] ?? mode }),
       ...(isEmpty(rootFsOptions) ? {} : { rootProperties: rootFsOptions }),
     };
   }
 }
 
-function textOf(value: unknown): string {
+function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

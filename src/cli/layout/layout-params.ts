@@ -1,7 +1,6 @@
 import type { DiskId } from "#engine/step/disk-names.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { bytesOf } from "./check-layout.ts";
-import { membersOf } from "./check-groups.ts";
+import { bytesOf, membersOf } from "./check-layout.ts";
 import { insideOf, type InnerContent, type Layout } from "./layout-schema.ts";
 
 /** GPT types by the contents of a partition (`disk.partitioned`). */

@@ -5,7 +5,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import { findDisk, pinDisk } from "../install/named-disks.ts";
 import { bytesOf } from "./check-layout.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
-import { refusal, type Refusal } from "./reasons.ts";
+import { refusal, type LayoutRefusal } from "./reasons.ts";
 
 const MiB = 1024 ** 2;
 
@@ -42,7 +42,7 @@ export interface DiskPlan {
 export interface LayoutPlan {
   readonly node: string;
   readonly disks: readonly DiskPlan[];
-  readonly refusals: readonly Refusal[];
+  readonly refusals: readonly LayoutRefusal[];
 }
 
 const modePath = "/etc/kcore/disk-management-mode";
@@ -56,7 +56,7 @@ export function planLayout(
   layout: Layout,
   inventory: DiskInventory,
 ): LayoutPlan {
-  const refusals: Refusal[] = [];
+  const refusals: LayoutRefusal[] = [];
   const refuse = (problem: Problem, disk?: string): void => void refusals.push(refusal(problem, disk));
   const { mode } = inventory;
   if (mode !== undefined && mode !== "controller-managed")
@@ -98,7 +98,7 @@ export function planLayout(
 }
 
 /** The plan with the refusals of a dry run of the layout's steps. */
-export function judgePlan(
+export function withRefusals(
   plan: LayoutPlan,
   refused: readonly { readonly step: string; readonly problem: Problem }[],
   inventory: DiskInventory,

@@ -25,14 +25,14 @@ export const reasons = {
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
 /** Why a layout is not applied. */
-export interface Refusal extends Problem {
+export interface LayoutRefusal extends Problem {
   readonly reason?: Reason;
   /** The layout's name of the disk. */
   readonly disk?: string;
 }
 
 /** A problem with the forerunner's word for it. */
-export function refusal(problem: Problem, disk?: string): Refusal {
+export function refusal(problem: Problem, disk?: string): LayoutRefusal {
   const reason = (reasons as Partial<Record<ErrorCode, Reason>>)[problem.code];
   return { ...problem, ...(reason && { reason }), ...(disk !== undefined && { disk }) };
 }

@@ -4,9 +4,8 @@ import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
 import { checkLayout } from "../layout/check-layout.ts";
-import type { Layout } from "../layout/layout-schema.ts";
+import type { Layout, Path } from "../layout/layout-schema.ts";
 import { refusal } from "../layout/reasons.ts";
-import type { Path } from "../layout/refuse.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
 /** A `DiskLayout`: a node, and a layout, or the Nix text or file that becomes one. */

@@ -3,15 +3,14 @@ import { cleanText } from "#engine/events/clean.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { type KcoreError, usageError } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { argumentsOf, type Argument } from "./arguments.ts";
-import type { KnownModules } from "./known-modules.ts";
-import { searchModules } from "./search.ts";
-import { formatTable } from "../terminal/format-table.ts";
-import { printResult } from "../terminal/format-result.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
-import { collectedExamples } from "./module-example.ts";
+import { argumentsOf, type Argument } from "./arguments.ts";
+import { collectedExamples, type KnownModules } from "./known-modules.ts";
+import { searchModules } from "./search.ts";
+import { formatTable } from "../terminal/format-table.ts";
+import { printResult } from "../terminal/format-result.ts";
 
 /** Prints one module: its arguments as a tree, its refusals, and an example; or an action. @throws KcoreError USAGE */
 export async function showModule(known: KnownModules, name: string, output: "table" | "json"): Promise<void> {

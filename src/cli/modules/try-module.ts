@@ -51,7 +51,7 @@ export async function tryModule(options: TrialOptions): Promise<readonly Trial[]
     return Object.entries(nodes)
       .filter(([shell]) => options.withBusybox || shell !== "busybox")
       .map(([shell, node]) =>
-        judge(
+        trialOf(
           shell,
           told.map((events) => endOf(events, node)),
         ),
@@ -113,7 +113,7 @@ function endOf(events: readonly RunEvent[], node: string): End {
   return { outcome: "nothing" };
 }
 
-function judge(shell: string, ends: readonly End[]): Trial {
+function trialOf(shell: string, ends: readonly End[]): Trial {
   const outcomes = ends.map(({ outcome }) => outcome);
   const problem = ends.find((end) => end.problem !== undefined)?.problem;
   const isGood = outcomes.every((outcome, index) => outcome === good[index]);

@@ -56,7 +56,7 @@ export async function changeNodes(
 }
 
 /** A node as results name it: `n1 (6f1c2a52-…)`, without control characters (S-4). */
-export function nameOf({ hostname, id }: Pick<NodeView, "hostname" | "id">): string {
+export function nodeTitle({ hostname, id }: Pick<NodeView, "hostname" | "id">): string {
   const name = cleanLine(hostname);
   return name === "" || name === id ? id : `${name} (${id})`;
 }

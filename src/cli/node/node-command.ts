@@ -1,11 +1,13 @@
 import { Command } from "commander";
+import type { ApiClient } from "#api/client.ts";
+import type { NodeView, Taint } from "#api/schemas.ts";
+import { Problems } from "#engine/yaml/problems.ts";
+import { type KcoreError, usageError } from "#errors/problem.ts";
+import { suggestHint } from "#errors/suggest.ts";
 import type { UnlockFlags } from "../adhoc/unlock-nodes.ts";
 import { addProjectOption, addClusterOptions, type ClusterFlags } from "../options.ts";
 import { addNodeHardware, addNodeInstall } from "../install/install-command.ts";
-import type { ApiClient } from "#api/client.ts";
-import type { NodeView } from "#api/schemas.ts";
-import { changeNodes, nameOf, findNodes } from "./find-node.ts";
-import { readLabelChanges, readTaintChanges } from "./label-changes.ts";
+import { changeNodes, nodeTitle, findNodes } from "./find-node.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 
@@ -76,10 +78,10 @@ function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
   return async (client: ApiClient, node: NodeView): Promise<string> => {
     // A reject is sent again: it wins over an approve at another controller that has not arrived here yet.
     if (what === "approve" && node.approval === wanted && node.status !== "unknown")
-      return `${nameOf(node)} is ${wanted} already`;
+      return `${nodeTitle(node)} is ${wanted} already`;
     const { status } = await client.call(method, reason === undefined ? {} : { reason }, { id: node.id });
     const again = node.approval === wanted ? " again" : "";
-    return `${nameOf(node)} ${wanted}${again}${status === "not-ready" ? "; it is not ready yet" : ""}`;
+    return `${nodeTitle(node)} ${wanted}${again}${status === "not-ready" ? "; it is not ready yet" : ""}`;
   };
 }
 
@@ -90,7 +92,7 @@ async function label(word: string, words: readonly string[], flags: ClusterFlags
     const isSame =
       Object.entries(change.set).every(([key, value]) => node.labels[key] === value) &&
       change.remove.every((key) => !Object.hasOwn(node.labels, key));
-    return `${nameOf(node)} ${isSame ? "unchanged" : "labelled"}`;
+    return `${nodeTitle(node)} ${isSame ? "unchanged" : "labelled"}`;
   });
 }
 
@@ -104,7 +106,7 @@ async function taint(word: string, words: readonly string[], flags: ClusterFlags
       );
     const isSame =
       change.set.every(has) && change.remove.every((key) => node.taints.every((found) => found.key !== key));
-    return `${nameOf(node)} ${isSame ? "unchanged" : "tainted"}`;
+    return `${nodeTitle(node)} ${isSame ? "unchanged" : "tainted"}`;
   });
 }
 
@@ -114,13 +116,80 @@ async function remove(words: readonly string[], { reason, yes = false, ...flags 
   const { ask } = await openCluster(flags);
   const chosen = await ask((client) => findNodes(client, words));
   for (const node of chosen)
-    process.stderr.write(`${nameOf(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
+    process.stderr.write(`${nodeTitle(node)}  ${node.status}  last seen ${node.lastSeen || "never"}\n`);
   await confirm("Remove them for ever? Their certificates are refused from then on", { yes });
   for (const node of chosen) {
     await ask((client) => client.call("removeNode", reason === undefined ? {} : { reason }, { id: node.id }));
-    process.stdout.write(`${nameOf(node)} removed\n`);
+    process.stdout.write(`${nodeTitle(node)} removed\n`);
   }
   process.stdout.write(
     "next: take them out of the roster, or let them come back with their data: kcore roster adopt NODE\n",
   );
+}
+
+const keyPattern = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,252}$/;
+
+/** `k=v` sets a label, `k-` takes it away. @throws KcoreError USAGE with every problem */
+export function readLabelChanges(words: readonly string[]): { set: Record<string, string>; remove: string[] } {
+  const set: Record<string, string> = {};
+  const remove: string[] = [];
+  readEach(words, (word) => {
+    const equals = word.indexOf("=");
+    if (equals > 0) set[checkedKey(word.slice(0, equals), word)] = word.slice(equals + 1);
+    else if (word.endsWith("-")) remove.push(checkedKey(word.slice(0, -1), word));
+    else throw usage(`“${word}” is no change of a label`, "key=value sets it, key- takes it away");
+  });
+  checkOnce([...Object.keys(set), ...remove], words);
+  return { set, remove };
+}
+
+const effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"] as const;
+
+/** `k=v:Effect` and `k:Effect` set a taint, `k-` takes it away. @throws KcoreError USAGE with every problem */
+export function readTaintChanges(words: readonly string[]): { set: Taint[]; remove: string[] } {
+  const set: Taint[] = [];
+  const remove: string[] = [];
+  readEach(words, (word) => {
+    const colon = word.lastIndexOf(":");
+    if (colon < 0 && word.endsWith("-")) {
+      remove.push(checkedKey(word.slice(0, -1), word));
+      return;
+    }
+    const given = word.slice(colon + 1);
+    const effect = effects.find((known) => known === given);
+    if (colon < 0)
+      throw usage(`“${word}” names no effect`, `key=value:${effects.join("|")} sets a taint, key- takes it away`);
+    if (!effect)
+      throw usage(
+        `“${given}” is no effect of a taint`,
+        suggestHint(given, effects, `one of ${effects.join(", ")}`) ?? "",
+      );
+    const [key = "", ...rest] = word.slice(0, colon).split("=");
+    set.push({ key: checkedKey(key, word), value: rest.join("="), effect });
+  });
+  checkOnce([...set.map(({ key }) => key), ...remove], words);
+  return { set, remove };
+}
+
+function readEach(words: readonly string[], read: (word: string) => void): void {
+  const problems = new Problems();
+  for (const word of words) problems.attempt(() => read(word));
+  problems.throwIfAny();
+}
+
+function checkedKey(key: string, word: string): string {
+  if (keyPattern.test(key)) return key;
+  throw usage(
+    `“${key}” in “${word}” is no key`,
+    "letters, digits, “.”, “_”, “/” and “-”, beginning with a letter or digit",
+  );
+}
+
+function checkOnce(keys: readonly string[], words: readonly string[]): void {
+  const twice = keys.find((key, index) => keys.indexOf(key) !== index);
+  if (twice !== undefined) throw usage(`“${words.join(" ")}” changes ${twice} twice`, "say it once");
+}
+
+function usage(message: string, hint: string): KcoreError {
+  return usageError(message, hint);
 }

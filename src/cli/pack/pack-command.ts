@@ -9,9 +9,8 @@ import { addProjectOption, addResultOption, type CommonFlags } from "../options.
 import { hashPack } from "./pack-files.ts";
 import { findProject } from "../project/find-project.ts";
 import { printRows } from "../terminal/format-result.ts";
-import { alone, dropPin, keepPack, readPins, type Pin, type Pins } from "./pinned-packs.ts";
+import { alone, changedPacks, dropPin, keepPack, packProblems, readPins, type Pin, type Pins } from "./pinned-packs.ts";
 import { fetchPack, type PackSource } from "./fetch-pack.ts";
-import { changedPacks, packProblems } from "./changed-packs.ts";
 
 type Flags = CommonFlags & { readonly output: "table" | "json" };
 

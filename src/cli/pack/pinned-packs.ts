@@ -2,16 +2,16 @@ import { existsSync } from "node:fs";
 import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
-import { packsFolder } from "#engine/project/folders.ts";
+import { packNames, packsFolder } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { validate } from "#engine/yaml/validate.ts";
 import { makeFolder } from "#base/folder.ts";
 import { replaceFile } from "#base/file.ts";
-import type { FetchedPack, PackSource } from "./fetch-pack.ts";
-import { keepBytes, hashPack } from "./pack-files.ts";
-import { KcoreError, exitCodes } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { withLock } from "#lab/lock.ts";
+import type { FetchedPack, PackSource } from "./fetch-pack.ts";
+import { hashPack, keepBytes, otherLineEnds, readPack } from "./pack-files.ts";
 
 const file = "packs.yaml";
 
@@ -96,4 +96,51 @@ export async function alone<T>(project: string, work: () => Promise<T>): Promise
       { cause, exitCode: exitCodes.failed },
     );
   });
+}
+
+/**
+ * A problem for each pack of the project that is not pinned, and for each that differs from its pin. @throws KcoreError
+ * for packs.yaml
+ */
+export async function packProblems(project: string): Promise<readonly Problem[]> {
+  const pins = readPins(project);
+  const strays = packNames(project).filter((name) => pins[name] === undefined);
+  return [
+    ...strays.map((name): Problem => ({
+      code: "PACK_CHANGED",
+      message: `packs/${name} is pinned nowhere`,
+      hint: "kcore pack add puts a pack there",
+    })),
+    ...(await changedPacks(project, pins)),
+  ];
+}
+
+/** A problem for each of these packs that differs from its pin. */
+export async function changedPacks(project: string, pins: Pins): Promise<readonly Problem[]> {
+  const problems: Problem[] = [];
+  for (const [name, { hash }] of Object.entries(pins)) {
+    const files = await readPack(join(project, packsFolder, name)).catch(() => undefined);
+    if (files && hashPack(files) === hash) continue;
+    if (files && otherLineEnds(files).some((others) => hashPack(others) === hash)) {
+      problems.push(convertedLineEnds(name));
+      continue;
+    }
+    const isGone = !existsSync(join(project, packsFolder, name));
+    problems.push({
+      code: "PACK_CHANGED",
+      message: isGone ? `packs/${name} is not there` : `packs/${name} is not what packs.yaml pins`,
+      hint: isGone
+        ? "git checkout brings it back, and kcore pack update"
+        : "git diff shows what was changed; change the pack where it comes from, or make it files of the project",
+    });
+  }
+  return problems;
+}
+
+function convertedLineEnds(name: string): Problem {
+  return {
+    code: "PACK_CHANGED",
+    message: `packs/${name} differs from what packs.yaml pins only in its line ends: git converted them`,
+    hint: `put the line “* -text” into packs/.gitattributes, then: rm -r packs/${name} && git checkout packs/${name}`,
+  };
 }

@@ -64,7 +64,7 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
       openSession,
       unlock,
       tables: openTables(tablesFolder(project), Date.now),
-      readSecret: async (reference, at) => known(await readSecret(reference, (text) => sealed.open(text), at)),
+      readSecret: async (reference, at) => maskInRecord(await readSecret(reference, (text) => sealed.open(text), at)),
       actions: findAction,
       actionNames,
       trust: trustOfProcess(process.env),
@@ -97,6 +97,6 @@ export async function loadParts(look?: OpenSession): Promise<(given: Given) => P
 }
 
 /** Masks the value in the run's record from now on. */
-export function known(value: string): string {
+export function maskInRecord(value: string): string {
   return secret(value).reveal();
 }

@@ -9,7 +9,7 @@ import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } f
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
 import { keepContent } from "./planned-content.ts";
-import { known, loadParts } from "./run-parts.ts";
+import { maskInRecord, loadParts } from "./run-parts.ts";
 
 /**
  * The run's own process: `run-main ID PROJECT`, or without words, when the process was started
@@ -48,7 +48,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
         stage,
         project,
         ...at,
-        ...(passphrase !== undefined && { passphrase: known(passphrase) }),
+        ...(passphrase !== undefined && { passphrase: maskInRecord(passphrase) }),
       });
     },
   });

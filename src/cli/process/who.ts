@@ -4,10 +4,10 @@ import { hostname, userInfo } from "node:os";
 export function whoAmI(env: NodeJS.ProcessEnv = process.env, uid: number = process.getuid?.() ?? 0): string {
   // Every user can set the variable; for root it is sudo's own (sudo(8)).
   const sudo = uid === 0 ? env["SUDO_USER"] : undefined;
-  return `${sudo && /^[\w.-]+$/.test(sudo) ? sudo : nameOf()}@${hostname()}`;
+  return `${sudo && /^[\w.-]+$/.test(sudo) ? sudo : userName()}@${hostname()}`;
 }
 
-function nameOf(): string {
+function userName(): string {
   try {
     return userInfo().username;
   } catch {

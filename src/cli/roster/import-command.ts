@@ -11,13 +11,12 @@ import { rosterFileNames } from "#engine/roster/roster-files.ts";
 import { decodeSource, MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { visible } from "#errors/draw.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
+import { createFile } from "#base/file.ts";
+import { makeFolder } from "#base/folder.ts";
 import { addProjectOption, addResultOption, type CommonFlags } from "../options.ts";
 import { findProject, projectIfAny } from "../project/find-project.ts";
 import { unwritten } from "../project/write-asked.ts";
-import { createFile } from "#base/file.ts";
-import { makeFolder } from "#base/folder.ts";
-import { namedFile } from "./edit-roster-file.ts";
-import { groupNames, ownRoster, rosterIfAny } from "./own-roster.ts";
+import { groupNames, namedFile, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 interface ImportFlags extends CommonFlags {

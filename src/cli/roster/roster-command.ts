@@ -20,10 +20,9 @@ import {
   type FactFlags,
 } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { editRosterFile, namedFile, onlyFile } from "./edit-roster-file.ts";
+import { editRosterFile, entryWith, namedFile, onlyFile, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { trustCommand } from "./trust-command.ts";
 import { importCommand } from "./import-command.ts";
-import { entryWith, ownRoster, rosterIfAny } from "./own-roster.ts";
 import { printRows } from "../terminal/format-result.ts";
 
 interface ListFlags extends CommonFlags, FactFlags {

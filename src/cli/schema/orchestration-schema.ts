@@ -5,8 +5,7 @@ import { OrchestrationShape, WaveShape } from "#engine/orchestrate/load-orchestr
 import { ApplyShape, RunShape } from "#engine/orchestrate/stage-source.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
-import { paramsSchema } from "./state-schema.ts";
-import { expressionDefinition, withExpressions } from "./with-expressions.ts";
+import { expressionDefinition, paramsSchema, withExpressions } from "./state-schema.ts";
 
 type Properties = Readonly<Record<string, JsonSchema>>;
 

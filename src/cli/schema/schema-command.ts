@@ -37,16 +37,16 @@ async function run(kind: SchemaKind | undefined, { out }: Flags): Promise<void> 
         "which schema is wanted, or where all of them go, is missing",
         `kcore schema ${schemaKinds.join("|")}, or kcore schema --out FOLDER`,
       );
-    const files = schemaKinds.map(async (one) => [`${one}.schema.json`, await textOf(one)] as const);
+    const files = schemaKinds.map(async (one) => [`${one}.schema.json`, await schemaText(one)] as const);
     const paths = await writeAskedInto(out, await Promise.all(files));
     process.stdout.write(`${paths.join("\n")}\n`);
     return;
   }
-  const text = await textOf(kind);
+  const text = await schemaText(kind);
   if (out === undefined) process.stdout.write(text);
   else await writeAsked(out, text);
 }
 
-async function textOf(kind: SchemaKind): Promise<string> {
+async function schemaText(kind: SchemaKind): Promise<string> {
   return `${printJson(await jsonSchemaOf(kind), 2)}\n`;
 }

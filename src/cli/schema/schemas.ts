@@ -1,11 +1,13 @@
+import type { z } from "zod";
 import { actionNames, findAction } from "#actions/registry.ts";
+import { JumpSchema, NodeSchema, SharedSchema } from "#engine/roster/entry-schema.ts";
 import { knownModules } from "../modules/known-modules.ts";
 import { projectIfAny } from "../project/find-project.ts";
-import type { JsonSchema } from "./json-schema.ts";
-import { manifestSchema } from "./manifest-schema.ts";
+import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 import { orchestrationSchema } from "./orchestration-schema.ts";
-import { rosterSchema } from "./roster-schema.ts";
 import { stateSchema } from "./state-schema.ts";
+import { inAnyCase } from "../manifests/spellings.ts";
+import { manifestSchemas } from "../manifests/manifest-schemas.ts";
 
 const makers = {
   state: async () => stateSchema(await knownModules(projectIfAny(undefined)).all()),
@@ -25,4 +27,76 @@ export const schemaKinds = Object.keys(makers) as SchemaKind[];
 export async function jsonSchemaOf(kind: SchemaKind): Promise<JsonSchema> {
   const schema = await makers[kind]();
   return { $schema: "http://json-schema.org/draft-07/schema#", title: `kcore ${kind}`, ...schema } as JsonSchema;
+}
+
+/** Files of `roster/`; nothing in them is an expression. */
+function rosterSchema(): JsonSchema & { readonly definitions: object } {
+  const orNothing = (schema: z.ZodType): JsonSchema => ({ ...schemaOf(schema), type: ["object", "null"] });
+  const byName = (name: string, description: string): JsonSchema => ({
+    type: ["object", "null"],
+    description,
+    propertyNames: { pattern: "^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$" },
+    additionalProperties: { $ref: `#/definitions/${name}` },
+  });
+  return {
+    type: ["object", "null"],
+    properties: {
+      defaults: {
+        ...orNothing(SharedSchema),
+        description: "What all nodes of the file have, unless they say otherwise.",
+      },
+      groups: byName("group", "What nodes have that name it in their groups."),
+      nodes: byName("node", "The machines, by name."),
+      jumps: byName("jump", "Hosts that are only jumped over."),
+    },
+    additionalProperties: false,
+    definitions: { group: orNothing(SharedSchema), node: orNothing(NodeSchema), jump: schemaOf(JumpSchema) },
+  };
+}
+
+/**
+ * Documents for `kcore apply -f`: the fields of each kind, with keys in camelCase, which is proposed, or in snake_case.
+ */
+function manifestSchema(): JsonSchema {
+  const kinds = Object.entries(manifestSchemas);
+  return {
+    type: "object",
+    properties: {
+      kind: {
+        description: "What it is.",
+        anyOf: [{ enum: kinds.map(([kind]) => kind) }, ...kinds.map(([kind]) => spellings(kind))],
+      },
+    },
+    required: ["kind"],
+    allOf: kinds.map(([kind, schema]) =>
+      either({ properties: { kind: spellings(kind) }, required: ["kind"] }, withSnakeKeys(schemaOf(schema))),
+    ),
+  };
+}
+
+function spellings(kind: string): JsonSchema {
+  return { type: "string", pattern: inAnyCase(kind) };
+}
+
+function withSnakeKeys(schema: JsonSchema): JsonSchema {
+  const inner = mapInner(schema, withSnakeKeys);
+  const { properties, required = [] } = inner;
+  if (!properties) return inner;
+  const camel = Object.keys(properties).filter((name) => snakeCase(name) !== name);
+  const both = required.filter((name) => camel.includes(name));
+  return {
+    ...inner,
+    // As patterns, so that an editor proposes each key once.
+    ...(camel.length > 0 && {
+      patternProperties: Object.fromEntries(camel.map((name) => [`^${snakeCase(name)}$`, properties[name] ?? {}])),
+    }),
+    required: required.filter((name) => !both.includes(name)),
+    ...(both.length > 0 && {
+      allOf: both.map((name) => ({ anyOf: [{ required: [name] }, { required: [snakeCase(name)] }] })),
+    }),
+  };
+}
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

@@ -14,7 +14,7 @@ import { askSecret } from "../terminal/confirm.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { inEditor, type PrivateFile } from "./private-editor.ts";
 import { nameIn, projectSecrets, textIfThere, treeOf, writeText, type ProjectSecrets } from "./project-secrets.ts";
-import { openAt } from "./show.ts";
+import { openAt } from "./value.ts";
 
 /** The mark of an opened secret while the file is edited. */
 const MARK = "secret:";
@@ -41,7 +41,7 @@ export async function editSecrets(file: string, { project: given }: CommonFlags)
       try {
         return await save(project, { name, edited, known, recipients });
       } catch (error) {
-        await again(error, editor);
+        await offerRepair(error, editor);
       }
     }
   });
@@ -126,7 +126,7 @@ function refusePlain(name: string, root: SourceNode, known: ReadonlyMap<string, 
 }
 
 /** Lets the operator repair the edited text instead of losing it. */
-async function again(error: unknown, editor: PrivateFile): Promise<void> {
+async function offerRepair(error: unknown, editor: PrivateFile): Promise<void> {
   if (!(error instanceof KcoreError) || editor.isGone() || !canPrompt()) throw error;
   // The lines themselves hold secrets: only the mistakes and their places are shown.
   process.stderr.write(drawProblems(error.problems.map((problem) => ({ ...problem, conceal: true as const }))));

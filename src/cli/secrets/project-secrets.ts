@@ -1,10 +1,10 @@
-import { existsSync, readdirSync, type Stats } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { checkOf, trustOfProcess } from "#engine/project/project.ts";
-import { openerOf, type Opener } from "#engine/encrypted-values/opener.ts";
-import { readRecipients, type Recipient } from "#engine/encrypted-values/recipients.ts";
+import { openerOf } from "#engine/encrypted-values/opener.ts";
+import { readRecipients } from "#engine/encrypted-values/recipients.ts";
 import { sealedIn } from "#engine/encrypted-values/places.ts";
 import type { RosterText } from "#engine/roster/roster-files.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
@@ -17,14 +17,9 @@ import { ownRoster } from "../roster/own-roster.ts";
 import { askSecret } from "../terminal/confirm.ts";
 
 /** A project, as the commands for its secrets see it. */
-export interface ProjectSecrets {
-  readonly root: string;
-  readonly check: (name: string, stats: Stats) => void;
-  readonly opener: Opener;
-  readonly recipients: () => Promise<readonly Recipient[]>;
-}
+export type ProjectSecrets = ReturnType<typeof projectSecrets>;
 
-export function projectSecrets(given: string | undefined): ProjectSecrets {
+export function projectSecrets(given: string | undefined) {
   const root = findProject(given);
   const check = checkOf(trustOfProcess(process.env));
   const ask = (text: string): Promise<string | undefined> => askSecret(text);

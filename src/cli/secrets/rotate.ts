@@ -8,7 +8,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";
 import { printRows } from "../terminal/format-result.ts";
 import { projectSecrets, sealedFiles, writeText, type ProjectSecrets } from "./project-secrets.ts";
-import { openAt } from "./show.ts";
+import { openAt } from "./value.ts";
 
 export interface RotateFlags extends CommonFlags {
   readonly moved?: boolean;

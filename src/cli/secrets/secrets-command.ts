@@ -5,8 +5,7 @@ import { makeIdentity } from "./keygen.ts";
 import { checkSecrets, listSecrets } from "./list.ts";
 import { addRecipient, listRecipients, removeRecipient } from "./recipients.ts";
 import { rotateSecrets } from "./rotate.ts";
-import { setSecret } from "./set.ts";
-import { showSecret } from "./show.ts";
+import { setSecret, showSecret } from "./value.ts";
 
 /** `kcore secrets set|show|edit|list|check|rotate|recipients|keygen`. */
 export function secretsCommand(): Command {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { TLSSocket } from "node:tls";
 import { KcoreError } from "#errors/problem.ts";
-import type { BastionCas } from "#pki/bastion-cas.ts";
+import type { BastionCas } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { out, type Guard, type Verdict } from "#web/guard.ts";

@@ -3,7 +3,7 @@ import type { Written } from "#api/schemas.ts";
 import type { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry } from "#pki/issued.ts";
 import { Refused, revokedKey } from "./refused.ts";
 import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";

@@ -1,16 +1,15 @@
 import { readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { z } from "zod";
 import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { CertificateProof, SubCaInstalled } from "#api/controller-schemas.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { controllerChallenge } from "#pki/challenges.ts";
+import { controllerChallenge, keyFingerprint, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { hostsOf, refusalOfNext, renewalReason, renewDays } from "#pki/expectation.ts";
 import { isThere, replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
-import { keyFingerprint, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
-import type { z } from "zod";
 import { Refused } from "./refused.ts";
 import { holdNextKey } from "./next-key.ts";
 

@@ -1,7 +1,7 @@
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import { KcoreError } from "#errors/problem.ts";
-import { decodeIssuer, type BastionCas } from "#pki/bastion-cas.ts";
+import { decodeIssuer, type BastionCas } from "#pki/chain.ts";
 import { identityOf, type Identity } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";

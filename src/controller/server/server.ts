@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { describeError, type Log, type LogFields } from "#api/log.ts";
 import type { Credentials } from "#api/client.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
-import type { BastionCas } from "#pki/bastion-cas.ts";
+import type { BastionCas } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
 import { auditLog } from "./audit.ts";
 import { callerOf, shownOn, type KnownCaller } from "./caller.ts";

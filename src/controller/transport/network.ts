@@ -5,7 +5,7 @@ import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { DialTarget } from "../replica/replica-ports.ts";
 import type { Replica } from "../replica/create-replica.ts";
-import type { BastionCas } from "#pki/bastion-cas.ts";
+import type { BastionCas } from "#pki/chain.ts";
 import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 

@@ -12,10 +12,10 @@ export type KeyPassphrase = (file: string, reference?: SecretReference, again?: 
  * @throws KcoreError ROSTER_JUMP
  */
 export function endpointOf(node: NodeEntry, roster: Roster, passphrase: KeyPassphrase): Endpoint {
-  return { ...hop(node, passphrase), transport: node.transport, jump: jumpsTo(node, roster, passphrase, [node.name]) };
+  return { ...hop(node, passphrase), transport: node.transport, jump: routeTo(node, roster, passphrase, [node.name]) };
 }
 
-function jumpsTo(
+function routeTo(
   { name, jump }: Pick<JumpEntry, "name" | "jump">,
   roster: Roster,
   passphrase: KeyPassphrase,
@@ -31,7 +31,7 @@ function jumpsTo(
       });
     const entry = jumpEntry(hostName, name, roster);
     // The bastion reaches the first hop itself; each further hop is reached through the hops before it.
-    const before = index === 0 ? jumpsTo(entry, roster, passphrase, [...seen, hostName]) : [];
+    const before = index === 0 ? routeTo(entry, roster, passphrase, [...seen, hostName]) : [];
     return [...before, { ...hop(entry, passphrase), jump: [] }];
   });
   return hops;

@@ -4,15 +4,6 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { nodeFailed } from "../processes.ts";
 
-/** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
-export interface Qmp {
-  /** Runs a command and returns its result. Throws `LAB_NODE_FAILED` with QEMU's words. */
-  execute(command: string, args?: object): Promise<unknown>;
-  /** Waits for an event of this name whose data `fits`; events since the connection was made count. */
-  event(name: string, fits?: (data: Record<string, unknown>) => boolean): Promise<void>;
-  close(): void;
-}
-
 interface Message {
   readonly return?: unknown;
   readonly error?: { readonly desc: string };
@@ -23,8 +14,11 @@ interface Message {
 /** How long QEMU may take for an answer, in milliseconds: it is one thread beside two busy processors. */
 const patience = 300_000;
 
+/** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
+export type Qmp = Awaited<ReturnType<typeof openQmp>>;
+
 /** Connects to the monitor at `path`, waiting until it is there as long as `lives`. */
-export async function openQmp(path: string, lives: () => Promise<boolean>): Promise<Qmp> {
+export async function openQmp(path: string, lives: () => Promise<boolean>) {
   const socket = await dial(path, lives);
   const seen: Message[] = [];
   const answers: Message[] = [];
@@ -65,8 +59,10 @@ export async function openQmp(path: string, lives: () => Promise<boolean>): Prom
   };
   await execute("qmp_capabilities");
   return {
+    /** Runs a command and returns its result. Throws `LAB_NODE_FAILED` with QEMU's words. */
     execute,
-    event: async (name, fits = () => true) => {
+    /** Waits for an event of this name whose data `fits`; events since the connection was made count. */
+    event: async (name: string, fits: (data: Record<string, unknown>) => boolean = () => true) => {
       await until(`the event ${name}`, () => seen.find(({ event, data = {} }) => event === name && fits(data)));
     },
     close: () => socket.destroy(),

@@ -1,20 +1,20 @@
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
-import { open, readFile, rm } from "node:fs/promises";
+import { mkdir, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { poll } from "#base/wait.ts";
 import { cableOf, healCable } from "../bridge.ts";
-import { diskFile } from "../disk-file.ts";
+import { diskFile, type NodeRecord } from "../record.ts";
 import { withPrefix, type Place } from "../place.ts";
 import { clearWay, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
-import type { NodeRecord } from "../record.ts";
 import { sourcesLine } from "../repository.ts";
 import { serialOf } from "../roster-text.ts";
 import { must } from "../run-command.ts";
 import { runOnConsole } from "./console-shell.ts";
 import { diskDevice, sockets, startQemu, type Qemu } from "./qemu.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
-import { startTpm } from "./tpm.ts";
 import { makeRoot } from "./vm-image.ts";
+import { startInGroup } from "../cgroup.ts";
 
 /**
  * Starts a virtual machine that does not run: the first time by going on from the saved state of all machines, which takes
@@ -187,4 +187,25 @@ async function identityOf(place: Place, node: NodeRecord): Promise<string[]> {
   const authorized = await file(join(place.home, "id.pub"));
   const mac = macOf(place, node);
   return [node.name, withPrefix(place, node.address), mac, node.id, now, sources, seed, key, publicKey, authorized];
+}
+
+/** The longest time for a TPM to open its socket, in milliseconds. */
+const longest = 30_000;
+
+/**
+ * Starts a machine's TPM 2.0 (swtpm(8)) in the machine's cgroup and returns the socket for QEMU. The TPM's memory is in `tpm` in the
+ * machine's folder: without it the machine has another TPM. It ends with QEMU. Throws `LAB_NODE_FAILED`.
+ */
+async function startTpm(group: string, folder: string): Promise<string> {
+  const state = join(folder, "tpm");
+  const socket = join(folder, "tpm-ctl");
+  const log = join(folder, "tpm.log");
+  await mkdir(state, { recursive: true, mode: 0o700 });
+  await rm(socket, { force: true });
+  const control = ["--ctrl", `type=unixio,path=${socket},mode=0600`, "--terminate"];
+  const command = ["swtpm", "socket", "--tpm2", "--tpmstate", `dir=${state},mode=0600`, ...control];
+  const lives = await startInGroup(group, command, log);
+  await poll(() => existsSync(socket) || !lives(), { everyMs: 20, limitMs: longest });
+  if (!existsSync(socket)) throw nodeFailed({ message: "the TPM does not start", hint: `look at ${log}` });
+  return socket;
 }

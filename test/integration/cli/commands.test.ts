@@ -8,15 +8,8 @@ describe("kcore's commands", () => {
   beforeEach(() => (project = new TestProject()));
   afterEach(() => project.remove());
 
-  it("tells its version and helps with examples", async () => {
+  it("tells its version, and suggests what was meant", async () => {
     expect((await project.call(["--version"])).stdout).to.match(/^\d+\.\d+\.\d+\n$/);
-    const help = await project.call(["help", "orchestrate"]);
-    expect(help.code).to.equal(0);
-    expect(help.stdout).to.contain("--dry-run").and.to.contain("Examples:");
-    expect((await project.call([])).stdout).to.contain("Commands:");
-  });
-
-  it("suggests what was meant", async () => {
     const command = await project.call(["orchestarte"]);
     expect(command.code).to.equal(2);
     expect(command.stderr).to.contain("did you mean “orchestrate”?");
@@ -29,18 +22,6 @@ describe("kcore's commands", () => {
     const { child, ended } = project.start(["explain", "NOPE"]);
     child.stderr?.destroy();
     expect((await ended).code).to.equal(2);
-  });
-
-  it("makes a project that it accepts", async () => {
-    expect((await project.call(["init", "fresh", "--empty"])).code).to.equal(0);
-    const added = await project.call(["roster", "add", "n1", "192.0.2.11", "--role", "worker", "--project", "fresh"]);
-    expect(added.stderr).to.equal("");
-    expect(added.code).to.equal(0);
-    expect(added.stdout).not.to.contain("no role");
-    const listed = await project.call(["roster", "list", "--project", "fresh", "-o", "json"]);
-    expect(JSON.parse(listed.stdout)).to.have.nested.property("[0].address", "192.0.2.11");
-    expect((await project.call(["roster", "check", "--project", "fresh"])).stdout).to.contain("kcore roster trust n1");
-    expect(existsSync(join(project.project, "fresh/.git"))).to.equal(true);
   });
 
   it("adds a node as lines of its own, and nothing else", async () => {
@@ -112,13 +93,6 @@ describe("kcore's commands", () => {
     expect((await project.call(["roster", "add", "n9", "192.0.2.19", "--file", "more.txt"])).code).to.equal(2);
   });
 
-  it("refuses a project that others can write (S-20)", async () => {
-    chmodSync(join(project.project, "roster"), 0o777);
-    const refused = await project.call(["roster", "list"]);
-    expect(refused.code).to.equal(2);
-    expect(refused.stderr).to.contain("[PROJECT_NOT_TRUSTED]");
-  });
-
   it("takes no project from a folder that merely holds a roster (S-20)", async () => {
     mkdirSync(join(project.path, "hostile/roster"), { recursive: true });
     const refused = await project.call(["roster", "list", "--project", join(project.path, "hostile")]);
@@ -169,19 +143,5 @@ describe("kcore's commands", () => {
     const { code, stderr } = await project.call(["create", "cluster", "--passphrase-file", file], env);
     expect(code, stderr).to.equal(0);
     expect(existsSync(join(project.path, ".kcore/config"))).to.equal(true);
-  });
-
-  it("makes a cluster and its context with a passphrase from a file that only its owner may read", async () => {
-    const file = join(project.path, "passphrase");
-    writeFileSync(file, "correct horse battery staple\n", { mode: 0o644 });
-    const open = await project.call(["create", "cluster", "--passphrase-file", file]);
-    expect(open.code).to.equal(2);
-    expect(open.stderr).to.contain("[FILE_UNTRUSTED]");
-    chmodSync(file, 0o600);
-    const created = await project.call(["create", "cluster", "--context", "lab", "--passphrase-file", file]);
-    expect(created.stderr).to.equal("");
-    const contexts = await project.call(["config", "get-contexts", "-o", "json"]);
-    expect(JSON.parse(contexts.stdout)).to.deep.equal([{ name: "lab", current: true, controllers: [] }]);
-    expect((await project.call(["get", "nodes"])).stderr).to.contain("[CLUSTER_UNKNOWN]");
   });
 });

@@ -3,8 +3,7 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import { settleLayouts } from "#cli/layout/settle-layouts.ts";
-import { evaluateLayout } from "#cli/layout/nix-layout.ts";
+import { evaluateLayout, resolveLayouts } from "#cli/layout/resolve-layouts.ts";
 import { readManifests } from "#cli/manifests/read-manifests.ts";
 import { diskInventoryText, readDiskInventory } from "#engine/program/disk-inventory.ts";
 import { kcoreProgram } from "#support/deploy.ts";
@@ -266,10 +265,10 @@ describe("a layout in Nix", () => {
       const file = join(project.project, "d.yaml");
       const read = (spec: string) =>
         readManifests(file, `kind: DiskLayout\nmetadata: { name: d }\nspec: { nodeId: n1, ${spec} }\n`);
-      const [manifest] = await settleLayouts(read("layoutNixFile: disks.nix"));
+      const [manifest] = await resolveLayouts(read("layoutNixFile: disks.nix"));
       expect(manifest).to.have.nested.property("layout.disks[0].gpt.partitions[0].content.mountpoint", "/srv");
       const wrong = await problemsOfRejection(
-        settleLayouts([
+        resolveLayouts([
           ...read(
             `layoutNix: '{ disko.devices.disk.a = { device = "x"; content.partitions.p = { size = "1X"; uuid = "1"; }; }; }'`,
           ),

@@ -58,11 +58,6 @@ describe("kcore exec", () => {
     return { code: child.exitCode, out, err };
   }
 
-  it("gives one node's answer and nothing else", async () => {
-    const one = await project.kcore("exec", "--on", "a1", "--", "echo", "hello");
-    expect(one).to.deep.equal({ code: 0, stdout: "hello\n", stderr: "" });
-  });
-
   it("O1: leaves nothing on the node, and one line in the trail but no record on the bastion", async () => {
     rmSync(join(project.path, "state"), { recursive: true });
     await project.kcore("exec", "--on", "a1", "--", "true");

@@ -30,11 +30,6 @@ describe("what git says of a project", () => {
     expect(await gitState(project)).to.deep.equal({});
   });
 
-  it("is the commit", async () => {
-    const revision = commit();
-    expect(await gitState(project)).to.deep.equal({ revision, dirty: false });
-  });
-
   it("tells files that differ and files that are new, in the project only", async () => {
     const revision = commit();
     writeFileSync(join(top, "elsewhere"), "");

@@ -5,7 +5,6 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
-import { startSshd } from "#support/sshd.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 const run = promisify(execFile);
@@ -85,20 +84,5 @@ describe("a run where nobody looks at a terminal", () => {
     const there = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
     const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: there });
     expect(stdout).to.match(/^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m);
-  });
-
-  it("is told in lines over ssh without a terminal", async () => {
-    const sshd = await startSshd();
-    try {
-      const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
-      const { KCORE_SOURCE = "", KCORE_HOME = "" } = environment();
-      const set = `export KCORE_SOURCE=${KCORE_SOURCE} KCORE_HOME=${KCORE_HOME} LC_ALL=C.UTF-8`;
-      const login = ["-T", "-F", "none", "-p", String(sshd.port), "-i", sshd.identityFile];
-      const strange = options.flatMap((option) => ["-o", option]);
-      const { stdout } = await run("ssh", [...login, ...strange, "root@127.0.0.1", `${set}; ${words}`]);
-      isPlain(stdout);
-    } finally {
-      await sshd.stop();
-    }
   });
 });

@@ -19,15 +19,21 @@ import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
 import { openRoot } from "#pki/cluster.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry } from "#pki/issued.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { addController, changeControllers, contextFolder, loadContext, removeController } from "#pki/contexts.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
-import { codec, createTestCluster, eventually, issueTo, passphrase, writeCredentials } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
-import { registrationOf, spkiOf, startControllers } from "#support/controllers.ts";
-import type { TestController } from "#support/controllers.ts";
+import {
+  codec,
+  createTestCluster,
+  eventually,
+  issueTo,
+  passphrase,
+  writeCredentials,
+  type TestCluster,
+} from "#support/cluster.ts";
+import { registrationOf, spkiOf, startControllers, type TestController } from "#support/controllers.ts";
 import { rejectionOf } from "#support/rejection.ts";
 import { nodeEntry as rosterEntry } from "#support/runs.ts";
 

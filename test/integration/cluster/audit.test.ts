@@ -2,16 +2,18 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { request } from "node:https";
 import { expect } from "chai";
 import { askFirst } from "#api/ask.ts";
-import { ApiRefusal } from "#api/client.ts";
-import type { ApiClient, Credentials } from "#api/client.ts";
-import { isAudited, methods } from "#api/methods.ts";
-import type { MethodName } from "#api/methods.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
-import type { CertificateEntry } from "#pki/inventory.ts";
-import { createTestCluster, eventually, issueTo } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, registrationOf, renewCredentials, spkiOf, startControllers } from "#support/controllers.ts";
-import type { TestController } from "#support/controllers.ts";
+import { ApiRefusal, type ApiClient, type Credentials } from "#api/client.ts";
+import { isAudited, methods, type MethodName } from "#api/methods.ts";
+import { inventoryEntry, type CertificateEntry } from "#pki/issued.ts";
+import { createTestCluster, eventually, issueTo, type TestCluster } from "#support/cluster.ts";
+import {
+  nodeCredentials,
+  registrationOf,
+  renewCredentials,
+  spkiOf,
+  startControllers,
+  type TestController,
+} from "#support/controllers.ts";
 
 /** Part of every written value; no line of the trail may contain it. */
 const canary = "canary-5f1d";

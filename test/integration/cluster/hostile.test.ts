@@ -1,16 +1,20 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { connect, createServer } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { expect } from "chai";
 import type { ApiClient, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
-import { knowBastionCas } from "#pki/bastion-cas.ts";
+import { knowBastionCas } from "#pki/chain.ts";
 import { dialController } from "#controller/transport/dial.ts";
-import { createTestCluster, issueTo } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
-import { nodeCredentials, reasonOf, registrationOf, spkiOf, startController } from "#support/controllers.ts";
-import type { TestController } from "#support/controllers.ts";
+import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
+import {
+  nodeCredentials,
+  reasonOf,
+  registrationOf,
+  spkiOf,
+  startController,
+  type TestController,
+} from "#support/controllers.ts";
 import { tellLongForm, tries } from "#support/hostile.ts";
 import { hangLimit } from "#support/limit.ts";
 import { seededRandom } from "#support/random.ts";

@@ -3,34 +3,28 @@ import { createPrivateKey, createPublicKey, randomUUID, type KeyObject } from "n
 import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdir, readdir, stat, writeFile } from "node:fs/promises";
-import { createServer, request } from "node:https";
-import type { Server } from "node:https";
-import { connect } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, request, type Server } from "node:https";
+import { connect, type AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { connect as connectTls, createServer as createTlsServer } from "node:tls";
-import type { SecureVersion } from "node:tls";
+import { connect as connectTls, createServer as createTlsServer, type SecureVersion } from "node:tls";
 import { expect } from "chai";
-import { openApi } from "#api/client.ts";
+import { openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { issuerHeaders } from "#api/issuer-header.ts";
-import type { ApiClient, Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { issueCertificate } from "#pki/certificate.ts";
-import { firstCertificate } from "#pki/chain.ts";
-import type { CertificatePlan } from "#pki/certificate.ts";
+import { issueCertificate, type CertificatePlan } from "#pki/certificate.ts";
+import { firstCertificate, knowBastionCas } from "#pki/chain.ts";
 import { openRoot } from "#pki/cluster.ts";
 import { contextFolder } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import type { Authority } from "#pki/issue.ts";
 import { dialController } from "#controller/transport/dial.ts";
-import { knowBastionCas } from "#pki/bastion-cas.ts";
 import { issueSubCa, signSubCa, type Root } from "#pki/sub-ca.ts";
 import { ClusterSite } from "#support/cluster-site.ts";
-import { createTestCluster, eventually, issueTo, passphrase } from "#support/cluster.ts";
-import type { TestCluster } from "#support/cluster.ts";
+import { createTestCluster, eventually, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";
 import {
+  knowAllOf,
   nodeCredentials,
   prepareController,
   reasonOf,
@@ -40,9 +34,8 @@ import {
   spkiOf,
   startController,
   startControllers,
-  knowAllOf,
+  type TestController,
 } from "#support/controllers.ts";
-import type { TestController } from "#support/controllers.ts";
 import { hangLimit } from "#support/limit.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 import { openWirePeer } from "#support/wire-peer.ts";

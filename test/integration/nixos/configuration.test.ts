@@ -3,8 +3,7 @@ import { readdirSync } from "node:fs";
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { configurationText } from "#system/nixos/configuration.ts";
-import { kcoreText } from "#system/nixos/kcore-module.ts";
+import { configurationText, kcoreText } from "#system/nixos/configuration.ts";
 import type { LiveMachine } from "#system/nixos/machine.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 

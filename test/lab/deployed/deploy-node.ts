@@ -1,17 +1,13 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
-import { eventually } from "#support/cluster.ts";
 import {
   contentsOf,
   contradictions,
   exchangesOf,
-  filesBelow,
   on,
   outputOf,
   rosterOf,
@@ -272,39 +268,6 @@ describe("deploy_node on real nodes", function () {
     );
   });
 
-  it("keeps private keys where they were made (S-1)", async () => {
-    for (const [machine, name] of [
-      [n1, "controller"],
-      [n1, "node"],
-      [n2, "node"],
-    ] as const) {
-      const secret = (await on(machine, `cat ${pairOf(name)}.key`)).split("\n")[1] ?? "";
-      expect(secret.length).to.be.greaterThan(30);
-      for (const file of await filesBelow(bastion.project))
-        expect((await readFile(file, "latin1")).includes(secret), `${name}.key in ${file}`).to.equal(false);
-    }
-    const keys = [];
-    for (const file of await filesBelow(bastion.project))
-      if (/^-+BEGIN (EC |RSA )?PRIVATE KEY/m.test(await readFile(file, "latin1"))) keys.push(file);
-    expect(keys).to.deep.equal([join(bastion.home, "test", "kctl.key")]);
-  });
-
-  it("answers only who shows a certificate of the cluster", async () => {
-    const client = (args: string): string =>
-      `printf 'GET /healthz HTTP/1.1\\r\\nHost: n1\\r\\nConnection: close\\r\\n\\r\\n' |
-       openssl s_client -connect ${n1.address}:9090 -CAfile ${certs}/ca.crt -verify_return_error -ign_eof ${args} 2>&1 || :`;
-    const known = await on(n2, client(`-cert ${certs}/node.crt -cert_chain ${certs}/node.crt -key ${certs}/node.key`));
-    expect(known)
-      .to.match(/Verify return code: 0 \(ok\)/)
-      .and.match(/HTTP\/1\.1 200/);
-    const unknown = await on(n2, client(""));
-    expect(unknown)
-      .to.match(/alert certificate required|handshake failure/)
-      .and.not.match(/HTTP\/1\.1/);
-    const stranger = `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=n2 -keyout /tmp/s.key -out /tmp/s.crt 2>/dev/null;`;
-    expect(await on(n2, stranger + client("-cert /tmp/s.crt -key /tmp/s.key"))).to.not.match(/HTTP\/1\.1 200/);
-  });
-
   it("keeps its runtime as a generation that starts from its store path alone", async () => {
     const generations = await on(n1, `nix-env -p ${profile} --list-generations`);
     expect(generations).to.match(/^\s*1 .*\(current\)$/);
@@ -321,15 +284,6 @@ describe("deploy_node on real nodes", function () {
        chroot $root $(echo ${path}/lib/ld-linux*) --library-path ${path}/lib ${path}/bin/node ${path}/app/kcore.mjs --version; rm -rf $root`,
     );
     expect(version).to.match(/^kcore \d+\.\d+\.\d+/);
-  });
-
-  it("shows a node NotReady while its agent is stopped, and Ready after", async () => {
-    await on(n2, "systemctl stop kcore-node-agent");
-    expect(await statuses()).to.deep.equal({ n1: "ready", n2: "not-ready", n3: "ready" });
-    expect(await bastion.does("get", "nodes")).to.match(/n2 +NotReady/);
-    await on(n2, "systemctl start kcore-node-agent");
-    await eventually(async () => (await statuses())["n2"] === "ready");
-    expect(await statuses()).to.deep.equal({ n1: "ready", n2: "ready", n3: "ready" });
   });
 
   it("does ad hoc work on Debian and BusyBox nodes", async () => {

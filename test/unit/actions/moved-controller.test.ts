@@ -1,11 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { expect } from "chai";
-import { noteFounded } from "#actions/founded.ts";
+import { noteFounded, openContext } from "#actions/cluster-place.ts";
 import { clusterHealth } from "#actions/cluster-health.ts";
 import { clusterRegisterController } from "#actions/cluster-register-controller.ts";
 import { challengeFor } from "#actions/generated-key.ts";
-import { openContext } from "#actions/cluster-place.ts";
 import { pkiIssueNode } from "#actions/pki-issue-node.ts";
 import { changeControllers, contextFolder, loadContext } from "#pki/contexts.ts";
 import { issuedFile } from "#pki/issued.ts";

@@ -6,9 +6,8 @@ import { isRenewalDue, renewCertificate } from "#agent/renew.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
 import { loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
-import { renewalChallenge } from "#pki/challenges.ts";
+import { generateKey, publicDer, renewalChallenge } from "#pki/keys.ts";
 import { issueLeaf } from "#pki/issue.ts";
-import { generateKey, publicDer } from "#pki/keys.ts";
 import { createTestCluster, issueTo, writeCredentials, type TestCluster } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
 

@@ -6,9 +6,17 @@ import { registry } from "#engine/modules/registry.ts";
 import { checkProject } from "#engine/orchestrate/check-project.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { exampleFolder, exampleNames } from "#support/examples.ts";
+import { exampleFolder, exampleNames, statesOf } from "#support/examples.ts";
+
+/** The commands that an example's states need beside modules. */
+const commands = { k3s: [], metalk8s: ["script.run: source: scripts/join-etcd.sh"], web: [] } as const;
 
 describe("the projects of examples/", () => {
+  for (const [name, needed] of Object.entries(commands))
+    it(`${name}: needs no command but ${needed.length}`, () => {
+      const found = statesOf(name).flatMap((text) => text.match(/(command|script)\.run:.*\n.*/g) ?? []);
+      expect(found.map((text) => text.replace(/\s+/g, " "))).to.deep.equal(needed);
+    });
   for (const name of exampleNames) {
     const project = exampleFolder(name);
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { LayoutSchema, type Layout } from "#cli/layout/layout-schema.ts";
-import { judgePlan, planLayout } from "#cli/layout/plan-layout.ts";
+import { withRefusals, planLayout } from "#cli/layout/plan-layout.ts";
 import type { Problem } from "#errors/problem.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
@@ -28,7 +28,7 @@ const judged = (devices: readonly Shown[], { code, mode }: { code?: Problem["cod
   const inventory = inventoryOf(devices, mode);
   const found = planLayout(node, layout, inventory);
   const refused = code === undefined ? [] : [{ step: "partition[data1]", problem: { code, message: "m" } }];
-  const plan = judgePlan(found, refused, inventory);
+  const plan = withRefusals(found, refused, inventory);
   return [plan.disks[0]?.verdict, ...plan.refusals.map((one) => `${one.code} ${one.reason ?? ""}`)];
 };
 

@@ -1,8 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { expect } from "chai";
 import { Command } from "commander";
-import { allOf } from "#cli/man/man-command.ts";
-import { manPage, pageName } from "#cli/man/man-page.ts";
+import { allOf, manPage, pageName } from "#cli/man/man-command.ts";
 import { buildProgram } from "#cli/program.ts";
 
 /** The page as groff formats it for a terminal, with groff's warnings. */

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import { nameOf, findNodes } from "#cli/node/find-node.ts";
-import { readLabelChanges, readTaintChanges } from "#cli/node/label-changes.ts";
+import { nodeTitle, findNodes } from "#cli/node/find-node.ts";
+import { readLabelChanges, readTaintChanges } from "#cli/node/node-command.ts";
 import { selectNodes } from "#cli/get/listings.ts";
 import { problemsIn } from "#support/problems.ts";
 import { rejectionOf } from "#support/rejection.ts";
@@ -38,7 +38,7 @@ describe("findNodes", () => {
     expect(await rejectionOf(findNodes(client, [""]))).to.include({ reason: "API_DENIED" }));
 
   it("S-4: a node's name in a result cannot drive the terminal", () =>
-    expect(nameOf({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)"));
+    expect(nodeTitle({ hostname: "\u001B[2Jn1\n", id: "7a" })).to.equal("n1  (7a)"));
 });
 
 describe("selectNodes", () => {

@@ -10,7 +10,7 @@ import { schemaCommand } from "#cli/schema/schema-command.ts";
 import { jsonSchemaOf, schemaKinds, type SchemaKind } from "#cli/schema/schemas.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { moduleExample } from "#cli/modules/module-example.ts";
+import { moduleExample } from "#cli/modules/known-modules.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { readPages } from "#support/pages.ts";
 

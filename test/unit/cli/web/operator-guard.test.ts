@@ -1,8 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { knowBastionCas } from "#pki/bastion-cas.ts";
-import { firstCertificate } from "#pki/chain.ts";
+import { firstCertificate, knowBastionCas } from "#pki/chain.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { operatorGuard, type ToldKeys } from "#cli/web/operator-guard.ts";
 import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import { createLog } from "#api/log.ts";
 import { openNetwork } from "#controller/transport/network.ts";
-import { knowBastionCas } from "#pki/bastion-cas.ts";
+import { knowBastionCas } from "#pki/chain.ts";
 import { createTestCluster, issueTo, type TestCluster } from "#support/cluster.ts";
 
 describe("the replication streams of a controller", () => {

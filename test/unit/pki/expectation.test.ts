@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { endingOf } from "#pki/ends.ts";
+import { endingOf } from "#pki/expectation.ts";
 
 const day = 86_400_000;
 

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { readMounts } from "#lab/blackout.ts";
+import { readMounts } from "#lab/container.ts";
 
 describe("a power cut", () => {
   const mounts = [

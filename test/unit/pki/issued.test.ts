@@ -1,7 +1,7 @@
-import { expect } from "chai";
 import { join } from "node:path";
+import { expect } from "chai";
 import { openRoot } from "#pki/cluster.ts";
-import { inventoryEntry } from "#pki/inventory.ts";
+import { inventoryEntry } from "#pki/issued.ts";
 import { generateKey, keyFingerprint, proveKey, publicDer } from "#pki/keys.ts";
 import { issueSubCa } from "#pki/sub-ca.ts";
 import { createTestCluster, issueTo, passphrase, type TestCluster } from "#support/cluster.ts";

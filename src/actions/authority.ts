@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { ActionContext } from "#engine/orchestrate/action.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { issueForeign, openForeignCa, type ForeignLeaf } from "#pki/foreign-ca.ts";
@@ -23,3 +24,11 @@ export async function issueOfAuthority(
   const certificate = issueForeign(leaf, { ca, proof, now: Date.now() });
   return { certificate, until: firstCertificate(certificate).validToDate.toISOString().slice(0, 10) };
 }
+
+/** The name of a CA of another program's, also its file's. */
+export const AuthorityName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,62}$/, "must be letters, digits and hyphens, such as kubernetes");
+
+/** A common name or an organization. */
+export const CertificateName = z.string().regex(/^[\x20-\x7e]{1,64}$/, "must be 1 to 64 characters of ASCII");

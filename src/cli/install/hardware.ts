@@ -3,21 +3,12 @@ import type { Host } from "#engine/transport/host.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
 import { findMachine, withTransport } from "./find-machine.ts";
-import { logIn } from "./log-in.ts";
-import { pinOutsideRoster, verifyHostKey } from "./pin.ts";
-
-export interface NetworkCard {
-  readonly name: string;
-  readonly mac: string;
-  readonly state: string;
-  readonly mtu: number;
-  readonly addresses: readonly string[];
-}
+import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
 const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
 
 /** Looks at one machine over SSH, whether it is in the roster or not; its key is verified as for an install. */
-export function visitMachine<Result>(
+export function withMachine<Result>(
   flags: MachineFlags & { readonly project?: string },
   look: (host: Host) => Promise<Result>,
 ): Promise<Result> {
@@ -36,13 +27,13 @@ export function visitMachine<Result>(
 }
 
 /** The machine's block devices. @throws KcoreError PROBE_FAILED */
-export async function lookAtDisks(host: Host): Promise<DiskInventory> {
+export async function readDisks(host: Host): Promise<DiskInventory> {
   const what = "listing the disks";
   return readDiskInventory(await run(host, diskInventoryText(), what)) ?? fail(host, what, "the answer breaks off");
 }
 
 /** The machine's network cards, from sysfs and ip(8). @throws KcoreError PROBE_FAILED */
-export async function lookAtCards(host: Host): Promise<readonly NetworkCard[]> {
+export async function readNetworkCards(host: Host) {
   const lines = (await run(host, cardsText, "reading /sys/class/net")).split("\n").map((line) => line.split(" "));
   return lines
     .filter(([kind]) => kind === "N")

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { lookAtCards, lookAtDisks } from "#cli/install/look.ts";
+import { readNetworkCards, readDisks } from "#cli/install/hardware.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { inventoryOf } from "#support/disk-inventory.ts";
 import { problemsOfRejection } from "#support/problems.ts";
@@ -40,7 +40,7 @@ describe("what a machine shows of itself before it is deployed", () => {
       "link /dev/disk/x sda",
       "end\n",
     ];
-    const { devices } = await lookAtDisks(hostThatSays(text.join("\n")));
+    const { devices } = await readDisks(hostThatSays(text.join("\n")));
     const disk = { serial: "S1", wwn: "0x5", model: 'A "Disk"', pttype: "gpt", ptuuid: "id", holders: ["dm-0"] };
     const part = { type: "part", disk: "sda", fstype: "ext4", label: "a b", partuuid: "u", partlabel: "data" };
     const { devices: wanted } = inventoryOf([
@@ -58,7 +58,7 @@ describe("what a machine shows of itself before it is deployed", () => {
       "A eth0 inet6 fe80::1/64",
       "",
     ].join("\n");
-    const [card, loopback] = await lookAtCards(hostThatSays(text));
+    const [card, loopback] = await readNetworkCards(hostThatSays(text));
     expect(card).to.deep.equal({
       name: "eth0",
       mac: "06:8d:50:47:b3:c3",
@@ -70,7 +70,7 @@ describe("what a machine shows of itself before it is deployed", () => {
   });
 
   it("says what failed, and where; a list that breaks off tells nothing", async () => {
-    const told = async (host: Host): Promise<string | undefined> => (await problemsOfRejection(lookAtDisks(host)))[0];
+    const told = async (host: Host): Promise<string | undefined> => (await problemsOfRejection(readDisks(host)))[0];
     expect(await told(hostThatSays("", { code: 127 }))).to.equal(
       "listing the disks failed on m: blkid: not found [PROBE_FAILED]",
     );

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { choosePods, podName } from "#kubernetes/drained-pods.ts";
+import { choosePods, podName } from "#kubernetes/drain.ts";
 import type { Pod } from "#kubernetes/objects.ts";
 
 const no = { deleteEmptyDirData: false, force: false };
