@@ -3,7 +3,7 @@ import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchLiveness } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
-import { readRecords, type Records } from "#controller/cluster/records.ts";
+import { readRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
@@ -82,7 +82,6 @@ const certificates = {
 /** The process of a controller: the product's own, around one replica. */
 interface Process {
   readonly replica: Replica;
-  readonly records: Records;
   readonly index: UpdateIndex;
   readonly updates: Updates;
   readonly parts: UpdatesParts;
@@ -256,7 +255,7 @@ export class SimController implements Endpoint {
     });
     const { log } = parts;
     const handle = handleRequests({ controllerId: this.id, records, nodes, controllers, updates, log, clock });
-    return { replica, records, index, updates, parts, handle };
+    return { replica, index, updates, parts, handle };
   }
 
   #oncePerEvent<Value>(read: () => Value): () => Value {
@@ -355,11 +354,6 @@ export class SimController implements Endpoint {
     const generation = this.of(name).head?.generation;
     this.#do(({ updates }) => updates.wish(name, action, more, "operator"));
     return generation;
-  }
-
-  /** Writes directly, as a hostile controller could. */
-  write(changes: Changes): void {
-    this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
   }
 
   /** The state of an update, by the records of this controller. */

@@ -1,5 +1,5 @@
 import type { Order } from "#rollout/order.ts";
-import { hasEnded, type Progress } from "#rollout/records.ts";
+import { hasEnded, type Progress, type Report } from "#rollout/records.ts";
 import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
@@ -9,7 +9,7 @@ import { Checks } from "./checks.ts";
 import { names, SimController, type Changes } from "./controller.ts";
 import { foundingOf, type Member } from "./founding.ts";
 import { HookChecks } from "./hook-checks.ts";
-import { Machine, type MachineEvents } from "./machine.ts";
+import { Machine } from "./machine.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { NodeChecks } from "./node-checks.ts";
@@ -89,29 +89,7 @@ export class RolloutWorld {
       })),
     ];
     this.controllers = ids.map((id) => new SimController(this, id));
-    const { scheduler, random } = this;
-    const events: MachineEvents = {
-      accepted: (machine, order, before) => {
-        if (order.step === "activate") this.figures.activations++;
-        this.checks.accepted(machine, order, before);
-        this.nodes.accepted(machine, order);
-      },
-      wrote: (machine, before, after) => this.nodes.wrote(machine, before, after),
-      works: (machine, step, statement) => this.nodes.works(machine, step, statement),
-      gateAsked: (machine, holds) => this.nodes.gateAsked(machine, holds),
-      changed: (machine) => this.#machineChanged(machine),
-      said: (machine, before) => {
-        const report = machine.report();
-        if (report) this.nodes.said(machine, report);
-        if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
-        scheduler.after(random.between(10, 300), () => this.#agent(machine.id).wake());
-      },
-      broke: (machine, error) =>
-        this.note(`${machine.id} failed: ${error instanceof Error ? error.stack : String(error)}`),
-    };
-    this.machines = this.members.map(
-      ({ id, dc }) => new Machine({ id, dc, scheduler, random, swarm: this.swarm, events }),
-    );
+    this.machines = this.members.map((member) => new Machine(this, member));
     this.#agents = new Map(this.machines.map((machine) => [machine.id, new SimAgent(this, machine)]));
     this.operator = new Operator(this);
     const bastions = this.swarm.twoBastions ? [...names, ...names] : names;
@@ -153,7 +131,7 @@ export class RolloutWorld {
   }
 
   /** A controller is down while its machine is. */
-  #machineChanged(machine: Machine): void {
+  machineChanged(machine: Machine): void {
     this.checks.nodeChanged(machine);
     this.figures.deaths = this.machines.filter(({ isDead }) => isDead).length;
     const { id, isUp } = machine;
@@ -167,6 +145,14 @@ export class RolloutWorld {
     if (!isUp) controller.kill();
     else if (!controller.isUp && !this.#isKilled.has(machine.id))
       this.scheduler.after(this.random.between(100, 3_000), () => this.#start(controller));
+  }
+
+  /** The updater's report changed, or its machine is up again: its agent looks. */
+  reported(machine: Machine, before: Report | undefined): void {
+    const report = machine.report();
+    if (report) this.nodes.said(machine, report);
+    if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
+    this.scheduler.after(this.random.between(10, 300), () => this.#agent(machine.id).wake());
   }
 
   readonly #isKilled = new Set<string>();
@@ -292,7 +278,6 @@ export class RolloutWorld {
     this.network.heal();
     this.#isKilled.clear();
     for (const machine of this.machines) {
-      machine.isHealed = true;
       machine.offset = 0;
       machine.cut = undefined;
       machine.start();
