@@ -103,18 +103,6 @@ describe("the updater", () => {
     expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
   });
 
-  it("goes back to what ran before when it is told to, its own runtime too", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate", "roll_back");
-    expect(world.report()?.state).to.equal("rolled_back");
-    expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
-    expect(world.report()?.present.generation).to.equal(1);
-    // A repeated order has no effect.
-    const before = restarts(world).length;
-    await world.give(statementOf(young, quick), "roll_back");
-    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
-  });
-
   describe("goes back from an update", () => {
     const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
     const back = async (world: UpdateWorld, statement: Statement): Promise<unknown> => {
@@ -224,13 +212,6 @@ describe("the updater", () => {
     expect(world.report()?.targetGeneration).to.equal(2);
     await world.give(again, "activate");
     expect(world.report()?.present.generation).to.equal(2);
-  });
-
-  it("activates again without a restart what runs already", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate", "activate");
-    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["activated", 1]);
-    expect(world.report()?.previous?.version).to.equal(old);
   });
 
   describe("what fails is told apart, and the node is wholly back", () => {
@@ -390,12 +371,6 @@ describe("the updater", () => {
       expect(world.version()).to.equal("0.3.0");
     });
 
-    it("but takes an older one that was asked for", async () => {
-      const world = new UpdateWorld(young);
-      const statement = statementOf(old, { ...quick, target: { version: old, allowDowngrade: true } });
-      await world.give(statement, "prepare", "activate");
-      expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
-    });
   });
 
   describe("fetches a bundle", () => {
@@ -455,27 +430,14 @@ describe("the updater", () => {
   });
 
   describe("fences", () => {
-    it("takes one order once", async () => {
+    it("refuses an older epoch for ever", async () => {
       const world = prepared();
-      for (let times = 0; times < 2; times++) {
-        await carryOut(world, "prepare", statementOf(young));
-      }
-      expect(world.said.map(({ state }) => state)).to.deep.equal(["preparing", "prepared"]);
+      await carryOut(world, "prepare", statementOf(young), { epoch: 3, owner: "c3" });
+      const before = world.report();
+      await carryOut(world, "activate", statementOf(young), { epoch: 2, owner: "c2", seq: 9 });
+      expect(world.report()).to.deep.equal(before);
+      expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
     });
-
-    const foreign: readonly { readonly what: string; readonly fence: object; readonly name?: string }[] = [
-      { what: "an older epoch", fence: { epoch: 2, owner: "c2", seq: 9 } },
-      { what: "another owner of the same epoch", fence: { epoch: 3, owner: "c9", seq: 9 } },
-    ];
-    for (const { what, fence } of foreign)
-      it(`refuses ${what} for ever`, async () => {
-        const world = prepared();
-        await carryOut(world, "prepare", statementOf(young), { epoch: 3, owner: "c3" });
-        const before = world.report();
-        await carryOut(world, "activate", statementOf(young), fence);
-        expect(world.report()).to.deep.equal(before);
-        expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
-      });
 
     it("goes on with an activation when a new owner comes in the middle, and answers to him from then on", async () => {
       const world = prepared();
@@ -563,13 +525,6 @@ describe("the updater", () => {
       );
       await world.give(statement, "activate");
       expect([world.report()?.fence.name, world.report()?.state]).to.deep.equal(["u1", "activated"]);
-    });
-
-    it("carries out nothing that the bastion did not sign", async () => {
-      const world = prepared();
-      await carryOut(world, "activate", statementOf(young), {}, { signature: "Zm9yZ2Vk" });
-      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-      expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
     });
 
     for (const [what, owner] of [

@@ -47,25 +47,6 @@ describe("the updater, where what runs is not what lasts:", () => {
       expect([present?.generation, lasting?.generation, previous?.generation]).to.deep.equal([undefined, 2, 1]);
     });
 
-    it("is taken back before that boot", async () => {
-      await world.give(a, "roll_back");
-      expect(said(world)).to.equal("rolled_back");
-      expect(world.report()).not.to.have.any.keys("previous", "lasting");
-      world.powerCut();
-      expect(world.state).to.deep.equal(all("old"));
-    });
-
-    it("is taken back behind that boot, by the next one", async () => {
-      world.powerCut();
-      expect(world.state).to.deep.equal(all("new"));
-      await world.give(a, "roll_back");
-      expect([said(world), world.report()?.failure]).to.deep.equal(["rolled_back", undefined]);
-      expect(world.state).to.deep.equal({ ...all("new"), boots: "old", profile: "old" });
-      expect([world.report()?.present.id, world.report()?.lasting?.id]).to.deep.equal([idOf("new"), systemPath("old")]);
-      world.powerCut();
-      expect(world.state).to.deep.equal(all("old"));
-    });
-
     it("lasts again when it is brought anew, though it still runs", async () => {
       world.powerCut();
       await world.give(a, "roll_back");
@@ -89,70 +70,31 @@ describe("the updater, where what runs is not what lasts:", () => {
     });
 
     for (const [how, spec] of [
-      ["is switched to", {}],
-      ["is booted", { activation: { mode: "boot" } }],
       ["waits for a boot as well", staged],
       ["is only tried", trial],
     ] as const)
       it(`waits on when another one, which ${how}, does not hold`, async () => {
         await world.give(systemOf("other", "b", { ...spec, ...fails }), "prepare", "activate");
         expect([said(world), world.report()?.failure?.kind]).to.deep.equal(["failed", "gate"]);
-        expect(world.state).to.include({ boots: "new", profile: "new" });
-        // A boot activates the waiting system.
-        expect(world.state.current).to.equal(how === "is booted" ? "new" : "old");
-        world.powerCut();
-        expect(world.state).to.deep.equal(all("new"));
+        expect(world.state).to.deep.equal({ ...all("old"), boots: "new", profile: "new" });
       });
-
-    it("waits on when another one is taken back that has held meanwhile, or of which nothing came here", async () => {
-      const b = systemOf("other", "b");
-      await world.give(b, "prepare", "activate");
-      expect(world.state).to.include({ current: "other", profile: "other" });
-      await world.give(b, "roll_back");
-      expect([said(world), world.state]).to.deep.equal([
-        "rolled_back",
-        { ...all("old"), boots: "new", profile: "new" },
-      ]);
-      const { switches } = world;
-      await world.give(systemOf("other", "c"), "prepare", "roll_back");
-      expect([said(world), world.switches]).to.deep.equal(["rolled_back", switches]);
-      expect(world.state).to.deep.equal({ ...all("old"), boots: "new", profile: "new" });
-    });
   });
 
-  describe("a system on trial", () => {
-    let world: NixosWorld;
+  it("a system on trial is tried again when another one that had held is taken back, and not once it is collected", async () => {
+    const world = nixos();
     const isTried = { ...all("old"), current: "new" };
-    beforeEach(async () => {
-      world = nixos();
-      await world.give(systemOf("new", "a", trial), "prepare", "activate");
-      expect(world.state).to.deep.equal(isTried);
-      expect(world.report()?.lasting?.id).to.equal(systemPath("old"));
-    });
-
-    it("stays on trial when another one does not hold", async () => {
-      await world.give(systemOf("other", "b", fails), "prepare", "activate");
-      expect([said(world), world.state]).to.deep.equal(["failed", isTried]);
-    });
-
-    it("stays on trial when another one is taken back of which nothing came here", async () => {
-      const { switches } = world;
-      await world.give(systemOf("other", "b"), "prepare", "roll_back");
-      expect([said(world), world.state, world.switches]).to.deep.equal(["rolled_back", isTried, switches]);
-    });
-
-    it("is tried again when another one that had held is taken back, and not once it is collected", async () => {
-      const b = systemOf("other", "b");
-      await world.give(b, "prepare", "activate");
-      expect(world.state).to.include({ current: "other", profile: "other" });
-      await world.give(b, "roll_back");
-      expect([said(world), world.state]).to.deep.equal(["rolled_back", isTried]);
-      const c = systemOf("other", "c");
-      await world.give(c, "prepare", "activate");
-      world.store.delete(systemPath("new"));
-      await world.give(c, "roll_back");
-      expect([said(world), world.state]).to.deep.equal(["rolled_back", all("old")]);
-    });
+    await world.give(systemOf("new", "a", trial), "prepare", "activate");
+    expect(world.state).to.deep.equal(isTried);
+    expect(world.report()?.lasting?.id).to.equal(systemPath("old"));
+    const b = systemOf("other", "b");
+    await world.give(b, "prepare", "activate", "roll_back");
+    expect([said(world), world.state]).to.deep.equal(["rolled_back", isTried]);
+    const c = systemOf("other", "c");
+    await world.give(c, "prepare", "activate");
+    expect(world.state).to.include({ current: "other", profile: "other" });
+    world.store.delete(systemPath("new"));
+    await world.give(c, "roll_back");
+    expect([said(world), world.state]).to.deep.equal(["rolled_back", all("old")]);
   });
 
   it("a system that could not go back, and does so when it is told to, once it can", async () => {
@@ -166,17 +108,6 @@ describe("the updater, where what runs is not what lasts:", () => {
     world.add("old", {});
     await world.give(a, "roll_back");
     expect([said(world), world.report()?.failure, world.state]).to.deep.equal(["rolled_back", undefined, all("old")]);
-  });
-
-  it("a system that was built for another commit, too, is kept by taking that one back", async () => {
-    const world = nixos();
-    const same = systemOf("old", "b");
-    await world.give(same, "prepare", "activate");
-    expect([said(world), world.report()?.present.id, world.switches]).to.deep.equal(["activated", idOf("old"), []]);
-    await world.give(same, "roll_back");
-    expect([said(world), world.report()?.failure, world.switches]).to.deep.equal(["rolled_back", undefined, []]);
-    expect(world.report()?.previous).to.equal(undefined);
-    expect(world.state).to.deep.equal(all("old"));
   });
 
   it("a system is found by the commit that it was first built for when it was built for another one since", async () => {
@@ -213,34 +144,17 @@ describe("the updater, where what runs is not what lasts:", () => {
       expect(world.report()?.lasting).to.deep.equal({ id: pathOf(old), version: old, generation: 1 });
     });
 
-    for (const [how, spec] of [
-      ["another one", {}],
-      ["another trial", trial],
-    ] as const)
-      it(`stays on trial when ${how} does not hold`, async () => {
-        await world.give(statementOf(next, { ...quick, ...spec, ...fails }, later), "prepare", "activate");
-        expect([said(world), look()]).to.deep.equal(["failed", isTried]);
-        world.powerCut();
-        expect(look()).to.deep.equal({ runs: [old], lasts: [old, old] });
-      });
-
-    it("stays on trial when another one is taken back of which nothing came here", async () => {
-      const restarts = world.commands.filter((words) => words.startsWith("systemctl restart"));
-      await world.give(statementOf(next, quick, later), "prepare", "roll_back");
-      expect([said(world), look()]).to.deep.equal(["rolled_back", isTried]);
-      expect(world.commands.filter((words) => words.startsWith("systemctl restart"))).to.deep.equal(restarts);
+    it("stays on trial when another trial does not hold", async () => {
+      await world.give(statementOf(next, { ...quick, ...trial, ...fails }, later), "prepare", "activate");
+      expect([said(world), look()]).to.deep.equal(["failed", isTried]);
     });
 
-    it("is tried again when another one that had held is taken back, and not once it is collected", async () => {
+    it("does not come back once it is collected", async () => {
       const other = statementOf(next, quick, later);
       await world.give(other, "prepare", "activate");
       expect(look()).to.deep.equal({ runs: [next], lasts: [next, next] });
-      await world.give(other, "roll_back");
-      expect([said(world), look()]).to.deep.equal(["rolled_back", isTried]);
-      const third = statementOf(next, quick, { name: "u3", signedAt: "2026-03-01T00:00:00.000Z" });
-      await world.give(third, "prepare", "activate");
       world.store.delete(pathOf(tried));
-      await world.give(third, "roll_back");
+      await world.give(other, "roll_back");
       expect([said(world), look()]).to.deep.equal(["rolled_back", { runs: [old], lasts: [old, old] }]);
     });
   });
