@@ -6,10 +6,11 @@ import { describeError, type Log } from "#api/log.ts";
 import type { BodyOf } from "#api/methods.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { judgeOrder } from "#rollout/node-fence.ts";
+import { checkOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken } from "#rollout/records.ts";
-import { readAccepted, updatesFolder, writeOrder, type Accepted } from "#updater/files.ts";
+import { updatesFolder, writeOrder } from "#updater/files.ts";
+import { readAccepted, type Accepted } from "#updater/journal.ts";
 
 /** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
 export interface OrderDelivery {
@@ -119,7 +120,7 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
  */
 async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, order: Order): Promise<void> {
   const { fence, past = [] } = (await read()) ?? {};
-  if (!judgeOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
+  if (!checkOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
   log.info("an order of an update", { update: order.fence.name, step: order.step, ...order.fence });
   await give(order);
 }

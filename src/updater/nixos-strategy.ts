@@ -4,7 +4,6 @@ import { targetIdOf, type Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
-import { Present, type Prepared } from "./journal.ts";
 import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
 import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
@@ -20,7 +19,7 @@ import {
   versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
-import type { UpdateStrategy } from "./strategy.ts";
+import { Present, type Prepared, type UpdateStrategy } from "./strategy.ts";
 
 /** Units without which a node would neither report nor take orders. */
 const needed = ["kcore-node-agent.service", "kcore-updater.path"];

@@ -1,7 +1,6 @@
 import type { Bundle, Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Log, Ports } from "./ports.ts";
@@ -18,7 +17,7 @@ import {
   watchDaemons,
   type Unit,
 } from "./daemons.ts";
-import type { UpdateStrategy } from "./strategy.ts";
+import type { BootState, Prepared, Present, UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 /** The profile that the updater runs from: it follows an update that has held. */
@@ -38,7 +37,7 @@ export interface RuntimeOptions {
 }
 
 /** The runtime from which the daemons of this node start; beside it the profile's, while the former is on trial. */
-export async function presentRuntime(ports: Ports): Promise<Standing> {
+export async function presentRuntime(ports: Ports): Promise<BootState> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
     return { id: tried, version: versionOf(tried), ...omitUndefined({ lasting }) };

@@ -1,4 +1,4 @@
-import { judgeOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, type Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
@@ -130,7 +130,7 @@ export class Machine {
   }
 
   #judges(fence: FencingToken): boolean {
-    return judgeOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
+    return checkOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
   }
 
   /** Whether it would take an order now. */
@@ -186,7 +186,7 @@ export class Machine {
       log,
       self: { id: this.id, hostname: this.id, dc: this.#dc },
       verify: ({ statement }) => Promise.resolve(JSON.parse(statement)),
-      present: () => Promise.resolve(this.system.standing),
+      present: () => Promise.resolve(this.system.state),
       strategyOf: (statement) => simulatedStrategy(this.#host(process, own), statement),
     });
     const end = (): void => {
