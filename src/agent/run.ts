@@ -14,7 +14,7 @@ import { readDisks } from "./disks.ts";
 import { addressTowards, gatherFacts, readNics, readUsage } from "./facts.ts";
 import { deliverUpdates, type OrderDelivery } from "./order-delivery.ts";
 import { openOwnCredentials } from "./own-credentials.ts";
-import { createRenewer } from "./renewer.ts";
+import { createRenewer } from "./renewal.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { expect } from "chai";
 import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate-files.ts";
-import { isRenewalDue, renewCertificate } from "#agent/renew.ts";
+import { isRenewalDue, renewCertificate } from "#agent/renewal.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
 import { loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
