@@ -1,6 +1,13 @@
 import type { NodeAssignment, NodePhase, Report } from "./records.ts";
-import { notReadyReason } from "./readiness.ts";
-import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
+import {
+  isActive,
+  isWished,
+  nameOf,
+  notReadyReason,
+  otherOwnerOf,
+  reportOf,
+  type RolloutInput,
+} from "./rollout-input.ts";
 import { isInWindow } from "./window.ts";
 
 const downPhases: ReadonlySet<NodePhase> = new Set([

@@ -1,7 +1,15 @@
 import { hasEnded, type Attendance, type HookAnswer, type NodeAssignment } from "./records.ts";
 import { mayRunTarget } from "./eligibility.ts";
-import { hookKey, isAtRest, nameOf, reportOf, type RolloutInput } from "./rollout-input.ts";
-import { notReadyReason, notUpdatedReason } from "./readiness.ts";
+import {
+  hookKey,
+  isAtRest,
+  nameOf,
+  notReadyReason,
+  notUpdatedReason,
+  reportOf,
+  type RolloutInput,
+} from "./rollout-input.ts";
+import type { UpdateSpec } from "./spec.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
@@ -10,27 +18,64 @@ export function isHook(hook: Hook | undefined): boolean {
   return hook?.state !== undefined || hook?.command !== undefined;
 }
 
-interface Due {
+/** A state for a node, or a command on the bastion, that a drain or a gate of an update names. */
+export interface BastionHook {
+  /** The name in a rollout's requests: `drain`, `gate NAME` or `undrain`. */
   readonly name: string;
-  /** The bastion's limit. */
-  readonly seconds: number;
+  readonly kind: "state" | "command";
+  readonly state: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly command: string;
+  readonly limitSeconds: number;
+  /**
+   * Seconds by which the hook ends before the controller's limit, so that the answer with its output arrives in time.
+   */
+  readonly spareSeconds: number;
+  readonly isGate: boolean;
 }
 
-/** The hooks of a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
-export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly Due[] {
-  const { drain, healthGates } = input.spec;
-  const seconds = drain.timeoutSeconds;
-  const undrain = row.drained === true && isHook(drain.after) ? [{ name: "undrain", seconds }] : [];
+/** Seconds that suffice to end a hook and to answer; a short hook keeps only a part of its time. */
+const longestSpare = 5;
+const spareShare = 0.2;
+
+/** All hooks of an update that the bastion carries out: `drain`, each `gate NAME`, `undrain`. */
+export function bastionHooks({ drain, healthGates }: UpdateSpec): readonly BastionHook[] {
+  const { enabled, timeoutSeconds: limitSeconds, after } = drain;
+  const spareSeconds = Math.min(longestSpare, limitSeconds * spareShare);
+  const common = { limitSeconds, spareSeconds: 0, isGate: false };
+  return [
+    ...(enabled ? [{ ...drain, ...common, name: "drain", spareSeconds }] : []),
+    ...healthGates.map((gate) => ({
+      ...gate,
+      ...common,
+      name: `gate ${gate.name}`,
+      limitSeconds: gate.withinSeconds,
+      isGate: true,
+    })),
+    ...(after ? [{ ...after, ...common, name: "undrain" }] : []),
+  ]
+    .filter(isHook)
+    .map(({ name, state = "", params = {}, command = "", ...limits }) => ({
+      name,
+      kind: state === "" ? "command" : "state",
+      state,
+      params,
+      command,
+      limitSeconds: limits.limitSeconds,
+      spareSeconds: limits.spareSeconds,
+      isGate: limits.isGate,
+    }));
+}
+
+/** The hooks of a node in this phase, one after the other. */
+export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly BastionHook[] {
+  const all = bastionHooks(input.spec);
+  const undrain = row.drained === true ? all.filter(({ name }) => name === "undrain") : [];
   switch (row.phase) {
     case "draining":
-      return isHook(drain) ? [{ name: "drain", seconds }] : [];
-    case "verifying": {
-      const gates = healthGates.filter(isHook);
-      return [
-        ...gates.map(({ name, withinSeconds }) => ({ name: `gate ${name}`, seconds: withinSeconds })),
-        ...undrain,
-      ];
-    }
+      return all.filter(({ name }) => name === "drain");
+    case "verifying":
+      return [...all.filter(({ isGate }) => isGate), ...undrain];
     case "failed":
       // Work returns to a node that went back by itself, and to none that may run the failed target.
       return mayRunTarget(input, id, row) || isStuck(input, id, row) ? [] : undrain;
@@ -127,7 +172,7 @@ export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment
   const hooks = hooksOf(input, id, row);
   const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
   const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
-  return begun.reduce((sum, { seconds }) => sum + seconds, 0);
+  return begun.reduce((sum, { limitSeconds }) => sum + limitSeconds, 0);
 }
 
 function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {

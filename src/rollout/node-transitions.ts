@@ -3,8 +3,7 @@ import { hookSeconds, hooksOf, lookAtHooks, type Hooks } from "./hooks.ts";
 import type { Failure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
 import { whyUntaken } from "./eligibility.ts";
-import { isGoingBack, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
-import { notUpdatedReason } from "./readiness.ts";
+import { isGoingBack, notUpdatedReason, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
 
 /** An owner's decision about a node: to go on with it, to call it off, to take it back. */
 type Command = "start" | "call off" | "take back";

@@ -9,13 +9,13 @@ import {
 } from "./eligibility.ts";
 import { whyAsked } from "./hooks.ts";
 import { nextAssignment } from "./node-transitions.ts";
-import { notReadyReason } from "./readiness.ts";
 import type { NodeAssignment, Progress } from "./records.ts";
 import { broughtBefore } from "./resume-after-takeover.ts";
 import {
   isActive,
   isWished,
   nameOf,
+  notReadyReason,
   reportOf,
   type Decision,
   type Rollout,

@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { answerable, lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/hooks.ts";
+import { answerable, lookAtHooks, reasonOf } from "#rollout/hooks.ts";
 import { Report, type WishAction } from "#rollout/records.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isUnbegun } from "#rollout/schedule.ts";

@@ -1,8 +1,7 @@
 import { since } from "#base/units.ts";
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
-import { attendantOf } from "#rollout/hooks.ts";
+import { attendantOf, bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import type { Column } from "../terminal/columns.ts";

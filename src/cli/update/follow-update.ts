@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { KcoreError, exitCodes, type ExitCode } from "#errors/problem.ts";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
+import { bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";

@@ -9,7 +9,7 @@ import { retry, wait } from "#base/wait.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { verifyStatement } from "#pki/statement.ts";
-import { bastionHooks, type BastionHook } from "#rollout/bastion-hooks.ts";
+import { bastionHooks, type BastionHook } from "#rollout/hooks.ts";
 import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";

@@ -1,8 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/hooks.ts";
+import { lookAtHooks, reasonOf } from "#rollout/hooks.ts";
 import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
 import { wavesOf } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
+import { bastionHooks } from "#rollout/hooks.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 
 describe("the hooks of an update", () => {
