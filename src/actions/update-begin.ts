@@ -15,11 +15,11 @@ export const updateBegin = defineAction({
   args: z.strictObject({
     maxUnavailable: z.int().min(1).describe("So many of the nodes may be down at a time."),
   }),
-  run: (args, context) => look(args, context),
-  plan: (args, context) => look(args, context),
+  run: (args, context) => checkNodes(args, context),
+  plan: (args, context) => checkNodes(args, context),
 });
 
-function look(
+function checkNodes(
   { maxUnavailable }: { readonly maxUnavailable: number },
   { ended, note }: ActionContext,
 ): Promise<ActionResult> {

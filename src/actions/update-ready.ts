@@ -32,7 +32,7 @@ export const updateReady = defineAction({
     const patience = performance.now() + (isController(node) ? Math.min(patienceMs, within * 1000) : 0);
     let missing = "";
     const isDone = async (): Promise<boolean> => {
-      const found = await look(node, version, port, context);
+      const found = await findReadiness(node, version, port, context);
       if (found === "well") return true;
       ({ missing } = found);
       if (!found.isUnasked || performance.now() < patience) return false;
@@ -53,7 +53,7 @@ const done = { changed: false, outputs: {} } as const;
 /** The missing parts. `isUnasked`: no controller could be asked. */
 type Found = "well" | { readonly missing: string; readonly isUnasked: boolean };
 
-async function look(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {
+async function findReadiness(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {
   const cluster = await openContext(context);
   try {
     const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));

@@ -24,7 +24,7 @@ export async function keepNextKey(files: CredentialFiles, key: string): Promise<
 
 /**
  * Puts a new certificate and the key kept before in the place of the present ones. Two files cannot change at once: after a
- * crash in between, `settleNext` finishes at the next start.
+ * crash in between, `finishSwap` finishes at the next start.
  */
 export async function swapIn(files: CredentialFiles, certificate: string): Promise<void> {
   const next = nextFilesOf(files);
@@ -45,7 +45,7 @@ export async function discardNext(files: CredentialFiles): Promise<void> {
  * Finishes a swap that a crash interrupted: with the new key in place the new certificate follows it; a pair of which nothing
  * is in place yet is discarded, since the old one is whole. Returns the deed, for the log.
  */
-export async function settleNext(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
+export async function finishSwap(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
   const next = nextFilesOf(files);
   const [hasKey, hasCertificate] = await Promise.all([isThere(next.keyFile), isThere(next.certFile)]);
   if (!hasKey && !hasCertificate) return undefined;

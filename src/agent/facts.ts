@@ -90,9 +90,9 @@ async function readUntaken(inbox: string): Promise<number | undefined> {
 
 /** As df(1): blocks reserved for root are not free. */
 async function readDisk(path: string): Promise<{ readonly diskUsed: number; readonly diskSize: number } | undefined> {
-  const told = await statfs(path).catch(() => undefined);
-  if (!told || told.blocks === 0) return undefined;
-  const { bsize, blocks, bfree, bavail } = told;
+  const found = await statfs(path).catch(() => undefined);
+  if (!found || found.blocks === 0) return undefined;
+  const { bsize, blocks, bfree, bavail } = found;
   const diskUsed = (blocks - bfree) * bsize;
   return { diskUsed, diskSize: diskUsed + bavail * bsize };
 }

@@ -10,7 +10,7 @@ export interface RevokedKeys {
   /** Whether the agent must not answer a key: every key while the list cannot be read. */
   readonly isRevoked: (spki: string) => boolean;
   /** Adds a controller's list; resolves with whether the list was new, when it is on the disk. */
-  readonly take: (told: Standing["revoked"]) => Promise<boolean>;
+  readonly take: (listed: Standing["revoked"]) => Promise<boolean>;
 }
 
 const Kept = z.object({ version: z.string(), keys: z.array(z.string()) });
@@ -31,11 +31,11 @@ export async function openRevokedKeys(file: string, log: Log): Promise<RevokedKe
   return {
     version: () => db.data.version,
     isRevoked: (spki) => db.data.version === unreadable || spkis.has(spki),
-    async take(told) {
-      if (told === undefined || told.version === db.data.version) return false;
+    async take(listed) {
+      if (listed === undefined || listed.version === db.data.version) return false;
       // Keys that an unreadable or a lagging controller's list lacks stay: a revoked key is never welcome again.
-      for (const spki of told.keys) spkis.add(spki);
-      db.data = { version: told.version, keys: [...spkis] };
+      for (const spki of listed.keys) spkis.add(spki);
+      db.data = { version: listed.version, keys: [...spkis] };
       await db.write();
       return true;
     },

@@ -8,7 +8,7 @@ import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
 import { names, updatesFolder } from "#updater/files.ts";
-import { settleNext } from "./certificate-files.ts";
+import { finishSwap } from "./certificate-files.ts";
 import { AgentConfig, controllersOf } from "./agent-config.ts";
 import { readDisks } from "./disks.ts";
 import { addressTowards, gatherFacts, readNics, readUsage } from "./facts.ts";
@@ -30,7 +30,7 @@ const exchangeMs = 15_000;
 export async function runAgent(daemon: Daemon): Promise<void> {
   const { configFile, log, clock, supervisor } = daemon;
   const config = await readDaemonConfig(daemon, AgentConfig);
-  const settled = await settleNext(config.tls);
+  const settled = await finishSwap(config.tls);
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
   const credentials = await openOwnCredentials(config.tls);

@@ -99,7 +99,7 @@ export async function serveStatus({
     port: (door.address() as { port: number }).port,
     use: (fresh) => secure.setSecureContext(tlsOf(fresh)),
     cut() {
-      for (const socket of open) if (isRevoked(keyOf(socket))) socket.destroy();
+      for (const socket of open) if (isRevoked(callerKey(socket))) socket.destroy();
     },
     async close() {
       const closed = new Promise<void>((resolve) => door.close(() => resolve()));
@@ -119,7 +119,7 @@ function tlsOf({ ca, cert, key }: LoadedCredentials): {
 }
 
 /** SHA-256 of the caller's public key; empty without a certificate. */
-function keyOf(socket: TLSSocket): string {
+function callerKey(socket: TLSSocket): string {
   const certificate = socket.getPeerX509Certificate();
   return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
 }
@@ -143,7 +143,7 @@ function refusalOf(
     return error instanceof Error ? error.message : String(error);
   }
   if (certificate.validToDate.getTime() <= now) return "the client certificate has expired";
-  return isRevoked(keyOf(socket)) ? "the key of the client certificate was revoked" : undefined;
+  return isRevoked(callerKey(socket)) ? "the key of the client certificate was revoked" : undefined;
 }
 
 function answer(

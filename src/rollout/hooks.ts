@@ -3,7 +3,7 @@ import { mayRunTarget } from "./eligibility.ts";
 import {
   hookKey,
   isAtRest,
-  nameOf,
+  hostnameOf,
   notReadyReason,
   notUpdatedReason,
   reportOf,
@@ -96,7 +96,7 @@ export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): b
 }
 
 /** The state of a node's hooks; empty: none is left to be done. */
-export interface Hooks {
+export interface HookState {
   /** The hook that is due now. */
   readonly next?: string;
   /** The hook that is due once the node is ready: work never returns to a node that is not. */
@@ -105,7 +105,7 @@ export interface Hooks {
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
-export function lookAtHooks(input: RolloutInput, id: string, row: NodeAssignment): Hooks {
+export function hookStateOf(input: RolloutInput, id: string, row: NodeAssignment): HookState {
   for (const { name } of hooksOf(input, id, row)) {
     const answer = answerOf(input, id, row, name);
     if (answer?.ok === true) continue;
@@ -124,7 +124,7 @@ function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
 
 /** The hook whose answer counts, also while its node is not ready for a moment. */
 export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
-  const { next, held } = lookAtHooks(input, id, row);
+  const { next, held } = hookStateOf(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
 }
 
@@ -141,19 +141,19 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isHeldAtFirst(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
-    ([id]) => `${nameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
+    ([id]) => `${hostnameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
 function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): boolean {
-  const { held, failed } = lookAtHooks(input, id, row);
+  const { held, failed } = hookStateOf(input, id, row);
   return held !== undefined && failed === undefined;
 }
 
 /** The wait for the bastion to carry out a hook of a node; undefined: no hook is due. */
 export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
-  const { next } = lookAtHooks(input, id, row);
-  return next && `the bastion: ${next} of ${nameOf(input, id)} (${attendedBy(input)})`;
+  const { next } = hookStateOf(input, id, row);
+  return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
 }
 
 /** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
@@ -201,10 +201,10 @@ export function reasonOf(input: RolloutInput): string | undefined {
 
 function whyDrained(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (!isAtRest(row) || !isDrained(input, id, row) || !isHook(input.spec.drain.after)) return undefined;
-  const name = nameOf(input, id);
+  const name = hostnameOf(input, id);
   if (row.generation !== input.generation)
     return input.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
-  const { next, held, failed } = lookAtHooks(input, id, row);
+  const { next, held, failed } = hookStateOf(input, id, row);
   if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
   if (next !== undefined) return `${name} is drained until the bastion lets work come back (${attendedBy(input)})`;
   if (held !== undefined) return `${name} stays drained until it is well: it ${notReadyReason(input, id)}`;

@@ -1,4 +1,4 @@
-import type { Attendance, HookAnswer, NodeAssignment, NodePhase, Owner, Progress, Report, Wish } from "./records.ts";
+import type { Attendance, HookAnswer, NodeAssignment, NodePhase, Owner, Progress, Report, OperatorRequest } from "./records.ts";
 import type { UpdateSpec } from "./spec.ts";
 
 /** A node of the cluster, as the controller that decides knows it at the moment. */
@@ -38,7 +38,7 @@ export interface RolloutInput {
   /** By node and hook (hookKey). */
   readonly answers: ReadonlyMap<string, HookAnswer>;
   readonly attendance?: Attendance;
-  readonly wishes: { readonly cancel?: Wish; readonly rollback?: Wish; readonly promote?: Wish };
+  readonly requests: { readonly cancel?: OperatorRequest; readonly rollback?: OperatorRequest; readonly promote?: OperatorRequest };
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
@@ -119,16 +119,16 @@ export function notUpdatedReason(input: Pick<RolloutInput, "nodes" | "target">, 
 }
 
 /** Whether an operator requested this action for this generation. */
-export function isWished({ wishes, generation }: RolloutInput, action: keyof RolloutInput["wishes"]): boolean {
-  return wishes[action]?.generation === generation;
+export function isRequested({ requests, generation }: RolloutInput, action: keyof RolloutInput["requests"]): boolean {
+  return requests[action]?.generation === generation;
 }
 
 /** Whether the update is being taken back, or shall be. */
 export function isGoingBack(input: RolloutInput): boolean {
-  return input.progress?.phase === "rolling_back" || isWished(input, "rollback");
+  return input.progress?.phase === "rolling_back" || isRequested(input, "rollback");
 }
 
-export function nameOf({ nodes }: RolloutInput, id: string): string {
+export function hostnameOf({ nodes }: RolloutInput, id: string): string {
   return nodes.get(id)?.hostname ?? id;
 }
 

@@ -13,8 +13,8 @@ import type { NodeAssignment, Progress } from "./records.ts";
 import { broughtBefore } from "./resume-after-takeover.ts";
 import {
   isActive,
-  isWished,
-  nameOf,
+  isRequested,
+  hostnameOf,
   notReadyReason,
   reportOf,
   type Decision,
@@ -63,15 +63,15 @@ export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment
 function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignment): string | undefined {
   const { spec, isApproved } = input;
   if (phase !== "prepared" || spec.approvalPolicy !== "auto-non-disruptive" || isApproved) return undefined;
-  if (reportOf(input, id)?.needsReboot === true) return `approval: ${nameOf(input, id)} has to reboot`;
-  return spec.drain.enabled ? `approval: ${nameOf(input, id)} has to be drained` : undefined;
+  if (reportOf(input, id)?.needsReboot === true) return `approval: ${hostnameOf(input, id)} has to reboot`;
+  return spec.drain.enabled ? `approval: ${hostnameOf(input, id)} has to be drained` : undefined;
 }
 
 /** The canaries are done; the rest waits until an operator, or the soak time, lets it begin. */
 function soak(input: RolloutInput, progress: Progress): Decision {
   const { now, spec } = input;
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
-  if (isWished(input, "promote")) return promoted;
+  if (isRequested(input, "promote")) return promoted;
   const { soakSeconds } = spec.strategy.canary ?? {};
   if (soakSeconds === undefined) return wait(progress, ["promotion"]);
   const canaries = progress.waves.slice(0, progress.canaries).flat();
@@ -83,7 +83,7 @@ function soak(input: RolloutInput, progress: Progress): Decision {
   // Time alone proves nothing: a dead canary has not shown that it lives.
   const ill = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
-    return reason === undefined ? [] : [`${nameOf(input, id)}, which ${reason}`];
+    return reason === undefined ? [] : [`${hostnameOf(input, id)}, which ${reason}`];
   });
   if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;
   const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
@@ -150,7 +150,7 @@ export function leftBehind(rollout: Rollout): readonly string[] {
     input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
   return [...rows]
     .filter(([id, row]) => refused.has(id) || isLeft(id, row))
-    .map(([id]) => `${nameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
+    .map(([id]) => `${hostnameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
 }
 
 /**

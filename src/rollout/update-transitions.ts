@@ -3,7 +3,7 @@ import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
 import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
-import { isActive, isWished, nameOf, type Decision, type Rollout } from "./rollout-input.ts";
+import { isActive, isRequested, hostnameOf, type Decision, type Rollout } from "./rollout-input.ts";
 import { clip, leftBehind, undoable, wait, whyUnderWay } from "./schedule.ts";
 import { selectNodes, wavesOf } from "./selection.ts";
 
@@ -68,16 +68,16 @@ function nodesWereBegun({ rows }: Rollout): boolean {
 }
 
 function rollbackAsked({ input }: Rollout): boolean {
-  return isWished(input, "rollback");
+  return isRequested(input, "rollback");
 }
 
 function cancelOrRollbackAsked({ input }: Rollout): boolean {
-  return isWished(input, "cancel") || isWished(input, "rollback");
+  return isRequested(input, "cancel") || isRequested(input, "rollback");
 }
 
 /** Whether an operator asked since the last rollback ended. */
 function rollbackAskedAnew({ input, progress }: Rollout): boolean {
-  return isWished(input, "rollback") && input.wishes.rollback?.at !== progress.undone;
+  return isRequested(input, "rollback") && input.requests.rollback?.at !== progress.undone;
 }
 
 function rollbackAskedOrBegun(rollout: Rollout): boolean {
@@ -89,7 +89,7 @@ function isAnyNode({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"
 }
 
 function rollbackFindsNodes({ input }: Rollout): boolean {
-  return isWished(input, "rollback") && broughtBefore(input).length > 0;
+  return isRequested(input, "rollback") && broughtBefore(input).length > 0;
 }
 
 function approvalIsMissing({ input }: Rollout): boolean {
@@ -156,7 +156,7 @@ function selectedNode({ input }: Rollout): readonly string[] {
 /** An activation is never interrupted. */
 function nodesUnderWay({ input, rows }: Rollout): readonly string[] {
   const busy = [...rows].filter(([, row]) => isActive(row));
-  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${nameOf(input, id)}, which is not interrupted`);
+  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${hostnameOf(input, id)}, which is not interrupted`);
 }
 
 function nodesWithoutWork({ input, rows }: Rollout): readonly string[] {
@@ -196,11 +196,11 @@ function saysCancelled(): ReturnType<Effect> {
 function tellsFailure(rollout: Rollout): ReturnType<Effect> {
   const [id = "", { failure } = {}] = failedNode(rollout) ?? [];
   const [message] = (failure?.message ?? "failed").split("\n", 1);
-  return { progress: { reason: clip(`${nameOf(rollout.input, id)}: ${message}`) } };
+  return { progress: { reason: clip(`${hostnameOf(rollout.input, id)}: ${message}`) } };
 }
 
 function notesRollback({ input }: Rollout): ReturnType<Effect> {
-  return { progress: { undone: (isWished(input, "rollback") ? input.wishes.rollback?.at : undefined) ?? "by itself" } };
+  return { progress: { undone: (isRequested(input, "rollback") ? input.requests.rollback?.at : undefined) ?? "by itself" } };
 }
 
 function tellsNodesLeft(rollout: Rollout): ReturnType<Effect> {

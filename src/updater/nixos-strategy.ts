@@ -4,17 +4,17 @@ import { targetIdOf, type Statement, type UpdateSpec } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { readAgent, silent, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
-import { generationFor, isInStore, readProfile, setProfile, versionOf as nameVersionOf } from "./nix.ts";
+import { generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { bootOnceOf, endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
 import {
   bootedSystem,
   currentSystem,
+  nixosVersionOf,
   pathOf,
   rememberSystem,
   switchTo,
   systemProfile,
-  versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
 import { Present, type Prepared, type UpdateStrategy } from "./strategy.ts";
@@ -178,7 +178,7 @@ async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolea
       throw new UpdateFailure("refused", `${path} has no ${unit}: the configuration must import what kcore needs`);
   const release = (version: string): string => /^\d+\.\d+/.exec(version)?.[0] ?? "";
   const { version } = await presentVersion(ports);
-  const next = await versionOf(ports, path);
+  const next = await nixosVersionOf(ports, path);
   if (!allowDowngrade && isOlder(release(next), release(version)))
     throw new UpdateFailure(
       "refused",
@@ -188,7 +188,7 @@ async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolea
 
 async function presentVersion(ports: Ports): Promise<{ readonly version: string }> {
   const path = await currentSystem(ports);
-  return { version: path === undefined ? "" : await versionOf(ports, path) };
+  return { version: path === undefined ? "" : await nixosVersionOf(ports, path) };
 }
 
 /** Links to the parts of a system that only a boot brings into use. */
@@ -219,7 +219,7 @@ async function changesThatNeedBoot(ports: Ports, booted: string, next: string): 
 function pathVersion(link: string | undefined): string {
   if (link === undefined) return "none";
   const path = /^\/nix\/store\/[^/]+/.exec(link)?.[0] ?? dirname(link);
-  return nameVersionOf(path).replace(/-modules(?:-shrunk)?$/, "");
+  return versionOf(path).replace(/-modules(?:-shrunk)?$/, "");
 }
 
 function changeOf(before: string, after: string): string {

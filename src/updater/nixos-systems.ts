@@ -71,11 +71,11 @@ async function describe(
   { id: path, generation }: Pick<Present, "id" | "generation">,
 ): Promise<Present> {
   const id = (await readKnown(ports, folder)).findLast((one) => one.path === path)?.id ?? path;
-  return { id, version: await versionOf(ports, path), ...omitUndefined({ generation }) };
+  return { id, version: await nixosVersionOf(ports, path), ...omitUndefined({ generation }) };
 }
 
 /** As `nixos-version` says, as far as a report has room for it. */
-export async function versionOf(ports: Ports, path: string): Promise<string> {
+export async function nixosVersionOf(ports: Ports, path: string): Promise<string> {
   return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }
 

@@ -93,7 +93,7 @@ export async function readUpdates(files: readonly string[]): Promise<readonly Up
 }
 
 /** The one update that a command is about. @throws KcoreError USAGE */
-export async function nameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
+export async function updateNameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
   const named = name === undefined ? [] : [name];
   const all = [...named, ...(filename.length > 0 ? (await readUpdates(filename)).map((update) => update.name) : [])];
   const [only] = all;

@@ -121,10 +121,10 @@ function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
 /** A transition as one line, with the log of a node that failed indented below it. */
 export function drawTransition(transition: Transition): string {
   const log = transition.type === "node" ? logOf(transition.node) : [];
-  return [cleanLine(textOf(transition)), ...log].join("\n");
+  return [cleanLine(lineOf(transition)), ...log].join("\n");
 }
 
-function textOf(transition: Transition): string {
+function lineOf(transition: Transition): string {
   if (transition.type === "node") {
     const { hostname, dc, phase, hook } = transition.node;
     const more = troubleOf(transition.node) || (hook === undefined ? movedOf(transition.node) : `the bastion: ${hook}`);

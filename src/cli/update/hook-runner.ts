@@ -46,7 +46,7 @@ export interface HookPorts {
 /** Runs the hooks that a rollout asks of the bastion, and answers. */
 export interface HookRunner {
   /** Begins each hook that the rollout asks for now, once. */
-  readonly look: (view: UpdateView) => void;
+  readonly startHooks: (view: UpdateView) => void;
   /** Whether a hook is running, or still to be run. */
   readonly isNeeded: (view: UpdateView) => boolean;
   /** Ends the running hooks. */
@@ -108,10 +108,10 @@ export function createHookRunner(ports: HookPorts): HookRunner {
   /** By node, so that a drain and its end never run at once. */
   const running = new Map<string, Running>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
-    node.hook !== undefined && !begun.has(keyOf(node, generation));
+    node.hook !== undefined && !begun.has(requestKey(node, generation));
   const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
   const begin = (view: UpdateView, node: NodeUpdateView): void => {
-    const key = keyOf(node, view.generation);
+    const key = requestKey(node, view.generation);
     const stop = new AbortController();
     const signal = AbortSignal.any([end.signal, stop.signal]);
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
@@ -126,12 +126,12 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     void work.finally(() => {
       running.delete(node.id);
       // Another hook that had to wait for this one begins now, without a new view.
-      if (last && !end.signal.aborted) look(last);
+      if (last && !end.signal.aborted) startHooks(last);
     });
   };
-  const look = (told: UpdateView): void => {
-    if (!filter.isCurrent(told)) return;
-    const view = { ...told, nodeStatus: told.nodeStatus.filter(filter.isCurrentNode) };
+  const startHooks = (seen: UpdateView): void => {
+    if (!filter.isCurrent(seen)) return;
+    const view = { ...seen, nodeStatus: seen.nodeStatus.filter(filter.isCurrentNode) };
     last = view;
     for (const node of view.nodeStatus) {
       const present = running.get(node.id);
@@ -143,7 +143,7 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     }
   };
   return {
-    look,
+    startHooks,
     isNeeded: (view) => running.size > 0 || asked(view).length > 0,
     async close() {
       end.abort();
@@ -163,7 +163,7 @@ export async function takePlace(
   return { leave };
 }
 
-function keyOf({ id, hook, seq }: NodeUpdateView, generation: number): string {
+function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): string {
   return `${generation} ${id} ${seq} ${hook}`;
 }
 

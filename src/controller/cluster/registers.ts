@@ -11,8 +11,8 @@ import {
   Progress,
   Report,
   NodeAssignment,
-  Wish,
-  type WishAction,
+  OperatorRequest,
+  type RequestAction,
 } from "#rollout/records.ts";
 import { SignedStatement } from "#rollout/spec.ts";
 
@@ -54,7 +54,7 @@ export const keys = {
       head: `update/${name}/head`,
       owner: `update/${name}/owner`,
       approved: `update/${name}/approved`,
-      wish: (action: WishAction) => `update/${name}/wish/${action}`,
+      request: (action: RequestAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
       /** The owner's row of a node, and the node's own report. */
       row: (node: string) => `update/${name}/node/${node}`,
@@ -161,7 +161,7 @@ export const kinds = {
   updateHead: { schema: UpdateHead, merge: "generation", since: 3 },
   updateOwner: { schema: Owner, merge: "epoch", since: 6 },
   updateApproved: { schema: Approved, merge: "lww", since: 3 },
-  updateWish: { schema: Wish, merge: "lww", since: 3 },
+  updateWish: { schema: OperatorRequest, merge: "lww", since: 3 },
   updateProgress: { schema: Progress, merge: "epoch", since: 3 },
   updateRow: { schema: NodeAssignment, merge: "epoch", since: 3 },
   updateReport: { schema: Report, merge: "epoch", since: 3 },

@@ -24,7 +24,7 @@ export interface BundleFetcherOptions {
 
 export interface BundleFetcher {
   /** Looks for missing bundles: to be called after a start, and when the wanted ones may have changed. */
-  readonly look: () => void;
+  readonly fetchMissing: () => void;
   /** Resolves when nothing is under way any more. */
   readonly stop: () => Promise<void>;
 }
@@ -78,7 +78,7 @@ export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
   };
 
   return {
-    look() {
+    fetchMissing() {
       if (signal.aborted) return;
       if (isNews()) hurry.abort();
       running ??= run().finally(() => (running = undefined));

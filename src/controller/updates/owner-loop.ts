@@ -38,7 +38,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
-  const look = async (): Promise<void> => {
+  const decideAll = async (): Promise<void> => {
     const due = [...index.all()].filter(isDue).map(({ name }) => name);
     changed.clear();
     for (const name of due) {
@@ -59,7 +59,7 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     next?.cancel();
     const cancel = timers.after(ms, () => {
       next = undefined;
-      round = round.then(look);
+      round = round.then(decideAll);
     });
     next = { cancel, at };
   };
@@ -84,9 +84,9 @@ async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
   if (!update) return false;
   const input = inputOf(parts, update);
   const decision = decide(input);
-  const wishes = writesOf(update, decision);
-  if (wishes.length === 0) return false;
-  await records.write(wishes);
+  const writes = writesOf(update, decision);
+  if (writes.length === 0) return false;
+  await records.write(writes);
   report(parts, update, input, decision);
   return true;
 }

@@ -72,8 +72,8 @@ export function standsAs(present: UpdateRecords | undefined, hash: string, again
  * gave way to the new owner's later.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {
-  const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
-  return Math.max(head.value.generation, ...told);
+  const generations = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
+  return Math.max(head.value.generation, ...generations);
 }
 
 function strategyText({ strategy }: UpdateDraft["spec"]): string {

@@ -32,7 +32,7 @@ export function inputOf(
   update: UpdateRecords,
   nodes: KnownInput["nodes"] = knowNodes(parts),
 ): KnownInput {
-  const { name, head, statement, owner, approved, progress, rows, reports, answers, attendance, wishes } = update;
+  const { name, head, statement, owner, approved, progress, rows, reports, answers, attendance, requests } = update;
   const { generation } = head.value;
   const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
   const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
@@ -51,7 +51,7 @@ export function inputOf(
     rows,
     reports,
     answers,
-    wishes,
+    requests,
     nodes,
     meant,
     now: parts.clock(),
@@ -108,14 +108,14 @@ function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
 }
 
 function factsOf(id: string, parts: NodeParts) {
-  const told = parts.reg?.value;
+  const registered = parts.reg?.value;
   return {
     id,
     hostname: nameOf(parts),
-    dc: told?.dc ?? parts.expected?.value.dc ?? "",
+    dc: registered?.dc ?? parts.expected?.value.dc ?? "",
     labels: labelsOf(parts),
     roles: rolesOf(parts),
-    version: told?.version ?? "",
-    runtime: told?.runtime,
+    version: registered?.version ?? "",
+    runtime: registered?.runtime,
   };
 }

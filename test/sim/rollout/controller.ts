@@ -23,7 +23,7 @@ import {
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { HookAnswer, Owner, Progress, Report, NodeAssignment, WishAction } from "#rollout/records.ts";
+import type { HookAnswer, Owner, Progress, Report, NodeAssignment, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
@@ -47,7 +47,7 @@ export interface Held {
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
   readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly wishes: RolloutInput["wishes"];
+  readonly requests: RolloutInput["requests"];
 }
 
 const nothing: Held = {
@@ -57,7 +57,7 @@ const nothing: Held = {
   rows: new Map(),
   reports: new Map(),
   answers: new Map(),
-  wishes: {},
+  requests: {},
 };
 const held = new WeakMap<UpdateRecords, Held>();
 
@@ -349,10 +349,10 @@ export class SimController implements Endpoint {
     this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
-  /** Writes a wish, and gives its generation. */
-  wish(name: string, action: WishAction, more: { readonly now?: boolean } = {}): number | undefined {
+  /** Writes a request, and gives its generation. */
+  request(name: string, action: RequestAction, more: { readonly now?: boolean } = {}): number | undefined {
     const generation = this.of(name).head?.generation;
-    this.#do(({ updates }) => updates.wish(name, action, more, "operator"));
+    this.#do(({ updates }) => updates.request(name, action, more, "operator"));
     return generation;
   }
 

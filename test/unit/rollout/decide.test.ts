@@ -33,9 +33,9 @@ describe("the decision, beside the tables", () => {
     expect(rollout.phases).to.equal("n1=preparing n2=pending");
     expect(rollout.progress.waits).to.equal(silent);
     expect(rollout.report("n1", "preparing").progress.waits, "no room").to.equal(silent);
-    const stopped = begun(["n1"]).report("n1", "prepared").node("n1", { orderUntaken: 20 }).wish("cancel");
+    const stopped = begun(["n1"]).report("n1", "prepared").node("n1", { orderUntaken: 20 }).request("cancel");
     expect(stopped.progress.waits, "cancelled").to.equal(silent);
-    const back = begun(["n1"]).finish("n1").wish("rollback").node("n1", { orderUntaken: 20 });
+    const back = begun(["n1"]).finish("n1").request("rollback").node("n1", { orderUntaken: 20 });
     expect(back.progress.waits, "taken back").to.equal(silent);
     rollout.after(24 * 3600);
     expect(rollout.row("n1").failure?.message)
@@ -90,7 +90,7 @@ describe("the decision, beside the tables", () => {
     rollout.takeOver("c2", { rows: new Map(failed) });
     expect([...rollout.view.rows.values()].every(({ owner }) => owner === "c2")).to.equal(true);
     within();
-    const cancelled = new SteppedRollout({ nodes: ids }).settle().wish("cancel").after(661);
+    const cancelled = new SteppedRollout({ nodes: ids }).settle().request("cancel").after(661);
     expect([...cancelled.view.rows.values()].every(({ phase }) => phase === "cancelled")).to.equal(true);
     expect(cancelled.progress.phase).to.equal("cancelled");
   });
@@ -145,7 +145,7 @@ describe("the decision, beside the tables", () => {
     for (const id of ["n1", "n2"]) rollout.report(id, "prepared").report(id, "activated", held);
     rollout.report("n3", "failed", { failure: { kind: "build", message: "no room" } });
     const rows = new Map([...rollout.view.rows].filter(([id]) => id !== "n2"));
-    rollout.set({ isApproved: false, rows }).set({ generation: 2 }).wish("rollback", { generation: 2 });
+    rollout.set({ isApproved: false, rows }).set({ generation: 2 }).request("rollback", { generation: 2 });
     expect(rollout.progress.started).to.deep.equal(["n1", "n2"]);
     rollout.report("n1", "fenced", held).report("n2", "fenced", held);
     expect([rollout.row("n1").phase, rollout.row("n2").phase]).to.deep.equal(["succeeded", "rolling_back"]);
