@@ -10,11 +10,10 @@ import { viewUpdate } from "#controller/updates/update-views.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { decide } from "#rollout/decide.ts";
 import type { RequestAction } from "#rollout/records.ts";
-import { targetIdOf } from "#rollout/spec.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { signOwner } from "#support/signed-update.ts";
-import { old, SteppedRollout } from "#support/stepped-rollout.ts";
+import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 const nodes = ["n1", "n2"];
 let known: KnownUpdates;
@@ -59,42 +58,6 @@ describe("a wish of an operator about a rollout", () => {
   it("to take it back is noted for a rollout that was begun, ended or not", async () => {
     expect(await ask(begun().finish("n1").request("cancel"))).to.equal("created");
     expect(await ask(begun("v"))).to.equal("created");
-  });
-
-  /** An approved update of NixOS systems, with the report of a node that runs it. */
-  const approved = (name: string) => {
-    const target = { flakeRef: "github:example/systems", flakeRev: "0123456789".repeat(4) };
-    const rollout = new SteppedRollout({ nodes, spec: { target, approvalPolicy: "manual" } });
-    const id = targetIdOf({ spec: rollout.view.spec });
-    rollout.set({ name, isApproved: true, target: { id, version: "" } }).confirm();
-    return { rollout, there: { present: { id, version: "", generation: 2 }, previous: old } };
-  };
-
-  it("to take it back is noted when a node has the target by the generation before, though this one began no node", async () => {
-    const { rollout, there } = approved("u");
-    for (const id of nodes) rollout.report(id, "prepared").report(id, "activated", there);
-    rollout.set({ generation: 2 });
-    for (const id of nodes) rollout.report(id, "fenced", there);
-    expect(rollout.progress).to.deep.include({ phase: "succeeded", generation: 2, started: [] });
-    expect(await ask(rollout)).to.equal("created");
-    for (const [name, isThere] of [
-      ["v", true],
-      ["w", false],
-    ] as const) {
-      const cancelled = approved(name);
-      cancelled.rollout.report("n1", "prepared").report("n1", "activated", cancelled.there).request("cancel");
-      if (!isThere) cancelled.rollout.report("n1", "activated", { ...cancelled.there, present: old });
-      cancelled.rollout.set({ generation: 2, isApproved: false, requests: {} }).request("cancel", { generation: 2 });
-      expect(cancelled.rollout.progress).to.deep.include({ phase: "cancelled", generation: 2, waves: [] });
-      expect(await ask(cancelled.rollout)).to.match(isThere ? /^created$/ : noneBegun);
-    }
-  });
-
-  it("to take it back is noted after a takeover, as the former owner may have begun nodes unknown here", async () => {
-    // No node answers the new owner, which gives them up.
-    const taken = new SteppedRollout({ nodes }).settle().takeOver("c2").request("cancel").after(700);
-    expect(taken.progress).to.deep.include({ phase: "cancelled", epoch: 2, started: [] });
-    expect(await ask(taken)).to.equal("created");
   });
 });
 
