@@ -37,7 +37,7 @@ export interface RolloutInput {
   readonly reports: ReadonlyMap<string, Report>;
   /** By node and hook (hookKey). */
   readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly attendance?: Attendance;
+  readonly attendance?: Attendance | undefined;
   readonly requests: { readonly cancel?: OperatorRequest; readonly rollback?: OperatorRequest; readonly promote?: OperatorRequest };
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */

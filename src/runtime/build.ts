@@ -211,6 +211,18 @@ async function prune(cache: string): Promise<void> {
   }
 }
 
+/** The runtimes in a cache whose file is whole, the newest first. */
+export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> {
+  const names = (await readdir(cache).catch(() => [])).filter((name) => name.endsWith(".json"));
+  const runtimes = await Promise.all(names.map((name) => readManifest(join(cache, name))));
+  const found = runtimes.filter((runtime) => runtime !== undefined);
+  const times = await Promise.all(found.map(async ({ file }) => (await stat(file)).mtimeMs));
+  return found
+    .map((runtime, at) => ({ runtime, time: times[at] ?? 0 }))
+    .toSorted((a, b) => b.time - a.time)
+    .map(({ runtime }) => runtime);
+}
+
 /** Undefined when it or its file is not there, or not whole. */
 async function readManifest(path: string): Promise<Runtime | undefined> {
   try {

@@ -17,19 +17,13 @@ export interface OwnerLoopParts extends InputSources {
   readonly timers: Pick<Timers, "after">;
 }
 
-/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
-export interface OwnerLoop {
-  /** Called when something of these updates changed. */
-  readonly nudge: (names: Iterable<string>) => void;
-  readonly stop: () => Promise<void>;
-}
-
 /** Ms between two looks at nodes that go and come, timeouts and windows. */
 const tickMs = 1_000;
 /** Ms within which changes are decided together. */
 const gatherMs = 50;
 
-export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
+/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
+export function startOwnerLoop(parts: OwnerLoopParts) {
   const { index, controllerId, log, monotonic, timers } = parts;
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
@@ -65,11 +59,12 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   };
   plan(tickMs);
   return {
-    nudge(names) {
+    /** Called when something of these updates changed. */
+    nudge(names: Iterable<string>): void {
       for (const name of names) changed.add(name);
       if (!isStopped) plan(gatherMs);
     },
-    async stop() {
+    async stop(): Promise<void> {
       isStopped = true;
       next?.cancel();
       await round;

@@ -32,30 +32,26 @@ export function inputOf(
   update: UpdateRecords,
   nodes: KnownInput["nodes"] = knowNodes(parts),
 ): KnownInput {
-  const { name, head, statement, owner, approved, progress, rows, reports, answers, attendance, requests } = update;
+  const { head, statement, approved, progress, ...records } = update;
+  const { name } = records;
   const { generation } = head.value;
   const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
   const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
   const isOther = (one: UpdateRecords): boolean =>
     one.name !== name && isUnderWay(one) && meant.some((id) => one.rows.has(id));
   return {
-    name,
+    ...records,
     generation,
     spec: statement.spec,
     target: targetOf(statement),
     self: parts.controllerId,
-    owner,
     // An approval holds for a manifest, its generation and the nodes that it means.
     isApproved: approved?.generation === generation && approved.hash === presentHash(update, meant),
     progress: progress?.value,
-    rows,
-    reports,
-    answers,
-    requests,
     nodes,
     meant,
     now: parts.clock(),
-    ...omitUndefined({ attendance, other: [...parts.index.all()].find(isOther)?.name }),
+    ...omitUndefined({ other: [...parts.index.all()].find(isOther)?.name }),
   };
 }
 
