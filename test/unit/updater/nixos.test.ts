@@ -257,16 +257,24 @@ describe("the updater, of NixOS systems", () => {
       });
   });
 
-  it("is made to last when it was only tried, and goes back to what lasted before", async () => {
-    const world = worldWith({});
-    await update(world, { mode: "test" });
-    expect([world.report()?.state, world.report()?.present.generation]).to.deep.equal(["activated", undefined]);
-    const lasts = nixosStatement("new", { ...quick, activation: { mode: "switch" } });
-    await world.give({ ...lasts, name: "u2" }, "prepare", "activate");
-    expect([world.report()?.present.generation, world.report()?.previous?.id]).to.deep.equal([2, systemPath("old")]);
-    expect(world.state).to.deep.equal({ current: "new", booted: "old", boots: "new", profile: "new" });
-    await world.give({ ...lasts, name: "u2" }, "roll_back");
-    expect(world.state).to.deep.equal({ current: "old", booted: "old", boots: "old", profile: "old" });
+  it("is found by the commit that it was first built for when it was built for another one since", async () => {
+    const world = worldWith(kernel);
+    world.add("other", {});
+    const of = (system: string, month: number) => {
+      const fields = { name: `u${month}`, signedAt: `2026-0${month}-01T00:00:00.000Z` };
+      return { ...nixosStatement(system, quick), ...fields };
+    };
+    await world.give(of("other", 1), "prepare", "activate");
+    await world.give(of("new", 2), "prepare", "activate");
+    // Another commit with the same system.
+    world.add("again", {});
+    const { links } = world;
+    const [path, again] = [systemPath("other"), systemPath("again")];
+    world.onEffect = () => links.forEach((to, link) => to === again && links.set(link, path));
+    await world.give(of("again", 3), "prepare");
+    await world.give(of("new", 2), "roll_back");
+    expect([world.report()?.state, world.report()?.failure]).to.deep.equal(["rolled_back", undefined]);
+    expect(world.state).to.include({ current: "other", profile: "other" });
   });
 
   it("refuses what was signed before what it has, also in the place of a step of another kind that is under way", async () => {
