@@ -1,10 +1,45 @@
 import { readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { CredentialFiles } from "#api/credentials.ts";
+import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { createFile, isThere } from "#base/file.ts";
 import { syncFolder } from "#base/folder.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
+
+/** The node's certificate with its key, as they lie on the disk. */
+export interface OwnCredentials {
+  readonly present: () => LoadedCredentials;
+  /**
+   * Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay
+   */
+  readonly reloadIfChanged: () => Promise<boolean>;
+}
+
+/** @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+export async function openOwnCredentials(files: CredentialFiles): Promise<OwnCredentials> {
+  let present = await loadCredentials(files, "node");
+  let seen = present.version;
+  return {
+    present: () => present,
+    async reloadIfChanged() {
+      const version = await credentialsVersion(files);
+      if (version === seen) return false;
+      seen = version;
+      const fresh = await loadCredentials(files, "node");
+      const { id, cluster } = present.identity;
+      if (fresh.identity.id !== id || fresh.identity.cluster !== cluster) {
+        throw new KcoreError({
+          code: "CONFIG_INVALID",
+          message: `${files.certFile} is now the certificate of another node (${fresh.identity.id})`,
+          hint: "systemctl restart kcore-node-agent, if that is meant",
+        });
+      }
+      present = fresh;
+      return true;
+    },
+  };
+}
 
 /** A certificate and its key under names of their own until both are proved: `node.key.next`, `node.crt.next`. */
 export interface NextFiles {

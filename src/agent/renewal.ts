@@ -10,8 +10,7 @@ import { renewalChallenge } from "#pki/challenges.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import type { AgentConfig } from "./agent-config.ts";
-import { discardNext, keepNextKey, swapIn } from "./certificate-files.ts";
-import type { OwnCredentials } from "./own-credentials.ts";
+import { discardNext, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
 
 /** Renews the node's certificate before it ends. */
 export interface Renewer {

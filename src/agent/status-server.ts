@@ -109,13 +109,8 @@ export async function serveStatus({
   };
 }
 
-function tlsOf({ ca, cert, key }: LoadedCredentials): {
-  readonly ca: string;
-  readonly cert: string;
-  readonly key: string;
-  readonly minVersion: "TLSv1.3";
-} {
-  return { ca, cert, key, minVersion: "TLSv1.3" };
+function tlsOf({ ca, cert, key }: LoadedCredentials) {
+  return { ca, cert, key, minVersion: "TLSv1.3" } as const;
 }
 
 /** SHA-256 of the caller's public key; empty without a certificate. */

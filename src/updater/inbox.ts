@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
@@ -56,7 +57,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
   const isSame = remember(data, fence);
   if (step === "hold") {
     if (doing) doing.isConfirmed = true;
-  } else if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete data.next;
+  } else if (step === "fence" || (doing?.step === step && isDeepStrictEqual(doing.statement, statement))) delete data.next;
   else data.next = { step, statement, contact };
   if (data.next && !doing) return journal.save();
   // Without a step of its own the order repeats the last report, under the present owner's name.
@@ -84,10 +85,6 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
   const isSame = known?.name === fence.name && known.generation === fence.generation;
   if (!isSame) delete journal.prepared;
   return isSame;
-}
-
-function isEqual(a: Statement, b: Statement): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Refuses a statement that was signed for other nodes. @throws UpdateFailure */

@@ -13,8 +13,7 @@ import { getUpdate, updateNameOf, type NameFlags, askUpdates, callForUpdate } fr
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
 import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
-import { planOfPresent } from "./prepare-update.ts";
-import { openSigner } from "./submit-update.ts";
+import { openSigner, planOfPresent } from "./submit-update.ts";
 
 export type LookFlags = ClusterFlags &
   NameFlags & { readonly watch?: boolean; readonly output: ResultFormat; readonly passphraseFile?: string };

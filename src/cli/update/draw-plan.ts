@@ -2,7 +2,7 @@ import { formatBinary, since } from "#base/units.ts";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
-import { blockersOf } from "./prepare-update.ts";
+import { blockersOf } from "./submit-update.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 
 const columns: readonly Column<PlannedNode>[] = [

@@ -53,9 +53,7 @@ export interface HookRunner {
   readonly close: () => Promise<void>;
 }
 
-interface Running {
-  readonly view: UpdateView;
-  readonly node: NodeUpdateView;
+interface Running extends Pick<Asked, "view" | "node"> {
   readonly stop: AbortController;
   readonly work: Promise<void>;
 }

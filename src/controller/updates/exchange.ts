@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
-import { workStates, type FencingToken, type Report, type NodeAssignment } from "#rollout/records.ts";
+import { workStates, type Report, type NodeAssignment } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -70,11 +71,11 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
         await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
       }
       let order = orderFor(index, node);
-      if (order ? isKnown(order.fence, known) : isAtWork(index, node)) {
+      if (order ? isDeepStrictEqual(order.fence, known) : isAtWork(index, node)) {
         await wait(node);
         order = orderFor(index, node);
       }
-      const isOrder = order !== undefined && !isKnown(order.fence, known);
+      const isOrder = order !== undefined && !isDeepStrictEqual(order.fence, known);
       return { concerned: concerns(node), ...(isOrder ? { order } : {}) };
     },
     stop(): void {
@@ -92,7 +93,7 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
     if (!row || !isOfOwner(update, row)) continue;
     const order = orderOf(update, row);
     if (isUnderWay(update)) return order;
-    if (order && !isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
+    if (order && !isDeepStrictEqual(order.fence, update.reports.get(node)?.fence)) last = order;
   }
   return last;
 }
@@ -120,15 +121,4 @@ function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Ord
     signed: head.value.signed,
     ownership: owner.signed,
   };
-}
-
-function isKnown(fence: FencingToken, known: FencingToken | undefined): boolean {
-  return (
-    known !== undefined &&
-    known.name === fence.name &&
-    known.epoch === fence.epoch &&
-    known.owner === fence.owner &&
-    known.generation === fence.generation &&
-    known.seq === fence.seq
-  );
 }

@@ -23,7 +23,7 @@ import {
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { HookAnswer, Owner, Progress, Report, NodeAssignment, RequestAction } from "#rollout/records.ts";
+import type { Owner, Progress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
@@ -40,14 +40,10 @@ export const staleAfter = 90_000;
 export type Changes = readonly (readonly [string, unknown])[];
 
 /** A controller's records of one update. */
-export interface Held {
+export interface Held extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
   readonly progress: Progress | undefined;
-  readonly rows: ReadonlyMap<string, NodeAssignment>;
-  readonly reports: ReadonlyMap<string, Report>;
-  readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly requests: RolloutInput["requests"];
 }
 
 const nothing: Held = {
