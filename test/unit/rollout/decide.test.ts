@@ -95,35 +95,6 @@ describe("the decision, beside the tables", () => {
     expect(cancelled.progress.phase).to.equal("cancelled");
   });
 
-  it("counts a node that was given up and may still get its order, until it knows", () => {
-    const rollout = begun(["n1", "n2", "n3"], { rollback: { automatic: true } })
-      .finish("n1")
-      .report("n2", "prepared");
-    const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq - 1 };
-    rollout.after(700);
-    // n2 must be taken back first, since it may still activate.
-    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back n3=cancelled");
-    rollout.after(700);
-    expect(rollout.row("n2").failure?.kind).to.equal("rollback");
-    rollout.report("n2", "prepared", { fence: order });
-    expect(rollout.phases).to.equal("n1=succeeded n2=failed n3=cancelled");
-    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
-    rollout.report("n2", "prepared");
-    expect(rollout.phases).to.equal("n1=rolling_back n2=failed n3=cancelled");
-  });
-
-  it("counts a node that was given up while it goes back, until it is back", () => {
-    const rollout = begun(["n1", "n2"], { rollback: { automatic: true } })
-      .finish("n1")
-      .report("n2", "prepared")
-      .report("n2", "failed", { present: target });
-    const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq };
-    rollout.report("n2", "rolling_back", { present: target }).after(700);
-    expect(rollout.phases).to.equal("n1=succeeded n2=failed");
-    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
-    expect(rollout.report("n2", "rolled_back", { fence: order }).phases).to.equal("n1=rolling_back n2=rolled_back");
-  });
-
   it("goes on where another's record came over its own", () => {
     const rollout = begun(["n1", "n2"]).report("n1", "prepared");
     const stale = { ...rollout.row("n1"), owner: "c9", seq: 1, phase: "pending" as const };

@@ -39,7 +39,8 @@ const kernel = { kernel: "6.6.8" };
 /** A node with the last step's order in its inbox. */
 async function ready(kind: Kind, scenario: Scenario): Promise<UpdateWorld> {
   const { steps, gate, isTried, behaviour, first, loader, brings = "new", boots, next = {}, activation = {} } = scenario;
-  const timeouts = { activateSeconds: 60, rebootSeconds: 120 };
+  const seconds = kind === "runtime" ? 60 : 120;
+  const timeouts = { activateSeconds: seconds, rebootSeconds: seconds };
   const gates = gate && { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };
   const spec = { timeouts, activation, ...gates };
   const world = kind === "runtime" ? new UpdateWorld(old) : new NixosWorld(loader);
