@@ -81,10 +81,8 @@ export async function readUsage(folder: string, inbox: string): Promise<Usage> {
 const takenWithin = 15;
 
 async function readUntaken(inbox: string): Promise<number | undefined> {
-  const seconds = await stat(inbox).then(
-    ({ mtimeMs }) => Math.round((Date.now() - mtimeMs) / 1000),
-    () => undefined,
-  );
+  const order = await stat(inbox).catch(() => undefined);
+  const seconds = order && Math.round((Date.now() - order.mtimeMs) / 1000);
   return seconds !== undefined && seconds > takenWithin ? seconds : undefined;
 }
 
@@ -98,10 +96,7 @@ async function readDisk(path: string): Promise<{ readonly diskUsed: number; read
 }
 
 async function readBootId(): Promise<string | undefined> {
-  return readFile("/proc/sys/kernel/random/boot_id", "utf8").then(
-    (text) => text.trim(),
-    () => undefined,
-  );
+  return (await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => undefined))?.trim();
 }
 
 /** The address this machine uses towards a controller; connecting a datagram socket sends nothing. @throws KcoreError API_UNREACHABLE */
@@ -167,8 +162,6 @@ async function archOf(id: string): Promise<string | undefined> {
 
 /** Free bytes of the Nix store's file system. */
 async function readStoreFree(): Promise<number | undefined> {
-  return statfs("/nix/store").then(
-    ({ bsize, bavail }) => bsize * bavail,
-    () => undefined,
-  );
+  const found = await statfs("/nix/store").catch(() => undefined);
+  return found && found.bsize * found.bavail;
 }

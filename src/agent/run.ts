@@ -33,21 +33,13 @@ export async function runAgent(daemon: Daemon): Promise<void> {
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
   const credentials = await openOwnCredentials(config.tls);
+  const asking = { endpoints, credentials: credentials.present, clock, isPatient: false };
   const controllers = openControllers({
-    endpoints,
-    credentials: credentials.present,
-    clock,
-    isPatient: false,
+    ...asking,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
   // An exchange gets its answer only when there is an order.
-  const patient = openControllers({
-    endpoints,
-    credentials: credentials.present,
-    clock,
-    isPatient: false,
-    timeoutMs: exchangeMs,
-  });
+  const patient = openControllers({ ...asking, timeoutMs: exchangeMs });
   let server: StatusServer | undefined;
   let delivery: OrderDelivery | undefined;
   try {

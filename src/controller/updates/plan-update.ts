@@ -155,26 +155,13 @@ function planNode(
   node: KnownNode,
   { waves, prepared }: { readonly waves: readonly (readonly string[])[]; readonly prepared: Report | undefined },
 ): PlannedNode {
-  const {
-    id,
-    hostname,
-    dc,
-    roles,
-    isReady,
-    approval,
-    lastSeenAt,
-    version,
-    runtime,
-    replication,
-    storeFree,
-    orderUntaken,
-  } = node;
+  const { id, hostname, dc, version, runtime, storeFree, orderUntaken } = node;
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
   const isNixos = bringsOf(spec) === "system";
   const blockers = [
-    ...(node.isApproved ? [] : [`it is not approved: ${approval}`]),
+    ...(node.isApproved ? [] : [`it is not approved: ${node.approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
       ? ["its units do not follow the profile, or kcore-updater is missing: kcore orchestrate deploy_node"]
       : []),
@@ -198,10 +185,10 @@ function planNode(
     id,
     hostname,
     dc,
-    roles: [...roles],
-    ready: isReady,
-    approval,
-    lastSeen: lastSeenAt > 0 ? new Date(lastSeenAt).toISOString() : "",
+    roles: [...node.roles],
+    ready: node.isReady,
+    approval: node.approval,
+    lastSeen: node.lastSeenAt > 0 ? new Date(node.lastSeenAt).toISOString() : "",
     currentVersion: version,
     change,
     reboots: isNixos ? rebootOf(draft, prepared) : "no",
@@ -211,11 +198,11 @@ function planNode(
       : {}),
     ...omitUndefined({
       currentGeneration: runtime?.generation,
-      replication: node.isController ? (replication ?? "healthy") : undefined,
+      replication: node.isController ? (node.replication ?? "healthy") : undefined,
       wave: wave > 0 ? wave : undefined,
     }),
     blockers,
-    warnings: isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
+    warnings: node.isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
   };
 }
 

@@ -25,24 +25,6 @@ describe("the decision, beside the tables", () => {
       expect(decide({ ...view, ...known })).to.deep.equal({ rows: new Map() });
   });
 
-  it("G2: names a node whose updater takes no order, in what is waited for and in the failure", () => {
-    const silent = "n1, whose updater takes no order: systemctl status kcore-updater.path kcore-updater";
-    const waiting = new SteppedRollout({ nodes: [aNode("n1", { orderUntaken: 20 }), "n2"] }).settle();
-    expect(waiting.progress.waits).to.include(silent);
-    const rollout = begun([aNode("n1", { orderUntaken: 20 }), "n2"]);
-    expect(rollout.phases).to.equal("n1=preparing n2=pending");
-    expect(rollout.progress.waits).to.equal(silent);
-    expect(rollout.report("n1", "preparing").progress.waits, "no room").to.equal(silent);
-    const stopped = begun(["n1"]).report("n1", "prepared").node("n1", { orderUntaken: 20 }).request("cancel");
-    expect(stopped.progress.waits, "cancelled").to.equal(silent);
-    const back = begun(["n1"]).finish("n1").request("rollback").node("n1", { orderUntaken: 20 });
-    expect(back.progress.waits, "taken back").to.equal(silent);
-    rollout.after(24 * 3600);
-    expect(rollout.row("n1").failure?.message)
-      .to.match(/^the node did not say within \d+ s and a minute/)
-      .and.include(silent);
-  });
-
   it("takes in no node that nobody approved when another owner wrote over its progress", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).set({ isApproved: true });
     const { view } = rollout.settle();
@@ -50,14 +32,6 @@ describe("the decision, beside the tables", () => {
     const nodes = new Map([...view.nodes, ["n2", aNode("n2")] as const]);
     const again = (isApproved: boolean) => decide({ ...view, nodes, progress: pending, isApproved }).progress?.waves;
     expect([again(false), again(true)]).to.deep.equal([[["n1"]], [["n1"], ["n2"]]]);
-  });
-
-  it("waits for another update that has nodes of it", () => {
-    const rollout = new SteppedRollout({ nodes: ["n1"] }).set({ other: "hotfix" }).settle();
-    expect(rollout.progress).to.deep.include({ phase: "ready", waits: "the update “hotfix”" });
-    const { view } = rollout;
-    const { other: _, ...alone } = view;
-    expect(decide(alone).progress?.phase).to.equal("rolling_out");
   });
 
   it("tells what it waits for in few words, however many nodes it waits for", () => {
