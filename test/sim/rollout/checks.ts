@@ -138,7 +138,7 @@ export class Checks {
       if (what !== "node") continue;
       const row = value as NodeAssignment;
       this.#ordered(controller, name, id, row);
-      this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
+      this.#world.hooks.committing(controller, name, row, id, controller.of(name).rows.get(id));
       this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
     }
   }
