@@ -57,7 +57,7 @@ export const updateReady = defineAction({
 
 const done = { changed: false, outputs: {} } as const;
 
-/** What is missing, if anything. `isUnasked`: no controller could be asked. */
+/** The missing condition, if any. `isUnasked`: no controller could be asked. */
 async function findReadiness(
   node: NodeEntry,
   version: string,

@@ -90,7 +90,7 @@ const named = (id: string | undefined): string => {
 };
 const systemsOf = (world: UpdateWorld): Readonly<Record<string, string>> => (world as NixosWorld).state;
 
-/** What a scenario can ask of the node. */
+/** The keys of an expected state, each with its reading of the node. */
 const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   state: (world) => world.report()?.state,
   kind: (world) => world.report()?.failure?.kind,
