@@ -4,7 +4,7 @@ import { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { Order } from "#rollout/order.ts";
 import { Failure, FencingToken, Report } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
+import { bringsOf, Statement } from "#rollout/spec.ts";
 import { names } from "./files.ts";
 import type { UpdaterParts } from "./ports.ts";
 import { BootState, Brings, isSameState, Prepared, Present, Step } from "./strategy.ts";
@@ -182,6 +182,18 @@ export class JournalFile {
     if (!doing || passed < chargeMs) return;
     doing.time = { ...doing.time, since: ports.uptime(), spent: doing.time.spent + passed };
     await this.save();
+  }
+
+  /** Puts the step of an accepted order under way; the caller saves it with its first report. */
+  async begin({ step, statement, contact }: Next): Promise<Doing> {
+    const { ports } = this.#parts;
+    const time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
+    const fresh = { stage: "begun", boots: false, hasBooted: false, isConfirmed: false, mark: "" } as const;
+    // The order may have waited for a step of the other kind.
+    this.data.brings = bringsOf(statement.spec);
+    delete this.data.next;
+    this.data.doing = { step, statement, contact, ...fresh, time };
+    return this.data.doing;
   }
 
   /** Ends the present step. A failure says nothing while a later order waits: its owner must not take it for an answer. */

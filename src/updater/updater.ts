@@ -1,5 +1,5 @@
 import type { Report } from "#rollout/records.ts";
-import { bringsOf, isOnTarget } from "#rollout/spec.ts";
+import { isOnTarget } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
 import { readTaken, refuseForOthers, refuseReplayed, takenFile, takeOrders } from "./inbox.ts";
@@ -52,25 +52,11 @@ export class Updater {
 
   async #begin(next: Next): Promise<void> {
     const { data } = this.#journal;
-    const { ports, self, strategyOf } = this.#parts;
-    const { step, statement, contact } = next;
-    const problem = step === "prepare" && contact === "controller" ? await this.#fetch(next) : undefined;
+    const { self, strategyOf } = this.#parts;
+    const { step, statement } = next;
+    const problem = step === "prepare" && next.contact === "controller" ? await this.#fetch(next) : undefined;
     if (data.next !== next) return;
-    // The order may have waited for a step of the other kind.
-    data.brings = bringsOf(statement.spec);
-    const doing: Doing = {
-      step,
-      statement,
-      stage: "begun",
-      boots: false,
-      hasBooted: false,
-      isConfirmed: false,
-      contact,
-      mark: "",
-      time: { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 },
-    };
-    delete data.next;
-    data.doing = doing;
+    const doing = await this.#journal.begin(next);
     try {
       if (problem) throw problem;
       if (step !== "roll_back") {

@@ -24,4 +24,10 @@ describe("the hooks of an update", () => {
     ]);
     expect(timesOf(specOf(10))[0]).to.deep.equal(["drain", 10, 2]);
   });
+
+  it("let work come back to a node that an earlier generation drained, though this one drains none", () => {
+    const { drain, ...spec } = specOf(900);
+    const names = bastionHooks({ ...spec, drain: { ...drain, enabled: false } }).map(({ name }) => name);
+    expect(names).to.deep.equal(["gate web", "undrain"]);
+  });
 });

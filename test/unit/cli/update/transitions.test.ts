@@ -14,28 +14,6 @@ describe("the lines of a rollout", () => {
       "n001 (DC1) activating",
     ]));
 
-  it("tell what changed, and nothing for signs of life", () => {
-    const after = rolloutView([rolloutNode(1, { phase: "succeeded" }), rolloutNode(2, { since: "", ready: false })]);
-    expect(lines(before, after)).to.deep.equal([
-      "release-0-4-0 rolling_out, generation 1, 1/2 done",
-      "n001 (DC1) succeeded: runs 0.4.0",
-    ]);
-    expect(lines(before, rolloutView(before.nodeStatus.map((node) => ({ ...node, ready: false }))))).to.deep.equal([]);
-  });
-
-  it("end with the whole, with its reason", () => {
-    const failure = { kind: "gate", message: "web: 503" } as const;
-    const after = rolloutView([rolloutNode(1, { phase: "failed", failure }), rolloutNode(2, { phase: "cancelled" })], {
-      phase: "failed",
-      reason: "n001: web: 503",
-    });
-    expect(lines(before, after)).to.deep.equal([
-      "n001 (DC1) failed: gate: web: 503",
-      "n002 (DC2) cancelled",
-      "release-0-4-0 failed, generation 1, 0/2 done, 1 failed: n001: web: 503",
-    ]);
-  });
-
   it("C17: show the log that came with a node's failure below its line", () => {
     const failure = { kind: "service", message: "it does not stay up\nstarting\nno key" } as const;
     const asking = rolloutView([rolloutNode(1, { phase: "failed", failure })]);
