@@ -4,7 +4,7 @@ import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
 import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
 import { isActive, isRequested, hostnameOf, type Decision, type Rollout } from "./rollout-input.ts";
-import { clip, leftBehind, undoable, wait, whyUnderWay } from "./schedule.ts";
+import { clip, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
 import { selectNodes, wavesOf } from "./selection.ts";
 
 type Guard = (rollout: Rollout) => boolean;
@@ -55,7 +55,7 @@ export function nextPhase(rollout: Rollout): Decision | undefined {
   if (!found) return undefined;
   for (const waits of found.waits ?? []) {
     const reasons = waits(rollout);
-    if (reasons.length > 0) return wait(progress, reasons);
+    if (reasons.length > 0) return noteWait(progress, reasons);
   }
   const { waits: _, ...going } = progress;
   const { progress: more, rows = new Map() } = found.effect?.(rollout) ?? {};

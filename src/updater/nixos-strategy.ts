@@ -2,7 +2,7 @@ import { dirname, join } from "node:path";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { targetIdOf, type Statement, type UpdateSpec } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
-import { readAgent, silent, watchDaemons } from "./daemons.ts";
+import { readAgent, notHeardFrom, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
 import { generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { bootOnceOf, endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
@@ -112,7 +112,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       // The former agent may have sent a heartbeat while the system was activated.
       heard ??= agent?.lastHeartbeat ?? mark;
       const hasSpoken = agent?.pid === agentPid && (agent?.lastHeartbeat ?? heard) !== heard;
-      return hasSpoken ? undefined : silent(agent);
+      return hasSpoken ? undefined : notHeardFrom(agent);
     },
     async commit(held) {
       if (isTest || waits) return;

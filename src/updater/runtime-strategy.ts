@@ -7,11 +7,11 @@ import type { Log, Ports } from "./ports.ts";
 import { fetchBundle, importBundle } from "./store.ts";
 import {
   agentUnit,
-  lookAtUnits,
+  readUnits,
   readAgent,
   restartUnits,
   runsFrom,
-  silent,
+  notHeardFrom,
   triedPath,
   tryUnits,
   watchDaemons,
@@ -94,13 +94,13 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
       const agent = await readAgent(ports, statusFile);
       const hasSpoken =
         agent?.pid === agentPid && agent?.version === running.version && (agent.lastHeartbeat ?? mark) !== mark;
-      return hasSpoken ? undefined : silent(agent);
+      return hasSpoken ? undefined : notHeardFrom(agent);
     },
     async commit(held) {
       if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
     },
     async rollBack(to, left) {
-      const units = await lookAtUnits(ports);
+      const units = await readUnits(ports);
       await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: left() });
       await tryUnits(ports, units, to.lasting && to.id);
       await restartUnits(ports, elsewhere(units, to.id));
@@ -111,7 +111,7 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
 
 /** The daemons, if deploy_node has made them follow the profile. */
 async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
-  const units = await lookAtUnits(ports);
+  const units = await readUnits(ports);
   const stuck = units.find(
     ({ start }) => !start.startsWith(`${profile}/`) && !/^\/nix\/store\/[^/]+\/bin\//.test(start),
   );

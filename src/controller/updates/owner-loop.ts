@@ -37,7 +37,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
     changed.clear();
     for (const name of due) {
       try {
-        while (!isStopped && (await goOn(parts, name))) continue;
+        while (!isStopped && (await decideOne(parts, name))) continue;
       } catch (error) {
         const why = describeError(error);
         log.warn("an update cannot go on: what comes next could not be written", { update: name, ...why });
@@ -73,7 +73,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
 }
 
 /** Writes the next decision, if there is one. @throws Refused when it cannot be written */
-async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
+async function decideOne(parts: OwnerLoopParts, name: string): Promise<boolean> {
   const { records, index } = parts;
   const update = index.read(name);
   if (!update) return false;

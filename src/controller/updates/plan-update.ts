@@ -9,7 +9,7 @@ import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
-import { knowNodes, type KnownNode } from "./rollout-input.ts";
+import { readNodes, type KnownNode } from "./rollout-input.ts";
 import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
@@ -19,7 +19,7 @@ export function planUpdate(
   { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
 ): AnswerOf<"planUpdate"> {
   const { name, spec } = draft;
-  const nodes = knowNodes(parts);
+  const nodes = readNodes(parts);
   const present = parts.index.read(name);
   const hash = hashOf(draft);
   const isSame = standsAs(present, hash, again);

@@ -30,7 +30,7 @@ export interface KnownInput extends RolloutInput {
 export function inputOf(
   parts: InputSources,
   update: UpdateRecords,
-  nodes: KnownInput["nodes"] = knowNodes(parts),
+  nodes: KnownInput["nodes"] = readNodes(parts),
 ): KnownInput {
   const { head, statement, approved, progress, ...records } = update;
   const { name } = records;
@@ -72,7 +72,7 @@ export interface KnownNode extends RolloutNode {
 }
 
 /** The nodes that the cluster shows, as a rollout needs them. */
-export function knowNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
+export function readNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
   const peers = new Map(controllers.peers().map((peer) => [peer.controllerId, peer]));
   const known = new Map<string, KnownNode>();
   for (const [id, parts] of gatherNodes(records)) {

@@ -12,7 +12,7 @@ import type { BundleStore } from "./bundles.ts";
 import { openExchange } from "./exchange.ts";
 import { startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
-import { inputOf, knowNodes, presentHash } from "./rollout-input.ts";
+import { inputOf, readNodes, presentHash } from "./rollout-input.ts";
 import { removeOld, removeUpdate, type Kept } from "./removal.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
@@ -78,7 +78,7 @@ export function manageUpdates(parts: UpdatesParts) {
   return {
     ...exchange,
     list: (): AnswerOf<"listUpdates"> => {
-      const nodes = knowNodes(parts);
+      const nodes = readNodes(parts);
       return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
     get: (name: string): AnswerOf<"getUpdate"> => viewUpdate(parts, known(name)),

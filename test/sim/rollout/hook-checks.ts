@@ -37,10 +37,7 @@ export class HookChecks {
   ended(name: string, task: Task, isOk: boolean): void {
     this.#world.figures.hooks++;
     this.#ends.add(`${rowKey(name, task.id, task, task.hook)} ${isOk}`);
-    if (!isOk) {
-      this.#world.figures.badHooks++;
-      return;
-    }
+    if (!isOk) return;
     const { id, hook, generation } = task;
     if (hook === "drain") this.#done.add(`${name} ${id} ${generation} drain`);
     else this.#done.add(rowKey(name, id, task, hook));

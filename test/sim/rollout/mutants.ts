@@ -26,7 +26,7 @@ export const rolloutMutants: Readonly<Record<string, RolloutMutant>> = Object.fr
   files.flatMap(({ file, bugs }) =>
     bugs.map(({ name, basis, swarm, from, to, also = [], ...bug }) => {
       const edits = [{ file, from, to }, ...also.map((edit) => ({ file, ...edit }))];
-      return [name, { ...bug, edits, swarm: { removes: false, ...(basis && bases[basis]), ...swarm } }];
+      return [name, { ...bug, edits, swarm: { removes: false, ...(basis && bases[basis]), ...swarm } }] as const;
     }),
   ),
 );

@@ -51,15 +51,11 @@ export class RolloutWorld {
     forged: 0,
     activations: 0,
     failures: 0,
-    deaths: 0,
     rollbacks: 0,
     cancels: 0,
-    manifests: 0,
     removed: 0,
     hooks: 0,
-    badHooks: 0,
     ended: 0,
-    waiting: 0,
   };
   readonly begun = new Set<string>();
   /** Removed updates, each with the controller that removed it. */
@@ -133,7 +129,6 @@ export class RolloutWorld {
   /** A controller is down while its machine is. */
   machineChanged(machine: Machine): void {
     this.checks.nodeChanged(machine);
-    this.figures.deaths = this.machines.filter(({ isDead }) => isDead).length;
     const { id, isUp } = machine;
     if (this.#isDown.has(id) === !isUp) return;
     if (isUp) this.#isDown.delete(id);
@@ -178,7 +173,6 @@ export class RolloutWorld {
     const name = names.find((each) =>
       changes.some(([key]) => key === `update/${each}/progress` || key.startsWith(`update/${each}/node/`)),
     );
-    if (changes.some(([key]) => key.endsWith("/head"))) this.figures.manifests++;
     if (name === undefined) return undefined;
     for (const [key, value] of changes)
       if (key.endsWith("/progress") && value !== null) this.#promotions(name, value as Progress, controller);
@@ -302,7 +296,6 @@ export class RolloutWorld {
     for (const name of this.begun) {
       const progress = this.controllers[0]?.of(name).progress;
       if (progress && hasEnded(progress.phase)) this.figures.ended++;
-      else this.figures.waiting++;
     }
   }
 
