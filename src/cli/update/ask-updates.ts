@@ -75,7 +75,7 @@ export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
 /** The name of an update, given directly or by its manifest. */
 export interface NameFlags {
-  readonly filename?: readonly string[];
+  readonly filename?: readonly string[] | undefined;
 }
 
 /** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */

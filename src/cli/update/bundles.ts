@@ -25,8 +25,6 @@ export interface BundleWanted {
 }
 
 export interface BundlePlaces {
-  /** kcore's own folder. */
-  readonly root?: string;
   /** The folder of built runtimes. */
   readonly cache?: string;
   readonly note?: Say;
@@ -44,7 +42,8 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
     const { version, sha256 } = found.bundle;
     throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
-  const { root = shippedRoot(), note = toStderr } = places;
+  const { note = toStderr } = places;
+  const root = shippedRoot();
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
   const built = wanted.sha256 !== undefined || !isOwn ? await builtRuntimes(cache) : [];

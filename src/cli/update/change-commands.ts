@@ -38,7 +38,7 @@ export async function showUpdate(
   given: string | undefined,
   { filename, output, watch = false, ...flags }: LookFlags,
 ): Promise<void> {
-  const name = await updateNameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   if (watch) return followOne(name, { output, ...flags });
   // The signed statement would repeat the spec.
   const { signed: _, ...view } = await getUpdate(await openCluster(flags), name);
@@ -61,7 +61,7 @@ async function change(
   { filename, watch = false, ...flags }: ChangeFlags,
   work: (cluster: Cluster, view: UpdateView) => Promise<Done>,
 ): Promise<void> {
-  const name = await updateNameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
   const view = await getUpdate(cluster, name);
   const { generation, hash, owner, updatedAt } = view;
@@ -157,7 +157,7 @@ export async function takeOverUpdate(
   given: string | undefined,
   { filename, watch = false, output, ...flags }: ChangeFlags,
 ): Promise<void> {
-  const name = await updateNameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
   const { owner: before, takeover } = await getUpdate(cluster, name);
   const signer = await openSigner(cluster, flags.passphraseFile);

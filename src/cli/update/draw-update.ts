@@ -115,17 +115,13 @@ function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdate
   return [...new Set(texts)].join("->");
 }
 
-interface Failed {
-  readonly failure?: NodeUpdateView["failure"] | undefined;
-}
-
 /** The first line of a node's failure, with its kind. */
-export function troubleOf({ failure }: Failed): string {
+export function troubleOf({ failure }: Pick<NodeUpdateView, "failure">): string {
   return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
 }
 
 /** The lines behind the first one of a node's failure: the end of a unit's log, or of a gate's output. */
-export function logOf({ failure }: Failed): readonly string[] {
+export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly string[] {
   const [, ...lines] = failure?.message.split("\n") ?? [];
   return lines.map((line) => `    ${cleanLine(line)}`);
 }

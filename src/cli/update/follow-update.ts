@@ -57,7 +57,7 @@ export async function runUpdateHooks(
   given: string | undefined,
   { filename, ...flags }: FollowFlags & NameFlags,
 ): Promise<void> {
-  await followOne(await updateNameOf(given, filename ? { filename } : {}), flags, { isForHooks: true });
+  await followOne(await updateNameOf(given, { filename }), flags, { isForHooks: true });
 }
 
 /** A change by a command, which may not have reached the asked controller yet. */
