@@ -7,22 +7,16 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
 
-/** The node's certificate with its key, as they lie on the disk. */
-export interface OwnCredentials {
-  readonly present: () => LoadedCredentials;
-  /**
-   * Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay
-   */
-  readonly reloadIfChanged: () => Promise<boolean>;
-}
+export type OwnCredentials = Awaited<ReturnType<typeof openOwnCredentials>>;
 
-/** @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
-export async function openOwnCredentials(files: CredentialFiles): Promise<OwnCredentials> {
+/** The node's certificate with its key, as they lie on the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+export async function openOwnCredentials(files: CredentialFiles) {
   let present = await loadCredentials(files, "node");
   let seen = present.version;
   return {
-    present: () => present,
-    async reloadIfChanged() {
+    present: (): LoadedCredentials => present,
+    /** Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay */
+    async reloadIfChanged(): Promise<boolean> {
       const version = await credentialsVersion(files);
       if (version === seen) return false;
       seen = version;

@@ -12,13 +12,6 @@ import type { FencingToken } from "#rollout/records.ts";
 import { updatesFolder, writeOrder } from "#updater/files.ts";
 import { readAccepted, type Accepted } from "#updater/journal.ts";
 
-/** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
-export interface OrderDelivery {
-  /** Starts asking for orders, until no rollout concerns this node any more. */
-  readonly concern: () => void;
-  readonly stop: () => Promise<void>;
-}
-
 export interface DeliveryPorts {
   readonly nodeId: string;
   /** Reads the orders that the updater has accepted, with its report. */
@@ -62,13 +55,16 @@ export function deliverUpdates({
   });
 }
 
-/** Delivers orders and reports while a rollout concerns the node. */
-export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
+export type OrderDelivery = ReturnType<typeof deliverOrders>;
+
+/** The agent's part in cluster updates: brings orders to the updater, and its report to the controllers, while a rollout concerns the node. */
+export function deliverOrders(ports: DeliveryPorts) {
   const stopped = new AbortController();
   const signal = AbortSignal.any([ports.signal, stopped.signal]);
   let going: Promise<void> | undefined;
   return {
-    concern() {
+    /** Starts asking for orders, until no rollout concerns this node any more. */
+    concern(): void {
       if (signal.aborted) return;
       going ??= deliver({ ...ports, signal })
         .catch((error: unknown) => {
@@ -76,7 +72,7 @@ export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
         })
         .finally(() => (going = undefined));
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopped.abort();
       await going;
     },

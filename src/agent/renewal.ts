@@ -12,22 +12,14 @@ import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { discardNext, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
 
-/** Renews the node's certificate before it ends. */
-export interface Renewer {
-  /**
-   * Renews when it is due, or when an operator requests it for certificates that end before `endingBefore`; not too
-   * soon after a failure. Returns whether there are new files. Failures are logged.
-   */
-  readonly renewIfDue: (endingBefore?: string) => Promise<boolean>;
-  /** The reason for an overdue renewal; undefined if an operator need not know of any. */
-  readonly problem: () => string | undefined;
-}
-
 /** Days left at which a failed renewal is reported: an operator still has a week to repair it. */
 const alarmDays = 7;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
+export type Renewer = ReturnType<typeof createRenewer>;
+
+/** Renews the node's certificate before it ends. */
 export function createRenewer({
   config,
   controllers,
@@ -44,14 +36,18 @@ export function createRenewer({
   readonly random: () => number;
   readonly log: Log;
   readonly nodeId: string;
-}): Renewer {
+}) {
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
   // Each request is fulfilled once: clocks differ, and a sub-CA may end sooner than requested.
   let fulfilled: string | undefined;
   return {
-    async renewIfDue(endingBefore) {
+    /**
+     * Renews when it is due, or when an operator requests it for certificates that end before `endingBefore`; not too
+     * soon after a failure. Returns whether there are new files. Failures are logged.
+     */
+    async renewIfDue(endingBefore?: string): Promise<boolean> {
       const present = credentials.present();
       const now = clock();
       // A clock that was set back must not delay a renewal by as much.
@@ -86,7 +82,8 @@ export function createRenewer({
         return false;
       }
     },
-    problem() {
+    /** The reason for an overdue renewal; undefined if an operator need not know of any. */
+    problem(): string | undefined {
       const left = credentials.present().notAfter.getTime() - clock();
       if (failure === undefined || left > alarmDays * dayMs) return undefined;
       return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
