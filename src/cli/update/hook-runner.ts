@@ -43,16 +43,6 @@ export interface HookPorts {
   readonly say: Say;
 }
 
-/** Runs the hooks that a rollout asks of the bastion, and answers. */
-export interface HookRunner {
-  /** Begins each hook that the rollout asks for now, once. */
-  readonly startHooks: (view: UpdateView) => void;
-  /** Whether a hook is running, or still to be run. */
-  readonly isNeeded: (view: UpdateView) => boolean;
-  /** Ends the running hooks. */
-  readonly close: () => Promise<void>;
-}
-
 interface Running extends Pick<Asked, "view" | "node"> {
   readonly stop: AbortController;
   readonly work: Promise<void>;
@@ -96,8 +86,10 @@ export async function openHookRunner(options: HookRunnerOptions): Promise<HookRu
   };
 }
 
-/** Runs the hooks of a rollout, of a node one at a time. */
-export function createHookRunner(ports: HookPorts): HookRunner {
+export type HookRunner = ReturnType<typeof createHookRunner>;
+
+/** Runs the hooks that a rollout asks of the bastion, of a node one at a time, and answers. */
+export function createHookRunner(ports: HookPorts) {
   const { say } = ports;
   const end = new AbortController();
   const begun = new Set<string>();
@@ -141,9 +133,12 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     }
   };
   return {
+    /** Begins each hook that the rollout asks for now, once. */
     startHooks,
-    isNeeded: (view) => running.size > 0 || asked(view).length > 0,
-    async close() {
+    /** Whether a hook is running, or still to be run. */
+    isNeeded: (view: UpdateView): boolean => running.size > 0 || asked(view).length > 0,
+    /** Ends the running hooks. */
+    async close(): Promise<void> {
       end.abort();
       await Promise.all([...running.values()].map(({ work }) => work));
     },

@@ -158,14 +158,8 @@ async function handOver(
   throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
 }
 
-/** Signs updates and their owners. */
-export interface Signer {
-  readonly update: (draft: Pick<Statement, "name" | "spec" | "bundle">) => SignedStatement;
-  readonly owner: (name: string, owner: { readonly id: string; readonly epoch: number }) => SignedStatement;
-}
-
-/** Opens the keys of the bastion's CA. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
-export async function openSigner(cluster: Cluster, passphraseFile: string | undefined): Promise<Signer> {
+/** Opens the keys of the bastion's CA, by which updates and their owners are signed. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
+export async function openSigner(cluster: Cluster, passphraseFile: string | undefined) {
   const { folder } = cluster;
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
@@ -173,7 +167,8 @@ export async function openSigner(cluster: Cluster, passphraseFile: string | unde
   const sign = (said: Statement | Ownership): SignedStatement => signStatement(JSON.stringify(said), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {
-    update: (draft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),
-    owner: (name, { id, epoch }) => sign({ kind: "ClusterUpdateOwner", name, owner: id, epoch, ...common }),
+    update: (draft: UpdateDraft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),
+    owner: (name: string, { id, epoch }: { readonly id: string; readonly epoch: number }) =>
+      sign({ kind: "ClusterUpdateOwner", name, owner: id, epoch, ...common }),
   };
 }

@@ -35,20 +35,13 @@ export interface UpdateRecords {
   readonly attendance: Attendance | undefined;
 }
 
+export type UpdateIndex = ReturnType<typeof indexUpdates>;
+
 /**
  * The present updates, each kept as it was read until it changes: every heartbeat asks whether an update concerns its
  * node, and ended updates add up.
  */
-export interface UpdateIndex {
-  /** Undefined when there is none of this name, or none that can be read. */
-  readonly read: (name: string) => UpdateRecords | undefined;
-  readonly all: () => Iterable<UpdateRecords>;
-  /** The names that were ever used. */
-  readonly names: () => Iterable<string>;
-  readonly stop: () => void;
-}
-
-export function indexUpdates(records: Records): UpdateIndex {
+export function indexUpdates(records: Records) {
   const { replica } = records;
   const names = new Set<string>();
   const kept = new Map<string, UpdateRecords | undefined>();
@@ -66,9 +59,11 @@ export function indexUpdates(records: Records): UpdateIndex {
     return kept.get(name);
   };
   return {
+    /** Undefined when there is none of this name, or none that can be read. */
     read,
-    names: () => names,
-    *all() {
+    /** The names that were ever used. */
+    names: (): Iterable<string> => names,
+    *all(): Iterable<UpdateRecords> {
       for (const name of [...names].toSorted()) {
         const update = read(name);
         if (update) yield update;
