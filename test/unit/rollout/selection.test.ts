@@ -118,11 +118,4 @@ describe("the groups of an update", () => {
       "no node that strategy.canary.nodeIds names has what strategy.canary.labels wants: canary=yes",
     ]);
   });
-
-  it("name each node once", () => {
-    for (const strategy of [{ type: "canary" }, { type: "batch", batchSize: 4 }, { type: "per-dc" }]) {
-      const { waves } = wavesOf(cluster, aSpec({ strategy }), "c1");
-      expect(waves.flat().toSorted()).to.deep.equal(["c1", "c2", "w1", "w2", "w3", "w4"]);
-    }
-  });
 });

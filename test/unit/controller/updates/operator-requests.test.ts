@@ -34,7 +34,7 @@ async function outcome(request: Promise<{ readonly result: string }>): Promise<s
 beforeEach(async () => (known = await new KnownUpdates().nodes(...nodes)));
 afterEach(() => known.stop());
 
-describe("a wish of an operator about a rollout", () => {
+describe("an operator's request about a rollout", () => {
   const by = { by: "operator ann", at: "2026-01-01T00:00:00Z" };
   const ask = async (rollout: SteppedRollout, action: RequestAction = "rollback"): Promise<string> =>
     outcome(noteRequest(known.parts, await known.update(rollout), action, by));
