@@ -15,7 +15,9 @@ export function decide(input: RolloutInput): Decision {
   const { owner, self, progress, generation } = input;
   if (owner.owner !== self || isBehind(input)) return nothing;
   if (progress?.generation !== generation) return { progress: fresh(input), rows: new Map() };
-  return withinTransaction(resumeAfterTakeover(input, progress) ?? continueRollout({ input, progress, rows: targetsOf(input, progress) }));
+  return withinTransaction(
+    resumeAfterTakeover(input, progress) ?? continueRollout({ input, progress, rows: targetsOf(input, progress) }),
+  );
 }
 
 /** Whether a newer manifest than this owner's is known, whose records must not be touched. */

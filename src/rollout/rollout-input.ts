@@ -1,4 +1,13 @@
-import type { Attendance, HookAnswer, NodeAssignment, NodePhase, Owner, Progress, Report, OperatorRequest } from "./records.ts";
+import type {
+  Attendance,
+  HookAnswer,
+  NodeAssignment,
+  NodePhase,
+  Owner,
+  Progress,
+  Report,
+  OperatorRequest,
+} from "./records.ts";
 import type { UpdateSpec } from "./spec.ts";
 
 /** A node of the cluster, as the controller that decides knows it at the moment. */
@@ -38,7 +47,11 @@ export interface RolloutInput {
   /** By node and hook (hookKey). */
   readonly answers: ReadonlyMap<string, HookAnswer>;
   readonly attendance?: Attendance | undefined;
-  readonly requests: { readonly cancel?: OperatorRequest; readonly rollback?: OperatorRequest; readonly promote?: OperatorRequest };
+  readonly requests: {
+    readonly cancel?: OperatorRequest;
+    readonly rollback?: OperatorRequest;
+    readonly promote?: OperatorRequest;
+  };
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;

@@ -200,7 +200,9 @@ function tellsFailure(rollout: Rollout): ReturnType<Effect> {
 }
 
 function notesRollback({ input }: Rollout): ReturnType<Effect> {
-  return { progress: { undone: (isRequested(input, "rollback") ? input.requests.rollback?.at : undefined) ?? "by itself" } };
+  return {
+    progress: { undone: (isRequested(input, "rollback") ? input.requests.rollback?.at : undefined) ?? "by itself" },
+  };
 }
 
 function tellsNodesLeft(rollout: Rollout): ReturnType<Effect> {

@@ -57,7 +57,8 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
   const isSame = remember(data, fence);
   if (step === "hold") {
     if (doing) doing.isConfirmed = true;
-  } else if (step === "fence" || (doing?.step === step && isDeepStrictEqual(doing.statement, statement))) delete data.next;
+  } else if (step === "fence" || (doing?.step === step && isDeepStrictEqual(doing.statement, statement)))
+    delete data.next;
   else data.next = { step, statement, contact };
   if (data.next && !doing) return journal.save();
   // Without a step of its own the order repeats the last report, under the present owner's name.

@@ -241,7 +241,8 @@ export class Updater {
     const [log, ports] = [this.#parts.log, this.#parts.ports];
     const { failure } = error;
     log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
-    if (doing.step === "roll_back") return this.#journal.end({ state: "failed", failure: { ...failure, kind: "rollback" } });
+    if (doing.step === "roll_back")
+      return this.#journal.end({ state: "failed", failure: { ...failure, kind: "rollback" } });
     if (doing.step === "prepare") return this.#journal.end({ state: "failed", failure });
     if (doing.stage === "back") {
       // Nothing of the update has held, but parts of it may be here.

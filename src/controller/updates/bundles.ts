@@ -70,12 +70,7 @@ const fileName = /^([0-9a-f]{64})(\.part)?$/;
 export type BundleStore = ReturnType<typeof openBundleStore>;
 
 /** The bundles on a controller's disk: files of a folder of their own, called by their SHA-256. */
-export function openBundleStore({
-  folder,
-  isNeeded,
-  disk = realDisk,
-  freeBytes = freeBytesOf,
-}: BundleStoreOptions) {
+export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes = freeBytesOf }: BundleStoreOptions) {
   const oneByOne = queueByName();
   /** Bundles whose checksum this process has checked. */
   const checked = new Set<string>();

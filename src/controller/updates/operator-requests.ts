@@ -66,7 +66,11 @@ export async function answerHook(
     (isAsked ? row : ((whose && { epoch: whose.epoch, owner: whose.id }) ?? known)) ?? input.owner;
   const value = { ...answer, epoch, owner };
   if (!isAsked && !isDeepStrictEqual(known, value))
-    throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${hostnameOf(input, node)} now`);
+    throw new Refused(
+      409,
+      "UPDATE_NOT_ASKED",
+      `“${hook}” is not asked of the bastion for ${hostnameOf(input, node)} now`,
+    );
   return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }
 

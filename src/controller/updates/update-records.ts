@@ -131,10 +131,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   };
 }
 
-function requestsOf(
-  records: Records,
-  requestKey: ReturnType<typeof keys.update>["request"],
-): RolloutInput["requests"] {
+function requestsOf(records: Records, requestKey: ReturnType<typeof keys.update>["request"]): RolloutInput["requests"] {
   const read = (action: RequestAction): OperatorRequest | undefined => records.value("updateWish", requestKey(action));
   return omitUndefined({ cancel: read("cancel"), rollback: read("rollback"), promote: read("promote") });
 }
@@ -144,7 +141,9 @@ export function isSettled({ progress, head, requests }: UpdateRecords): boolean 
   const now = progress?.value;
   if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
   if (now.phase === "rolled_back") return true;
-  return hasEnded(now.phase) && (requests.rollback?.generation !== now.generation || requests.rollback.at === now.undone);
+  return (
+    hasEnded(now.phase) && (requests.rollback?.generation !== now.generation || requests.rollback.at === now.undone)
+  );
 }
 
 export function isUnderWay({ progress }: UpdateRecords): boolean {

@@ -40,19 +40,26 @@ export class Checks {
   accepted(machine: Machine, { fence, step }: Order, before: FencingToken | undefined): void {
     this.#owned(machine.id, fence.name, fence);
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
-      this.#world.violate(`(f) ${machine.id} took ${describeOrder(fence)} to ${step}, which its owner had not written yet`);
+      this.#world.violate(
+        `(f) ${machine.id} took ${describeOrder(fence)} to ${step}, which its owner had not written yet`,
+      );
     const isSame = before?.name === fence.name && before.generation === fence.generation;
     // Another update's work on the node meanwhile does not undo its preparation for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
-      this.#world.violate(`(f) ${machine.id} was ordered to activate what it has not prepared: ${describeOrder(fence)}`);
+      this.#world.violate(
+        `(f) ${machine.id} was ordered to activate what it has not prepared: ${describeOrder(fence)}`,
+      );
     this.#world.hooks.accepted(machine, { fence, step });
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
-    if (last && isOver(fence, last)) this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} after ${describeOrder(last)}`);
+    if (last && isOver(fence, last))
+      this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} after ${describeOrder(last)}`);
     if (last && fence.epoch === last.epoch && fence.seq <= last.seq)
       this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} again, after ${describeOrder(last)}`);
     if (machine.isBusy && before && !isSame)
-      this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} while it was busy with ${describeOrder(before)}`);
+      this.#world.violate(
+        `(a) ${machine.id} took ${describeOrder(fence)} while it was busy with ${describeOrder(before)}`,
+      );
     this.#taken.set(key, fence);
   }
 

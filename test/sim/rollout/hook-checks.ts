@@ -50,7 +50,12 @@ export class HookChecks {
    */
   answered(
     controller: SimController,
-    { name, id, hook, answer }: { readonly name: string; readonly id: string; readonly hook: string; readonly answer: HookAnswer },
+    {
+      name,
+      id,
+      hook,
+      answer,
+    }: { readonly name: string; readonly id: string; readonly hook: string; readonly answer: HookAnswer },
   ): void {
     const row = rowKey(name, id, answer, hook);
     const told = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;

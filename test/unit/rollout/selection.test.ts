@@ -98,7 +98,10 @@ describe("the groups of an update", () => {
     expect(canariesBy({ nodeIds: ["nobody"] })).to.deep.equal([["w1"], 1]));
 
   const faultsOf = (canary: object): readonly string[] => {
-    const [selected, spec] = [cluster.filter(({ dc }) => dc === "DC1"), aSpec({ strategy: { type: "canary", canary } })];
+    const [selected, spec] = [
+      cluster.filter(({ dc }) => dc === "DC1"),
+      aSpec({ strategy: { type: "canary", canary } }),
+    ];
     return selectionFaults(spec, { nodes: cluster, of: "the roster", selected });
   };
 

@@ -38,7 +38,18 @@ const kernel = { kernel: "6.6.8" };
 
 /** A node with the last step's order in its inbox. */
 async function ready(kind: Kind, scenario: Scenario): Promise<UpdateWorld> {
-  const { steps, gate, isTried, behaviour, first, loader, brings = "new", boots, next = {}, activation = {} } = scenario;
+  const {
+    steps,
+    gate,
+    isTried,
+    behaviour,
+    first,
+    loader,
+    brings = "new",
+    boots,
+    next = {},
+    activation = {},
+  } = scenario;
   const seconds = kind === "runtime" ? 60 : 120;
   const timeouts = { activateSeconds: seconds, rebootSeconds: seconds };
   const gates = gate && { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };

@@ -111,8 +111,14 @@ const answers: Readonly<Record<string, (world: UpdateWorld) => unknown>> = {
   boots: ({ boots }) => boots - 1,
   current: (world) => systemsOf(world)["current"],
   systems: (world) => ["current", "booted", "boots", "profile"].map((name) => systemsOf(world)[name]).join(" "),
-  ids: (world) => versionsOf(world).map((one) => named(one?.id)).join(" "),
-  generations: (world) => versionsOf(world).map((one) => one?.generation ?? "-").join(" "),
+  ids: (world) =>
+    versionsOf(world)
+      .map((one) => named(one?.id))
+      .join(" "),
+  generations: (world) =>
+    versionsOf(world)
+      .map((one) => one?.generation ?? "-")
+      .join(" "),
 };
 
 function versionsOf(world: UpdateWorld) {
