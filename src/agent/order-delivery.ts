@@ -64,7 +64,7 @@ export function deliverOrders(ports: DeliveryPorts) {
   let going: Promise<void> | undefined;
   return {
     /** Starts asking for orders, until no rollout concerns this node any more. */
-    concern(): void {
+    concern: (): void => {
       if (signal.aborted) return;
       going ??= deliver({ ...ports, signal })
         .catch((error: unknown) => {

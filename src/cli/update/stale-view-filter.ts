@@ -13,14 +13,14 @@ export function staleViewFilter() {
   let seqs = new Map<string, number>();
   return {
     /** Whether no controller has shown a later state of the update. */
-    isCurrent(view: Version): boolean {
+    isCurrent: (view: Version): boolean => {
       if (last && isBefore(view, last)) return false;
       if (last && (isBefore(last, view) || last.owner.id !== view.owner.id)) seqs = new Map();
       last = view;
       return true;
     },
     /** Whether no controller has shown a later request of the node under the present owner. */
-    isCurrentNode({ id, seq = 0 }: { readonly id: string; readonly seq?: number | undefined }): boolean {
+    isCurrentNode: ({ id, seq = 0 }: { readonly id: string; readonly seq?: number | undefined }): boolean => {
       if (seq < (seqs.get(id) ?? 0)) return false;
       seqs.set(id, seq);
       return true;
