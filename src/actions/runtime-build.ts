@@ -3,8 +3,7 @@ import { z } from "zod";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import { remadeBy } from "#engine/step/blob.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
-import { buildRuntime } from "#runtime/build.ts";
-import { cacheFolder } from "#runtime/cache-folder.ts";
+import { buildRuntime, cacheFolder } from "#runtime/build.ts";
 
 /**
  * Builds the runtime of nodes, or finds it built, for `nix.profile` to deliver. Nodes of another architecture need a bastion of that architecture.

@@ -15,34 +15,29 @@ export const updateBegin = defineAction({
   args: z.strictObject({
     maxUnavailable: z.int().min(1).describe("So many of the nodes may be down at a time."),
   }),
-  run: (args, context) => look(args, context),
-  plan: (args, context) => look(args, context),
+  run: checkNodes,
+  plan: checkNodes,
 });
 
-function look(
+async function checkNodes(
   { maxUnavailable }: { readonly maxUnavailable: number },
   { ended, note }: ActionContext,
 ): Promise<ActionResult> {
   const failed = [...ended].filter(([, { outcome }]) => outcome === "failed");
   const away = [...ended].filter(([, { outcome }]) => outcome === "unreachable").map(([name]) => name);
-  const [first] = failed;
-  if (first)
-    return Promise.reject(
-      new KcoreError({
-        code: "UPDATE_REFUSED",
-        message: `no node is updated: ${failed.map(([name]) => name).join(", ")} ${failed.length === 1 ? "does" : "do"} not take part`,
-        detail: failed.map(([name, { problem }]) => `${name}: ${problem?.message ?? "failed"}`).join("\n"),
-        hint: "put that right, or leave them out by the manifest's selector",
-      }),
-    );
+  if (failed.length > 0)
+    throw new KcoreError({
+      code: "UPDATE_REFUSED",
+      message: `no node is updated: ${failed.map(([name]) => name).join(", ")} ${failed.length === 1 ? "does" : "do"} not take part`,
+      detail: failed.map(([name, { problem }]) => `${name}: ${problem?.message ?? "failed"}`).join("\n"),
+      hint: "put that right, or leave them out by the manifest's selector",
+    });
   if (away.length >= maxUnavailable)
-    return Promise.reject(
-      new KcoreError({
-        code: "UPDATE_UNAVAILABLE",
-        message: `no node is updated: ${away.join(", ")} cannot be reached, and with one more ${away.length + 1} would be down, where ${maxUnavailable} may be`,
-        hint: "bring them back, leave them out by the manifest's selector, or raise strategy.maxUnavailable",
-      }),
-    );
+    throw new KcoreError({
+      code: "UPDATE_UNAVAILABLE",
+      message: `no node is updated: ${away.join(", ")} cannot be reached, and with one more ${away.length + 1} would be down, where ${maxUnavailable} may be`,
+      hint: "bring them back, leave them out by the manifest's selector, or raise strategy.maxUnavailable",
+    });
   if (away.length > 0) note(`${away.join(", ")} cannot be reached: down, as far as is known`);
-  return Promise.resolve({ changed: false, outputs: {} });
+  return { changed: false, outputs: {} };
 }

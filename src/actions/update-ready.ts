@@ -30,17 +30,24 @@ export const updateReady = defineAction({
   async run({ version, within, port }, context) {
     const node = nodeOf("update.ready", undefined, context);
     const patience = performance.now() + (isController(node) ? Math.min(patienceMs, within * 1000) : 0);
-    let missing = "";
+    let missing: string | undefined;
     const isDone = async (): Promise<boolean> => {
-      const found = await look(node, version, port, context);
-      if (found === "well") return true;
+      const found = await findReadiness(node, version, port, context);
       ({ missing } = found);
-      if (!found.isUnasked || performance.now() < patience) return false;
+      if (missing === undefined) return true;
+      if (found.isUnasked !== true || performance.now() < patience) return false;
       context.note(`not asked whether ${node.name} is ready: ${missing}`);
       return true;
     };
     if (await poll(isDone, { everyMs: pauseMs, limitMs: within * 1000, signal: context.signal })) return done;
-    throw notWell(node, within, missing);
+    throw new KcoreError(
+      {
+        code: "NODE_NOT_READY",
+        message: `${node.name} is not ready after ${within} s: ${missing}`,
+        hint: `kcore exec --on ${node.name} -- journalctl -n 30 -u kcore-node-agent -u kcore-updater`,
+      },
+      { exitCode: 1 },
+    );
   },
   plan: (_, { note }) => {
     note("would ask a controller, where one answers, whether it is ready");
@@ -50,31 +57,23 @@ export const updateReady = defineAction({
 
 const done = { changed: false, outputs: {} } as const;
 
-/** The missing parts. `isUnasked`: no controller could be asked. */
-type Found = "well" | { readonly missing: string; readonly isUnasked: boolean };
-
-async function look(node: NodeEntry, version: string, port: number, context: ActionContext): Promise<Found> {
+/** The missing condition, if any. `isUnasked`: no controller could be asked. */
+async function findReadiness(
+  node: NodeEntry,
+  version: string,
+  port: number,
+  context: ActionContext,
+): Promise<{ readonly missing?: string; readonly isUnasked?: boolean }> {
   const cluster = await openContext(context);
   try {
     const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));
     const view = await askFirst(asking, (client) => client.call("getNode", {}, { id: node.id }));
-    if (view.status !== "ready") return { missing: view.reason ?? `it is ${view.status}`, isUnasked: false };
-    if (version === "" || view.version === version) return "well";
-    return { missing: `it says that it runs ${view.version}, not ${version}`, isUnasked: false };
+    if (view.status !== "ready") return { missing: view.reason ?? `it is ${view.status}` };
+    if (version === "" || view.version === version) return {};
+    return { missing: `it says that it runs ${view.version}, not ${version}` };
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     const isUnknown = error instanceof ApiRefusal && error.status === 404;
     return { missing: isUnknown ? "no controller knows it" : error.message, isUnasked: true };
   }
-}
-
-function notWell({ name }: NodeEntry, seconds: number, missing: string): KcoreError {
-  return new KcoreError(
-    {
-      code: "NODE_NOT_READY",
-      message: `${name} is not ready after ${seconds} s: ${missing}`,
-      hint: `kcore exec --on ${name} -- journalctl -n 30 -u kcore-node-agent -u kcore-updater`,
-    },
-    { exitCode: 1 },
-  );
 }

@@ -7,9 +7,9 @@ import type { Heartbeat, Registration, HeartbeatReply, Usage } from "#api/schema
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { createBackoff, spread, type Backoff } from "#base/wait.ts";
 import type { AgentConfig } from "./agent-config.ts";
+import type { OwnCredentials } from "./certificate-files.ts";
 import { isSameMachine, type Facts } from "./facts.ts";
-import type { OwnCredentials } from "./own-credentials.ts";
-import type { Renewer } from "./renewer.ts";
+import type { Renewer } from "./renewal.ts";
 import type { RevokedKeys } from "./revoked-keys.ts";
 import type { AgentStatus } from "./status-file.ts";
 

@@ -1,10 +1,39 @@
 import { readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { CredentialFiles } from "#api/credentials.ts";
+import { credentialsVersion, loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
 import { createFile, isThere } from "#base/file.ts";
 import { syncFolder } from "#base/folder.ts";
+import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { readPrivateKey } from "#pki/keys.ts";
+
+export type OwnCredentials = Awaited<ReturnType<typeof openOwnCredentials>>;
+
+/** The node's certificate with its key, as they lie on the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+export async function openOwnCredentials(files: CredentialFiles) {
+  let present = await loadCredentials(files, "node");
+  let seen = present.version;
+  return {
+    present: (): LoadedCredentials => present,
+    /** Loads the files again if they changed, and returns whether they did. @throws KcoreError; then the present ones stay */
+    async reloadIfChanged(): Promise<boolean> {
+      const version = await credentialsVersion(files);
+      if (version === seen) return false;
+      seen = version;
+      const fresh = await loadCredentials(files, "node");
+      const { id, cluster } = present.identity;
+      if (fresh.identity.id !== id || fresh.identity.cluster !== cluster) {
+        throw new KcoreError({
+          code: "CONFIG_INVALID",
+          message: `${files.certFile} is now the certificate of another node (${fresh.identity.id})`,
+          hint: "systemctl restart kcore-node-agent, if that is meant",
+        });
+      }
+      present = fresh;
+      return true;
+    },
+  };
+}
 
 /** A certificate and its key under names of their own until both are proved: `node.key.next`, `node.crt.next`. */
 export interface NextFiles {
@@ -24,7 +53,7 @@ export async function keepNextKey(files: CredentialFiles, key: string): Promise<
 
 /**
  * Puts a new certificate and the key kept before in the place of the present ones. Two files cannot change at once: after a
- * crash in between, `settleNext` finishes at the next start.
+ * crash in between, `finishSwap` finishes at the next start.
  */
 export async function swapIn(files: CredentialFiles, certificate: string): Promise<void> {
   const next = nextFilesOf(files);
@@ -45,7 +74,7 @@ export async function discardNext(files: CredentialFiles): Promise<void> {
  * Finishes a swap that a crash interrupted: with the new key in place the new certificate follows it; a pair of which nothing
  * is in place yet is discarded, since the old one is whole. Returns the deed, for the log.
  */
-export async function settleNext(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
+export async function finishSwap(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
   const next = nextFilesOf(files);
   const [hasKey, hasCertificate] = await Promise.all([isThere(next.keyFile), isThere(next.certFile)]);
   if (!hasKey && !hasCertificate) return undefined;

@@ -6,17 +6,11 @@ import { describeError, type Log } from "#api/log.ts";
 import type { BodyOf } from "#api/methods.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { judgeOrder } from "#rollout/node-fence.ts";
+import { checkOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken } from "#rollout/records.ts";
-import { readAccepted, updatesFolder, writeOrder, type Accepted } from "#updater/files.ts";
-
-/** The agent's part in cluster updates: it brings orders to the updater, and the updater's report to the controllers. */
-export interface OrderDelivery {
-  /** Starts asking for orders, until no rollout concerns this node any more. */
-  readonly concern: () => void;
-  readonly stop: () => Promise<void>;
-}
+import { updatesFolder, writeOrder } from "#updater/files.ts";
+import { readAccepted, type Accepted } from "#updater/journal.ts";
 
 export interface DeliveryPorts {
   readonly nodeId: string;
@@ -61,13 +55,16 @@ export function deliverUpdates({
   });
 }
 
-/** Delivers orders and reports while a rollout concerns the node. */
-export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
+export type OrderDelivery = ReturnType<typeof deliverOrders>;
+
+/** The agent's part in cluster updates: brings orders to the updater, and its report to the controllers, while a rollout concerns the node. */
+export function deliverOrders(ports: DeliveryPorts) {
   const stopped = new AbortController();
   const signal = AbortSignal.any([ports.signal, stopped.signal]);
   let going: Promise<void> | undefined;
   return {
-    concern() {
+    /** Starts asking for orders, until no rollout concerns this node any more. */
+    concern: (): void => {
       if (signal.aborted) return;
       going ??= deliver({ ...ports, signal })
         .catch((error: unknown) => {
@@ -75,7 +72,7 @@ export function deliverOrders(ports: DeliveryPorts): OrderDelivery {
         })
         .finally(() => (going = undefined));
     },
-    async stop() {
+    async stop(): Promise<void> {
       stopped.abort();
       await going;
     },
@@ -119,7 +116,7 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
  */
 async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, order: Order): Promise<void> {
   const { fence, past = [] } = (await read()) ?? {};
-  if (!judgeOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
+  if (!checkOrder(fence && { fence, past, isBusy: false }, order.fence).accept) return;
   log.info("an order of an update", { update: order.fence.name, step: order.step, ...order.fence });
   await give(order);
 }

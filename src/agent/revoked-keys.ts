@@ -3,22 +3,17 @@ import type { HeartbeatReply } from "#api/schemas.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { durableJson } from "#base/durable-file.ts";
 
-/** The keys of operators and controllers that the controllers revoked. The list only ever grows. */
-export interface RevokedKeys {
-  /** The version of the controllers' list, for the next heartbeat. */
-  readonly version: () => string;
-  /** Whether the agent must not answer a key: every key while the list cannot be read. */
-  readonly isRevoked: (spki: string) => boolean;
-  /** Adds a controller's list; resolves with whether the list was new, when it is on the disk. */
-  readonly take: (told: HeartbeatReply["revoked"]) => Promise<boolean>;
-}
-
 const Kept = z.object({ version: z.string(), keys: z.array(z.string()) });
 /** The version of no controller's list, so the next controller sends its own. */
 const unreadable = "unreadable";
 
-/** Opens the list in its file (0600); a missing file is an empty list. */
-export async function openRevokedKeys(file: string, log: Log): Promise<RevokedKeys> {
+export type RevokedKeys = Awaited<ReturnType<typeof openRevokedKeys>>;
+
+/**
+ * The keys of operators and controllers that the controllers revoked, in a file (0600); a missing file is an empty list, and the list only ever
+ * grows.
+ */
+export async function openRevokedKeys(file: string, log: Log) {
   const db = durableJson(file, Kept, { version: "", keys: [] });
   await db.read().catch((error: unknown) => {
     db.data.version = unreadable;
@@ -29,13 +24,16 @@ export async function openRevokedKeys(file: string, log: Log): Promise<RevokedKe
   });
   const spkis = new Set(db.data.keys);
   return {
-    version: () => db.data.version,
-    isRevoked: (spki) => db.data.version === unreadable || spkis.has(spki),
-    async take(told) {
-      if (told === undefined || told.version === db.data.version) return false;
+    /** The version of the controllers' list, for the next heartbeat. */
+    version: (): string => db.data.version,
+    /** Whether the agent must not answer a key: every key while the list cannot be read. */
+    isRevoked: (spki: string): boolean => db.data.version === unreadable || spkis.has(spki),
+    /** Adds a controller's list; resolves with whether the list was new, when it is on the disk. */
+    async take(listed: Standing["revoked"]): Promise<boolean> {
+      if (listed === undefined || listed.version === db.data.version) return false;
       // Keys that an unreadable or a lagging controller's list lacks stay: a revoked key is never welcome again.
-      for (const spki of told.keys) spkis.add(spki);
-      db.data = { version: told.version, keys: [...spkis] };
+      for (const spki of listed.keys) spkis.add(spki);
+      db.data = { version: listed.version, keys: [...spkis] };
       await db.write();
       return true;
     },

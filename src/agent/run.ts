@@ -8,13 +8,11 @@ import { describeError } from "#api/log.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
 import { names, updatesFolder } from "#updater/files.ts";
-import { settleNext } from "./certificate-files.ts";
+import { finishSwap, openOwnCredentials } from "./certificate-files.ts";
 import { AgentConfig, controllersOf } from "./agent-config.ts";
-import { readDisks } from "./disks.ts";
-import { addressTowards, gatherFacts, readNics, readUsage } from "./facts.ts";
+import { addressTowards, gatherFacts, readDisks, readNics, readUsage } from "./facts.ts";
 import { deliverUpdates, type OrderDelivery } from "./order-delivery.ts";
-import { openOwnCredentials } from "./own-credentials.ts";
-import { createRenewer } from "./renewer.ts";
+import { createRenewer } from "./renewal.ts";
 import { openRevokedKeys } from "./revoked-keys.ts";
 import { readStatusFile, writeAgentStatus } from "./status-file.ts";
 import { serveStatus, type StatusServer } from "./status-server.ts";
@@ -30,25 +28,17 @@ const exchangeMs = 15_000;
 export async function runAgent(daemon: Daemon): Promise<void> {
   const { configFile, log, clock, supervisor } = daemon;
   const config = await readDaemonConfig(daemon, AgentConfig);
-  const settled = await settleNext(config.tls);
+  const settled = await finishSwap(config.tls);
   if (settled) log.warn("a renewal of the certificate was interrupted", { [settled]: true });
   const endpoints = endpointsOf(config, configFile);
   const credentials = await openOwnCredentials(config.tls);
+  const asking = { endpoints, credentials: credentials.present, clock, isPatient: false };
   const controllers = openControllers({
-    endpoints,
-    credentials: credentials.present,
-    clock,
-    isPatient: false,
+    ...asking,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
   // An exchange gets its answer only when there is an order.
-  const patient = openControllers({
-    endpoints,
-    credentials: credentials.present,
-    clock,
-    isPatient: false,
-    timeoutMs: exchangeMs,
-  });
+  const patient = openControllers({ ...asking, timeoutMs: exchangeMs });
   let server: StatusServer | undefined;
   let delivery: OrderDelivery | undefined;
   try {

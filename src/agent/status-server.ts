@@ -19,20 +19,13 @@ export interface StatusPages {
   readonly "/healthz": () => Promise<{ readonly ok: boolean }>;
 }
 
-export interface StatusServer {
-  readonly port: number;
-  /** New connections get the new certificate. */
-  readonly use: (credentials: LoadedCredentials) => void;
-  /** Ends the connections of revoked keys. */
-  readonly cut: () => void;
-  readonly close: () => Promise<void>;
-}
-
 // Not imported: an import of node:http reads all that it exports, and so loads Node's whole fetch and WebSocket.
 const { createServer } = process.getBuiltinModule("node:http");
 
 const limits = { headersTimeout: 5_000, requestTimeout: 10_000, keepAliveTimeout: 5_000, maxHeaderSize: 8 * 1024 };
 const connectionLimit = 64;
+
+export type StatusServer = Awaited<ReturnType<typeof serveStatus>>;
 
 /**
  * Serves a node's status, read-only, on one port: plain HTTP for clients on this machine, and TLS 1.3 with a
@@ -54,7 +47,7 @@ export async function serveStatus({
   readonly isRevoked: (spki: string) => boolean;
   readonly clock: () => number;
   readonly log: Log;
-}): Promise<StatusServer> {
+}) {
   const plain = createServer(limits);
   const secure = createTlsServer({
     ...limits,
@@ -97,11 +90,13 @@ export async function serveStatus({
   }
   return {
     port: (door.address() as { port: number }).port,
-    use: (fresh) => secure.setSecureContext(tlsOf(fresh)),
-    cut() {
-      for (const socket of open) if (isRevoked(keyOf(socket))) socket.destroy();
+    /** New connections get the new certificate. */
+    use: (fresh: LoadedCredentials): void => secure.setSecureContext(tlsOf(fresh)),
+    /** Ends the connections of revoked keys. */
+    cut(): void {
+      for (const socket of open) if (isRevoked(callerKey(socket))) socket.destroy();
     },
-    async close() {
+    async close(): Promise<void> {
       const closed = new Promise<void>((resolve) => door.close(() => resolve()));
       for (const server of [plain, secure]) server.closeAllConnections();
       await closed;
@@ -109,17 +104,12 @@ export async function serveStatus({
   };
 }
 
-function tlsOf({ ca, cert, key }: LoadedCredentials): {
-  readonly ca: string;
-  readonly cert: string;
-  readonly key: string;
-  readonly minVersion: "TLSv1.3";
-} {
-  return { ca, cert, key, minVersion: "TLSv1.3" };
+function tlsOf({ ca, cert, key }: LoadedCredentials) {
+  return { ca, cert, key, minVersion: "TLSv1.3" } as const;
 }
 
 /** SHA-256 of the caller's public key; empty without a certificate. */
-function keyOf(socket: TLSSocket): string {
+function callerKey(socket: TLSSocket): string {
   const certificate = socket.getPeerX509Certificate();
   return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
 }
@@ -143,7 +133,7 @@ function refusalOf(
     return error instanceof Error ? error.message : String(error);
   }
   if (certificate.validToDate.getTime() <= now) return "the client certificate has expired";
-  return isRevoked(keyOf(socket)) ? "the key of the client certificate was revoked" : undefined;
+  return isRevoked(callerKey(socket)) ? "the key of the client certificate was revoked" : undefined;
 }
 
 function answer(

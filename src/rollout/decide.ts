@@ -2,7 +2,7 @@ import { nextAssignment } from "./node-transitions.ts";
 import type { NodeAssignment, Progress } from "./records.ts";
 import { resumeAfterTakeover } from "./resume-after-takeover.ts";
 import { isLeftOut, type Decision, type Rollout, type RolloutInput } from "./rollout-input.ts";
-import { startMore, takeBack, wait, whyUnderWay, withStarted } from "./schedule.ts";
+import { startNodes, rollBackNodes, noteWait, whyUnderWay, withStarted } from "./schedule.ts";
 import { isStopped, nextPhase } from "./update-transitions.ts";
 
 const nothing: Decision = { rows: new Map() };
@@ -15,7 +15,9 @@ export function decide(input: RolloutInput): Decision {
   const { owner, self, progress, generation } = input;
   if (owner.owner !== self || isBehind(input)) return nothing;
   if (progress?.generation !== generation) return { progress: fresh(input), rows: new Map() };
-  return cut(resumeAfterTakeover(input, progress) ?? goOn({ input, progress, rows: targetsOf(input, progress) }));
+  return withinTransaction(
+    resumeAfterTakeover(input, progress) ?? continueRollout({ input, progress, rows: targetsOf(input, progress) }),
+  );
 }
 
 /** Whether a newer manifest than this owner's is known, whose records must not be touched. */
@@ -37,7 +39,7 @@ function targetsOf(input: RolloutInput, { waves }: Progress): ReadonlyMap<string
   return targets;
 }
 
-function goOn(rollout: Rollout): Decision {
+function continueRollout(rollout: Rollout): Decision {
   const { phase } = rollout.progress;
   if (phase === "pending" || phase === "ready") return nextPhase(rollout) ?? nothing;
   return moveNodes(rollout) ?? callOff(rollout) ?? nextPhase(rollout) ?? schedule(rollout);
@@ -45,10 +47,10 @@ function goOn(rollout: Rollout): Decision {
 
 function schedule(rollout: Rollout): Decision {
   const { input, progress, rows } = rollout;
-  if (progress.phase === "rolling_out") return startMore(rollout);
-  if (progress.phase === "rolling_back") return takeBack(rollout);
+  if (progress.phase === "rolling_out") return startNodes(rollout);
+  if (progress.phase === "rolling_back") return rollBackNodes(rollout);
   const strayed = [...rows].filter(([, { phase }]) => phase === "preflight");
-  return wait(
+  return noteWait(
     progress,
     strayed.flatMap(([id, row]) => whyUnderWay(input, id, row) ?? []),
   );
@@ -87,7 +89,7 @@ const most = { rows: 400, bytes: 384 * 1024 } as const;
  * As much of a decision as can be written at once. The next decision has the others: a node that a rollout begins with and that has no row yet
  * is asked first, as behind a takeover.
  */
-function cut({ rows, ...decision }: Decision): Decision {
+function withinTransaction({ rows, ...decision }: Decision): Decision {
   const kept = new Map<string, NodeAssignment>();
   let bytes = 0;
   for (const [id, row] of rows) {

@@ -1,6 +1,13 @@
 import type { NodeAssignment, NodePhase, Report } from "./records.ts";
-import { notReadyReason } from "./readiness.ts";
-import { isActive, isWished, nameOf, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
+import {
+  isActive,
+  isRequested,
+  hostnameOf,
+  notReadyReason,
+  otherOwnerOf,
+  reportOf,
+  type RolloutInput,
+} from "./rollout-input.ts";
 import { isInWindow } from "./window.ts";
 
 const downPhases: ReadonlySet<NodePhase> = new Set([
@@ -77,7 +84,7 @@ export function whyNotStart(input: RolloutInput, id: string, around: Around): st
   if (!isBack) {
     // The update itself may have made a node not ready or silent, so neither prevents going back.
     const notReady = notReadyReason(input, id);
-    if (notReady !== undefined) return `${nameOf(input, id)}, which ${notReady}`;
+    if (notReady !== undefined) return `${hostnameOf(input, id)}, which ${notReady}`;
     if (!reportOf(input, id)) return whyUnconfirmed(input, id);
   }
   const others = [...unavailable].filter((other) => other !== id);
@@ -88,7 +95,7 @@ export function whyNotStart(input: RolloutInput, id: string, around: Around): st
 
 /** Whether the operator has nodes taken back with any number of nodes down. */
 function isForced(input: RolloutInput, { isBack }: Around): boolean {
-  return isBack && isWished(input, "rollback") && input.wishes.rollback?.now === true;
+  return isBack && isRequested(input, "rollback") && input.requests.rollback?.now === true;
 }
 
 function whyNoRoom(input: RolloutInput, others: readonly string[]): string {
@@ -96,12 +103,12 @@ function whyNoRoom(input: RolloutInput, others: readonly string[]): string {
   if (untaken.length > 0) return untaken.join(", ");
   const isSilent = (id: string): boolean => input.nodes.get(id)?.isReady === true && !reportOf(input, id);
   if (others.every(isSilent)) return others.map((id) => whyUnconfirmed(input, id)).join(", ");
-  const names = others.map((id) => nameOf(input, id)).join(", ");
+  const names = others.map((id) => hostnameOf(input, id)).join(", ");
   return `${names}: down or under way, and ${input.spec.strategy.maxUnavailable} may be`;
 }
 
 export function whyUnconfirmed(input: RolloutInput, id: string): string {
-  const name = nameOf(input, id);
+  const name = hostnameOf(input, id);
   const other = otherOwnerOf(input, id);
   if (other !== undefined) return `${name}, which obeys ${other}, so one of them has to take over`;
   const { fence } = input.reports.get(id) ?? {};

@@ -1,7 +1,15 @@
 import { hasEnded, type Attendance, type HookAnswer, type NodeAssignment } from "./records.ts";
 import { mayRunTarget } from "./eligibility.ts";
-import { hookKey, isAtRest, nameOf, reportOf, type RolloutInput } from "./rollout-input.ts";
-import { notReadyReason, notUpdatedReason } from "./readiness.ts";
+import {
+  hookKey,
+  isAtRest,
+  hostnameOf,
+  notReadyReason,
+  notUpdatedReason,
+  reportOf,
+  type RolloutInput,
+} from "./rollout-input.ts";
+import type { UpdateSpec } from "./spec.ts";
 
 type Hook = { readonly state?: string | undefined; readonly command?: string | undefined };
 
@@ -10,27 +18,64 @@ export function isHook(hook: Hook | undefined): boolean {
   return hook?.state !== undefined || hook?.command !== undefined;
 }
 
-interface Due {
+/** A state for a node, or a command on the bastion, that a drain or a gate of an update names. */
+export interface BastionHook {
+  /** The name in a rollout's requests: `drain`, `gate NAME` or `undrain`. */
   readonly name: string;
-  /** The bastion's limit. */
-  readonly seconds: number;
+  readonly kind: "state" | "command";
+  readonly state: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly command: string;
+  readonly limitSeconds: number;
+  /**
+   * Seconds by which the hook ends before the controller's limit, so that the answer with its output arrives in time.
+   */
+  readonly spareSeconds: number;
+  readonly isGate: boolean;
 }
 
-/** The hooks of a node in this phase, one after the other: `drain`, `gate NAME`, `undrain`. */
-export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly Due[] {
-  const { drain, healthGates } = input.spec;
-  const seconds = drain.timeoutSeconds;
-  const undrain = row.drained === true && isHook(drain.after) ? [{ name: "undrain", seconds }] : [];
+/** Seconds that suffice to end a hook and to answer; a short hook keeps only a part of its time. */
+const longestSpare = 5;
+const spareShare = 0.2;
+
+/** All hooks of an update that the bastion carries out: `drain`, each `gate NAME`, `undrain`. */
+export function bastionHooks({ drain, healthGates }: UpdateSpec): readonly BastionHook[] {
+  const { enabled, timeoutSeconds: limitSeconds, after } = drain;
+  const spareSeconds = Math.min(longestSpare, limitSeconds * spareShare);
+  const common = { limitSeconds, spareSeconds: 0, isGate: false };
+  return [
+    ...(enabled ? [{ ...drain, ...common, name: "drain", spareSeconds }] : []),
+    ...healthGates.map((gate) => ({
+      ...gate,
+      ...common,
+      name: `gate ${gate.name}`,
+      limitSeconds: gate.withinSeconds,
+      isGate: true,
+    })),
+    ...(after ? [{ ...after, ...common, name: "undrain" }] : []),
+  ]
+    .filter(isHook)
+    .map(({ name, state = "", params = {}, command = "", ...limits }) => ({
+      name,
+      kind: state === "" ? "command" : "state",
+      state,
+      params,
+      command,
+      limitSeconds: limits.limitSeconds,
+      spareSeconds: limits.spareSeconds,
+      isGate: limits.isGate,
+    }));
+}
+
+/** The hooks of a node in this phase, one after the other. */
+export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly BastionHook[] {
+  const all = bastionHooks(input.spec);
+  const undrain = row.drained === true ? all.filter(({ name }) => name === "undrain") : [];
   switch (row.phase) {
     case "draining":
-      return isHook(drain) ? [{ name: "drain", seconds }] : [];
-    case "verifying": {
-      const gates = healthGates.filter(isHook);
-      return [
-        ...gates.map(({ name, withinSeconds }) => ({ name: `gate ${name}`, seconds: withinSeconds })),
-        ...undrain,
-      ];
-    }
+      return all.filter(({ name }) => name === "drain");
+    case "verifying":
+      return [...all.filter(({ isGate }) => isGate), ...undrain];
     case "failed":
       // Work returns to a node that went back by itself, and to none that may run the failed target.
       return mayRunTarget(input, id, row) || isStuck(input, id, row) ? [] : undrain;
@@ -51,7 +96,7 @@ export function isStuck(input: RolloutInput, id: string, row: NodeAssignment): b
 }
 
 /** The state of a node's hooks; empty: none is left to be done. */
-export interface Hooks {
+export interface HookState {
   /** The hook that is due now. */
   readonly next?: string;
   /** The hook that is due once the node is ready: work never returns to a node that is not. */
@@ -60,7 +105,7 @@ export interface Hooks {
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
-export function lookAtHooks(input: RolloutInput, id: string, row: NodeAssignment): Hooks {
+export function hookStateOf(input: RolloutInput, id: string, row: NodeAssignment): HookState {
   for (const { name } of hooksOf(input, id, row)) {
     const answer = answerOf(input, id, row, name);
     if (answer?.ok === true) continue;
@@ -79,7 +124,7 @@ function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
 
 /** The hook whose answer counts, also while its node is not ready for a moment. */
 export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
-  const { next, held } = lookAtHooks(input, id, row);
+  const { next, held } = hookStateOf(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
 }
 
@@ -96,23 +141,23 @@ export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, No
     isHeldAtFirst(input, id, row);
   const awaited = [...rows].filter(([id, row]) => isAwaited(id, row));
   return awaited.map(
-    ([id]) => `${nameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
+    ([id]) => `${hostnameOf(input, id)}, which ${notReadyReason(input, id)}, before work comes back to it`,
   );
 }
 
 function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): boolean {
-  const { held, failed } = lookAtHooks(input, id, row);
+  const { held, failed } = hookStateOf(input, id, row);
   return held !== undefined && failed === undefined;
 }
 
 /** The wait for the bastion to carry out a hook of a node; undefined: no hook is due. */
 export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
-  const { next } = lookAtHooks(input, id, row);
-  return next && `the bastion: ${next} of ${nameOf(input, id)} (${attendedBy(input)})`;
+  const { next } = hookStateOf(input, id, row);
+  return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
 }
 
 /** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
-function attendedBy({ name, attendance }: Pick<RolloutInput, "name" | "attendance">): string {
+function attendedBy({ name, attendance }: RolloutInput): string {
   const command = `kcore update cluster attend ${name}`;
   if (!attendance) return `unattended: ${command}`;
   return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;
@@ -127,7 +172,7 @@ export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment
   const hooks = hooksOf(input, id, row);
   const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
   const begun = open < 0 ? hooks : hooks.slice(0, open + 1);
-  return begun.reduce((sum, { seconds }) => sum + seconds, 0);
+  return begun.reduce((sum, { limitSeconds }) => sum + limitSeconds, 0);
 }
 
 function answerOf({ answers }: RolloutInput, id: string, row: NodeAssignment, name: string): HookAnswer | undefined {
@@ -156,10 +201,10 @@ export function reasonOf(input: RolloutInput): string | undefined {
 
 function whyDrained(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   if (!isAtRest(row) || !isDrained(input, id, row) || !isHook(input.spec.drain.after)) return undefined;
-  const name = nameOf(input, id);
+  const name = hostnameOf(input, id);
   if (row.generation !== input.generation)
     return input.nodes.has(id) ? `${name} stays drained, since generation ${row.generation}` : undefined;
-  const { next, held, failed } = lookAtHooks(input, id, row);
+  const { next, held, failed } = hookStateOf(input, id, row);
   if (failed) return `${name} stays drained: ${failed.hook}: ${failed.message}`;
   if (next !== undefined) return `${name} is drained until the bastion lets work come back (${attendedBy(input)})`;
   if (held !== undefined) return `${name} stays drained until it is well: it ${notReadyReason(input, id)}`;

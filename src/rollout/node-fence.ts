@@ -10,7 +10,8 @@ export interface Remembered {
   readonly past?: readonly FencingToken[];
 }
 
-export type Verdict =
+/** Whether an order is accepted; else whether the node knows it, or refuses it for good. */
+export type OrderCheck =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
 /**
@@ -18,7 +19,7 @@ export type Verdict =
  * the same epoch, or an older manifest is refused for ever. One manifest at a time has the node
  * (docs/adr/0515-cluster-updates.md).
  */
-export function judgeOrder(remembered: Remembered | undefined, order: FencingToken): Verdict {
+export function checkOrder(remembered: Remembered | undefined, order: FencingToken): OrderCheck {
   if (!remembered) return { accept: true };
   const { fence, isBusy, past = [] } = remembered;
   const { name, epoch, owner, generation, seq } = order;
@@ -47,6 +48,6 @@ export function rememberOrder(remembered: Remembered | undefined, fence: Fencing
   return { fence, past: known.filter(({ name }) => name !== fence.name).slice(-longest) };
 }
 
-function refuse(message: string): Verdict {
+function refuse(message: string): OrderCheck {
   return { accept: false, why: "refused", message };
 }

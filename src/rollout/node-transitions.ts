@@ -1,10 +1,9 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { hookSeconds, hooksOf, lookAtHooks, type Hooks } from "./hooks.ts";
+import { hookSeconds, hooksOf, hookStateOf, type HookState } from "./hooks.ts";
 import type { Failure, FailureKind, NodeAssignment, NodePhase, Report } from "./records.ts";
 import { isOnTarget } from "./spec.ts";
 import { whyUntaken } from "./eligibility.ts";
-import { isGoingBack, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
-import { notUpdatedReason } from "./readiness.ts";
+import { isGoingBack, notUpdatedReason, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
 
 /** An owner's decision about a node: to go on with it, to call it off, to take it back. */
 type Command = "start" | "call off" | "take back";
@@ -76,7 +75,7 @@ interface Situation {
   readonly row: NodeAssignment;
   /** The node's report to this owner about this generation. */
   readonly report: Report | undefined;
-  readonly hooks: Hooks;
+  readonly hooks: HookState;
 }
 
 /** The node's next assignment by its reports, hooks and time, or by its owner's command; undefined if it stays. */
@@ -86,7 +85,7 @@ export function nextAssignment(
   row: NodeAssignment,
   command?: Command,
 ): NodeAssignment | undefined {
-  const at = { input, id, row, report: reportOf(input, id), hooks: lookAtHooks(input, id, row) };
+  const at = { input, id, row, report: reportOf(input, id), hooks: hookStateOf(input, id, row) };
   const happens = (event: NodeEvent): boolean => {
     if (command !== undefined) return event === command;
     return event in observations ? observations[event as keyof typeof observations](at) : reportedState(at) === event;

@@ -1,4 +1,4 @@
-import { bastionHooks } from "./bastion-hooks.ts";
+import { bastionHooks } from "./hooks.ts";
 import { wavesOf } from "./selection.ts";
 import { bringsOf, targetIdOf, weekdays, type Bundle, type UpdateSpec } from "./spec.ts";
 import type { RolloutNode } from "./rollout-input.ts";
@@ -17,15 +17,15 @@ export interface SshUpdate {
 /** The parameters of orchestrate/update.yaml, or of update_rollback.yaml: the groups that controllers would make of the nodes. */
 export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): Readonly<Record<string, unknown>> {
   const { waves: groups, canaries } = wavesOf(selected, spec, "");
-  const textOf = (ids: readonly string[]): string =>
+  const hostnamesOf = (ids: readonly string[]): string =>
     selected
       .filter(({ id }) => ids.includes(id))
       .map(({ hostname }) => hostname)
       .join(",");
-  const waves = groups.map(textOf);
+  const waves = groups.map(hostnamesOf);
   const hooks = bastionHooks(spec).map((hook) => ({ ...hook, gate: hook.name.slice("gate ".length) }));
   const common = {
-    nodes: textOf(groups.flat()),
+    nodes: hostnamesOf(groups.flat()),
     update: name,
     spec,
     target: targetIdOf({ spec, bundle }),
@@ -34,7 +34,7 @@ export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): 
     hooks: {
       drain: hooks.filter((hook) => hook.name === "drain"),
       gates: hooks.filter(({ isGate }) => isGate),
-      undrain: hooks.filter((hook) => hook.name === "undrain"),
+      undrain: spec.drain.enabled ? hooks.filter((hook) => hook.name === "undrain") : [],
     },
     ...(bundle && { bundle }),
   };

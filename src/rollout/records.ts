@@ -186,17 +186,17 @@ export const workStates: ReadonlySet<Report["state"]> = new Set([
   "rolling_back",
 ]);
 
-export const wishActions = ["cancel", "rollback", "promote"] as const;
-export type WishAction = (typeof wishActions)[number];
+export const requestActions = ["cancel", "rollback", "promote"] as const;
+export type RequestAction = (typeof requestActions)[number];
 /** An operator's request about a rollout, at any controller. */
-export const Wish = z.looseObject({
+export const OperatorRequest = z.looseObject({
   generation: z.int().min(1),
   by: Text,
   at: Text,
   /** A rollback that continues with more nodes down than allowed. */
   now: z.boolean().optional(),
 });
-export type Wish = z.infer<typeof Wish>;
+export type OperatorRequest = z.infer<typeof OperatorRequest>;
 
 /** Approval of one plan, and of no other. */
 export const Approved = z.looseObject({ generation: z.int().min(1), hash: Text, by: Text, at: Text });

@@ -1,4 +1,13 @@
-import type { Attendance, HookAnswer, NodeAssignment, NodePhase, Owner, Progress, Report, Wish } from "./records.ts";
+import type {
+  Attendance,
+  HookAnswer,
+  NodeAssignment,
+  NodePhase,
+  Owner,
+  Progress,
+  Report,
+  OperatorRequest,
+} from "./records.ts";
 import type { UpdateSpec } from "./spec.ts";
 
 /** A node of the cluster, as the controller that decides knows it at the moment. */
@@ -37,8 +46,12 @@ export interface RolloutInput {
   readonly reports: ReadonlyMap<string, Report>;
   /** By node and hook (hookKey). */
   readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly attendance?: Attendance;
-  readonly wishes: { readonly cancel?: Wish; readonly rollback?: Wish; readonly promote?: Wish };
+  readonly attendance?: Attendance | undefined;
+  readonly requests: {
+    readonly cancel?: OperatorRequest;
+    readonly rollback?: OperatorRequest;
+    readonly promote?: OperatorRequest;
+  };
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
@@ -99,17 +112,36 @@ export function otherOwnerOf({ name, owner, reports }: RolloutInput, id: string)
   return fence.owner;
 }
 
+/** Why a node is of no use at the moment, worded to follow its name; undefined: it is ready. */
+export function notReadyReason({ nodes }: Pick<RolloutInput, "nodes">, id: string): string | undefined {
+  const node = nodes.get(id);
+  if (!node) return "is no node of this cluster any more";
+  if (!node.isApproved) return "is not approved";
+  return node.isReady ? undefined : `is not ready: ${node.reason ?? "no heartbeat"}`;
+}
+
+/** Why an updated node does not count as done: not ready, another version, or replication that is not healthy. */
+export function notUpdatedReason(input: Pick<RolloutInput, "nodes" | "target">, id: string): string | undefined {
+  const { nodes, target } = input;
+  const notReady = notReadyReason(input, id);
+  if (notReady !== undefined) return `it ${notReady}`;
+  const { version, replication } = nodes.get(id) ?? {};
+  if (target.version !== "" && version !== target.version)
+    return `it says that it runs ${version}, not ${target.version}`;
+  return replication && `its replication is not healthy: ${replication}`;
+}
+
 /** Whether an operator requested this action for this generation. */
-export function isWished({ wishes, generation }: RolloutInput, action: keyof RolloutInput["wishes"]): boolean {
-  return wishes[action]?.generation === generation;
+export function isRequested({ requests, generation }: RolloutInput, action: keyof RolloutInput["requests"]): boolean {
+  return requests[action]?.generation === generation;
 }
 
 /** Whether the update is being taken back, or shall be. */
 export function isGoingBack(input: RolloutInput): boolean {
-  return input.progress?.phase === "rolling_back" || isWished(input, "rollback");
+  return input.progress?.phase === "rolling_back" || isRequested(input, "rollback");
 }
 
-export function nameOf({ nodes }: RolloutInput, id: string): string {
+export function hostnameOf({ nodes }: RolloutInput, id: string): string {
   return nodes.get(id)?.hostname ?? id;
 }
 

@@ -9,13 +9,13 @@ import {
 } from "./eligibility.ts";
 import { whyAsked } from "./hooks.ts";
 import { nextAssignment } from "./node-transitions.ts";
-import { notReadyReason } from "./readiness.ts";
 import type { NodeAssignment, Progress } from "./records.ts";
 import { broughtBefore } from "./resume-after-takeover.ts";
 import {
   isActive,
-  isWished,
-  nameOf,
+  isRequested,
+  hostnameOf,
+  notReadyReason,
   reportOf,
   type Decision,
   type Rollout,
@@ -23,7 +23,7 @@ import {
 } from "./rollout-input.ts";
 
 /** Starts nodes of the first unfinished group: first their preparation, then, if they still may, their activation. */
-export function startMore({ input, progress, rows }: Rollout): Decision {
+export function startNodes({ input, progress, rows }: Rollout): Decision {
   const isLeft = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
   const at = progress.waves.findIndex((wave) => wave.some(isLeft));
   if (progress.canaries > 0 && at >= progress.canaries && progress.promoted !== true) return soak(input, progress);
@@ -44,7 +44,7 @@ export function startMore({ input, progress, rows }: Rollout): Decision {
     starts.set(id, next);
     addStart(around, id, next);
   }
-  if (starts.size === 0) return wait(progress, [...reasons]);
+  if (starts.size === 0) return noteWait(progress, [...reasons]);
   const { waits: _, ...going } = progress;
   return { progress: withStarted(going, starts.keys()), rows: starts };
 }
@@ -63,35 +63,35 @@ export function whyUnderWay(input: RolloutInput, id: string, row: NodeAssignment
 function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignment): string | undefined {
   const { spec, isApproved } = input;
   if (phase !== "prepared" || spec.approvalPolicy !== "auto-non-disruptive" || isApproved) return undefined;
-  if (reportOf(input, id)?.needsReboot === true) return `approval: ${nameOf(input, id)} has to reboot`;
-  return spec.drain.enabled ? `approval: ${nameOf(input, id)} has to be drained` : undefined;
+  if (reportOf(input, id)?.needsReboot === true) return `approval: ${hostnameOf(input, id)} has to reboot`;
+  return spec.drain.enabled ? `approval: ${hostnameOf(input, id)} has to be drained` : undefined;
 }
 
 /** The canaries are done; the rest waits until an operator, or the soak time, lets it begin. */
 function soak(input: RolloutInput, progress: Progress): Decision {
   const { now, spec } = input;
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
-  if (isWished(input, "promote")) return promoted;
+  if (isRequested(input, "promote")) return promoted;
   const { soakSeconds } = spec.strategy.canary ?? {};
-  if (soakSeconds === undefined) return wait(progress, ["promotion"]);
+  if (soakSeconds === undefined) return noteWait(progress, ["promotion"]);
   const canaries = progress.waves.slice(0, progress.canaries).flat();
   // A canary may have been removed because the update broke it, which only an operator knows.
   const gone = canaries.filter((id) => !input.nodes.has(id));
   if (gone.length > 0)
-    return wait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
+    return noteWait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
   // Time alone proves nothing: a dead canary has not shown that it lives.
   const ill = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
-    return reason === undefined ? [] : [`${nameOf(input, id)}, which ${reason}`];
+    return reason === undefined ? [] : [`${hostnameOf(input, id)}, which ${reason}`];
   });
   if (now - progress.soakSince >= soakSeconds * 1000 && ill.length === 0) return promoted;
   const time = `${soakSeconds} s since ${new Date(progress.soakSince).toISOString()}`;
-  return wait(progress, [`promotion, or ${[time, ...ill].join(" and ")}`]);
+  return noteWait(progress, [`promotion, or ${[time, ...ill].join(" and ")}`]);
 }
 
 /** Takes nodes back, the last started first, as many at a time as may be down. */
-export function takeBack(rollout: Rollout): Decision {
+export function rollBackNodes(rollout: Rollout): Decision {
   const { input, progress, rows } = rollout;
   const busy = [...rows].filter(([, row]) => isActive(row));
   const starts = new Map<string, NodeAssignment>();
@@ -110,7 +110,7 @@ export function takeBack(rollout: Rollout): Decision {
     starts.set(id, next);
     addStart(around, id, next);
   }
-  return starts.size > 0 ? { rows: starts } : wait(progress, reasons);
+  return starts.size > 0 ? { rows: starts } : noteWait(progress, reasons);
 }
 
 /** The nodes that may be taken back. A node that is not approved obeys no controller, so the others do not wait for it. */
@@ -150,7 +150,7 @@ export function leftBehind(rollout: Rollout): readonly string[] {
     input.nodes.has(id) && row.phase === "failed" && (row.failure?.kind === "rollback" || mayRunTarget(input, id, row));
   return [...rows]
     .filter(([id, row]) => refused.has(id) || isLeft(id, row))
-    .map(([id]) => `${nameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
+    .map(([id]) => `${hostnameOf(input, id)}${isApproved(input, id) ? "" : ", which is not approved"}`);
 }
 
 /**
@@ -165,7 +165,7 @@ export function isUnbegun(input: RolloutInput, progress: Progress): boolean {
 }
 
 /** Notes why the rollout does not continue; written only when the reason changes. */
-export function wait(progress: Progress, reasons: readonly string[]): Decision {
+export function noteWait(progress: Progress, reasons: readonly string[]): Decision {
   const { waits, ...rest } = progress;
   const why = reasons.length > 0 ? clip(reasons.join("; ")) : undefined;
   if (waits === why) return { rows: new Map() };

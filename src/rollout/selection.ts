@@ -93,20 +93,14 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
   return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
 }
 
-/**
- * The reasons why a manifest's canaries differ from those that would be tried, one text each. The caller handles names
- * that `isKnown` refuses.
- */
-export function canaryFaults(
-  selected: readonly RolloutNode[],
-  spec: UpdateSpec,
-  isKnown: (name: string) => boolean = () => true,
-): readonly string[] {
+/** The reasons why a manifest's canaries differ from those that would be tried; names of no node have a fault of their own. */
+function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonly string[] {
   const { nodeIds = [], labels = [] } = spec.strategy.canary ?? {};
-  const stray = nodeIds.filter((name) => !selected.some((node) => isNamed(node, [name])));
+  const isAmong = (some: readonly RolloutNode[], name: string): boolean => some.some((node) => isNamed(node, [name]));
+  const stray = nodeIds.filter((name) => !isAmong(selected, name));
   if (stray.length > 0)
     return stray
-      .filter(isKnown)
+      .filter((name) => isAmong(nodes, name))
       .map(
         (name) =>
           `strategy.canary.nodeIds names “${name}”, which the selector leaves out: select it, too, or name another canary`,
@@ -147,7 +141,8 @@ export interface Selection {
  * The faults of a manifest for these nodes, one text each: names, datacenters and labels that no node has, canaries outside of the update, and
  * bounds above the number of nodes.
  */
-export function selectionFaults(spec: UpdateSpec, { nodes, of, selected }: Selection): readonly string[] {
+export function selectionFaults(spec: UpdateSpec, selection: Selection): readonly string[] {
+  const { nodes, of, selected } = selection;
   const { maxUnavailable, batchSize = 1, canary } = spec.strategy;
   const isKnown = (name: string): boolean => nodes.some((node) => isNamed(node, [name]));
   const unknown = (path: string, names: readonly string[] = []): string[] =>
@@ -165,7 +160,7 @@ export function selectionFaults(spec: UpdateSpec, { nodes, of, selected }: Selec
   if (count === 0) return names;
   return [
     ...names,
-    ...canaryFaults(selected, spec, isKnown),
+    ...canaryFaults(spec, selection),
     ...(maxUnavailable > count ? [`maxUnavailable is ${maxUnavailable}, and ${count} nodes are meant`] : []),
     ...(batchSize > count ? [`batchSize is ${batchSize}, and ${count} nodes are meant`] : []),
   ];

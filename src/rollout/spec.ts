@@ -15,6 +15,11 @@ export const NarHash = z
   .regex(/^sha256:[0-9abcdfghijklmnpqrsvwxyz]{52}$/, "must be sha256: and 52 characters of base 32");
 
 const Text = z.string().min(1).max(1_000);
+const Commit = z.string().regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits");
+const Labels = z
+  .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
+  .max(64)
+  .default([]);
 const Seconds = z.int().min(0).max(604_800);
 
 /** The version to bring: kcore's runtime by version or bundle, or a NixOS system by a flake and its commit. */
@@ -22,16 +27,8 @@ export const Target = z.strictObject({
   version: Text.optional().describe("The version for people, and of kcore's runtime when there is no flake."),
   bundle: Sha256.optional().describe("SHA-256 of a bundle of kcore's runtime."),
   flakeRef: Text.optional().describe("The flake with the NixOS systems."),
-  flakeRev: z
-    .string()
-    .regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits")
-    .optional()
-    .describe("Its commit, 40 hex digits."),
-  nixpkgsRev: z
-    .string()
-    .regex(/^[0-9a-f]{40}$/, "must be a whole commit: 40 hex digits")
-    .optional()
-    .describe("Another commit of its input nixpkgs."),
+  flakeRev: Commit.optional().describe("Its commit, 40 hex digits."),
+  nixpkgsRev: Commit.optional().describe("Another commit of its input nixpkgs."),
   systemProfile: Text.optional().describe("The nixosConfigurations.NAME of every node; else each node's host name."),
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
@@ -40,11 +37,7 @@ export const Target = z.strictObject({
 export const Selector = z.strictObject({
   allNodes: z.boolean().default(false).describe("All nodes, as far as the others do not narrow it."),
   nodeIds: z.array(Text).max(10_000).default([]).describe("Nodes by id or host name."),
-  labels: z
-    .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
-    .max(64)
-    .default([])
-    .describe("KEY=VALUE; all of them must match."),
+  labels: Labels.describe("KEY=VALUE; all of them must match."),
   datacenters: z.array(Text).max(1_000).default([]).describe("Datacenters, one of them."),
   controllersOnly: z.boolean().default(false).describe("Only nodes that run a controller."),
 });
@@ -57,11 +50,7 @@ export const Strategy = z.strictObject({
   canary: z
     .strictObject({
       nodeIds: z.array(Text).max(100).default([]).describe("The canaries, by id or host name; else the first node."),
-      labels: z
-        .array(z.string().regex(/^[^=]+=.*$/, "must be KEY=VALUE"))
-        .max(64)
-        .default([])
-        .describe("Or by labels: all that have them."),
+      labels: Labels.describe("Or by labels: all that have them."),
       soakSeconds: Seconds.optional().describe("The rest begins by itself after so long; else by promote."),
     })
     .optional()

@@ -3,8 +3,8 @@ import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
 import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
-import { isActive, isWished, nameOf, type Decision, type Rollout } from "./rollout-input.ts";
-import { clip, leftBehind, undoable, wait, whyUnderWay } from "./schedule.ts";
+import { isActive, isRequested, hostnameOf, type Decision, type Rollout } from "./rollout-input.ts";
+import { clip, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
 import { selectNodes, wavesOf } from "./selection.ts";
 
 type Guard = (rollout: Rollout) => boolean;
@@ -55,7 +55,7 @@ export function nextPhase(rollout: Rollout): Decision | undefined {
   if (!found) return undefined;
   for (const waits of found.waits ?? []) {
     const reasons = waits(rollout);
-    if (reasons.length > 0) return wait(progress, reasons);
+    if (reasons.length > 0) return noteWait(progress, reasons);
   }
   const { waits: _, ...going } = progress;
   const { progress: more, rows = new Map() } = found.effect?.(rollout) ?? {};
@@ -68,16 +68,16 @@ function nodesWereBegun({ rows }: Rollout): boolean {
 }
 
 function rollbackAsked({ input }: Rollout): boolean {
-  return isWished(input, "rollback");
+  return isRequested(input, "rollback");
 }
 
 function cancelOrRollbackAsked({ input }: Rollout): boolean {
-  return isWished(input, "cancel") || isWished(input, "rollback");
+  return isRequested(input, "cancel") || isRequested(input, "rollback");
 }
 
 /** Whether an operator asked since the last rollback ended. */
 function rollbackAskedAnew({ input, progress }: Rollout): boolean {
-  return isWished(input, "rollback") && input.wishes.rollback?.at !== progress.undone;
+  return isRequested(input, "rollback") && input.requests.rollback?.at !== progress.undone;
 }
 
 function rollbackAskedOrBegun(rollout: Rollout): boolean {
@@ -89,7 +89,7 @@ function isAnyNode({ rows }: Rollout, ...phases: readonly NodeAssignment["phase"
 }
 
 function rollbackFindsNodes({ input }: Rollout): boolean {
-  return isWished(input, "rollback") && broughtBefore(input).length > 0;
+  return isRequested(input, "rollback") && broughtBefore(input).length > 0;
 }
 
 function approvalIsMissing({ input }: Rollout): boolean {
@@ -156,7 +156,7 @@ function selectedNode({ input }: Rollout): readonly string[] {
 /** An activation is never interrupted. */
 function nodesUnderWay({ input, rows }: Rollout): readonly string[] {
   const busy = [...rows].filter(([, row]) => isActive(row));
-  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${nameOf(input, id)}, which is not interrupted`);
+  return busy.map(([id, row]) => whyUnderWay(input, id, row) ?? `${hostnameOf(input, id)}, which is not interrupted`);
 }
 
 function nodesWithoutWork({ input, rows }: Rollout): readonly string[] {
@@ -196,11 +196,13 @@ function saysCancelled(): ReturnType<Effect> {
 function tellsFailure(rollout: Rollout): ReturnType<Effect> {
   const [id = "", { failure } = {}] = failedNode(rollout) ?? [];
   const [message] = (failure?.message ?? "failed").split("\n", 1);
-  return { progress: { reason: clip(`${nameOf(rollout.input, id)}: ${message}`) } };
+  return { progress: { reason: clip(`${hostnameOf(rollout.input, id)}: ${message}`) } };
 }
 
 function notesRollback({ input }: Rollout): ReturnType<Effect> {
-  return { progress: { undone: (isWished(input, "rollback") ? input.wishes.rollback?.at : undefined) ?? "by itself" } };
+  return {
+    progress: { undone: (isRequested(input, "rollback") ? input.requests.rollback?.at : undefined) ?? "by itself" },
+  };
 }
 
 function tellsNodesLeft(rollout: Rollout): ReturnType<Effect> {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdir, open, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
+import { access, constants, mkdir, open, readdir, readFile, realpath, rm, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -9,8 +9,7 @@ import { run } from "#base/process.ts";
 import { formatBytes } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
-import { archive, exportOf, type Tree } from "./nar.ts";
-import { narHashOf, storePathOf } from "./store-path.ts";
+import { archive, exportOf, narHashOf, storePathOf, type Tree } from "./nar.ts";
 
 /** The parts that a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
@@ -41,6 +40,17 @@ export interface RuntimeOptions {
 const recipe = 3;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
+/** The folder of built runtimes: beside the program if it can be written, so that all its users share them; else with the user's own things. */
+export async function cacheFolder(root: string, home: string): Promise<string> {
+  const modules = join(root, "node_modules");
+  try {
+    await access(modules, constants.W_OK);
+    return join(modules, ".cache", "kcore-runtime");
+  } catch {
+    return join(home, "cache", "runtime");
+  }
+}
+
 /**
  * Builds the closed runtime (docs/adr/0005-closed-runtime.md) for this machine's architecture, or finds it in the cache: the pinned
  * Node without debug data, the libraries and the loader that it needs, and kcore's node program. Same inputs, same bytes.
@@ -48,7 +58,7 @@ const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarc
  */
 export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promise<Runtime> {
   const parts = await findParts(root);
-  const manifest = join(cache, `${await keyOf(parts)}.json`);
+  const manifest = join(cache, `${await cacheKey(parts)}.json`);
   const known = await readManifest(manifest);
   if (known) return known;
   note(`building the runtime for nodes, once for kcore ${parts.version} (Node ${parts.nodeVersion})`);
@@ -141,7 +151,7 @@ async function librariesOf(program: string, loader: string): Promise<string[]> {
 }
 
 /** Cheap: the big files are not read. Anything that replaces one changes its size or time. */
-async function keyOf({ version, node, loader, libraries, app }: Parts): Promise<string> {
+async function cacheKey({ version, node, loader, libraries, app }: Parts): Promise<string> {
   const files = await Promise.all(
     [node, loader, ...libraries].map(async (path) => {
       const { size, mtimeMs } = await stat(path);
@@ -199,6 +209,18 @@ async function prune(cache: string): Promise<void> {
     const old = times.toSorted((a, b) => b.time - a.time).slice(4);
     await Promise.all(old.map(({ path }) => rm(path, { force: true })));
   }
+}
+
+/** The runtimes in a cache whose file is whole, the newest first. */
+export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> {
+  const names = (await readdir(cache).catch(() => [])).filter((name) => name.endsWith(".json"));
+  const runtimes = await Promise.all(names.map((name) => readManifest(join(cache, name))));
+  const found = runtimes.filter((runtime) => runtime !== undefined);
+  const times = await Promise.all(found.map(async ({ file }) => (await stat(file)).mtimeMs));
+  return found
+    .map((runtime, at) => ({ runtime, time: times[at] ?? 0 }))
+    .toSorted((a, b) => b.time - a.time)
+    .map(({ runtime }) => runtime);
 }
 
 /** Undefined when it or its file is not there, or not whole. */

@@ -2,8 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
-import { endOfExport } from "./nar.ts";
-import { narHashOf, storePathOf } from "./store-path.ts";
+import { endOfExport, narHashOf, storePathOf } from "./nar.ts";
 
 /** The properties of a compressed export, found by reading all of it. */
 export interface CheckedExport {

@@ -23,7 +23,7 @@ export interface Unit {
 }
 
 /** The agent, and the controller where it is meant to run. */
-export async function lookAtUnits(ports: Ports): Promise<readonly Unit[]> {
+export async function readUnits(ports: Ports): Promise<readonly Unit[]> {
   const shown = await must(ports, ["systemctl", "show", "-p", properties.join(","), "--", ...names], {
     kind: "service",
     limitMs: quickMs,
@@ -153,7 +153,7 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
   return async (fault) => {
     let units: readonly Unit[];
     try {
-      units = await lookAtUnits(ports);
+      units = await readUnits(ports);
     } catch (error) {
       // systemd may be about to restart itself.
       if (error instanceof UpdateFailure) return service(error.message, agentUnit);
@@ -181,7 +181,7 @@ export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | un
 }
 
 /** The agent has not reached a controller. */
-export function silent(agent: AgentStatus | undefined): Missing {
+export function notHeardFrom(agent: AgentStatus | undefined): Missing {
   return {
     kind: "unreachable",
     message: `the agent reached no controller: ${agent?.error ?? "it does not say why"}`,

@@ -1,9 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { Order } from "#rollout/order.ts";
-import { Journal, parseAs } from "./journal.ts";
 
 /** The files in the folder of updates by which the agent, or a run of the bastion, speaks with the updater. */
 export const names = {
@@ -32,13 +30,4 @@ async function replaceOnDisk(path: string, text: string): Promise<void> {
 /** Gives the updater an order; an order that lies there untaken is replaced. It is on the disk when this resolves. */
 export async function writeOrder(folder: string, order: Order, replace = replaceOnDisk): Promise<void> {
   await replace(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
-}
-
-/** The orders that the updater has accepted, with its report. */
-export type Accepted = Pick<Journal, "fence" | "past" | "report">;
-
-/** Reads the updater's journal as its agent needs it; undefined: there is none, or it cannot be read. */
-export async function readAccepted(folder: string): Promise<Accepted | undefined> {
-  const text = await readFile(join(folder, names.journal), "utf8").catch(() => "");
-  return parseAs(Journal.pick({ fence: true, past: true, report: true }), text);
 }

@@ -1,91 +1,73 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
 import { mayBeMeant } from "#rollout/selection.ts";
 import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
-import { isBusy, parseAs, type Journal } from "./journal.ts";
+import { isBusy, messageOf, parseAs, type Journal, type JournalFile } from "./journal.ts";
 import type { Self, UpdaterParts } from "./ports.ts";
-import { messageOf, type UpdateJournal } from "./update-journal.ts";
 
-/** Takes orders into the journal. `taken.json` stays until the updater ends, so that systemd starts the next one for it. */
-export class Inbox {
-  readonly #parts: UpdaterParts;
-  readonly #journal: UpdateJournal;
-  readonly #taken: string;
+/** Takes all orders into the journal. `taken.json` stays until the updater ends, so that systemd starts the next one for it. */
+export async function takeOrders(parts: UpdaterParts, journal: JournalFile): Promise<void> {
+  const { ports, folder } = parts;
+  while (await ports.move(join(folder, names.inbox), takenFile(parts))) await readTaken(parts, journal);
+}
 
-  constructor(parts: UpdaterParts, journal: UpdateJournal) {
-    this.#parts = parts;
-    this.#journal = journal;
-    this.#taken = join(parts.folder, names.taken);
+/** Checks the order that the updater took last, or the process before this one: the journal may not have it yet. */
+export async function readTaken(parts: UpdaterParts, journal: JournalFile): Promise<void> {
+  const text = await parts.ports.read(takenFile(parts));
+  if (text === undefined) return;
+  const order = parseAs(Order, text);
+  if (order) await takeOrder(parts, journal, order);
+  else parts.log.warn("the inbox held no order");
+}
+
+export function takenFile({ folder }: UpdaterParts): string {
+  return join(folder, names.taken);
+}
+
+async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, order: Order): Promise<void> {
+  const { fence, step, contact = "controller" } = order;
+  const refuse = (why: string): void => log.warn("refused an order", { why, order: fence });
+  const { data } = journal;
+  const { doing } = data;
+  const checked = checkOrder(remembered(data), fence);
+  if (!checked.accept) return checked.why === "refused" ? refuse(checked.message) : undefined;
+  try {
+    await verifyOwner(order, verify);
+  } catch (error) {
+    // No report: it would confirm that owner.
+    return refuse(messageOf(error));
   }
-
-  /** Judges the order that the process before this one took last: the journal may not have it yet. */
-  async open(): Promise<void> {
-    await this.#judgeTaken();
+  let statement: Statement;
+  try {
+    statement = await verifyManifest(order, verify);
+  } catch (error) {
+    refuse(messageOf(error));
+    // The bastion signed the present work, and this order does not touch it.
+    if (doing ?? data.next) return;
+    remember(data, fence);
+    return journal.report({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
   }
-
-  async takeOrders(): Promise<void> {
-    const { ports, folder } = this.#parts;
-    while (await ports.move(join(folder, names.inbox), this.#taken)) await this.#judgeTaken();
-  }
-
-  /** Nothing is left to do, so systemd need not start the updater again. */
-  async close(): Promise<void> {
-    await this.#parts.ports.remove(this.#taken);
-  }
-
-  async #judgeTaken(): Promise<void> {
-    const text = await this.#parts.ports.read(this.#taken);
-    if (text === undefined) return;
-    const order = parseAs(Order, text);
-    if (order) await this.#judge(order);
-    else this.#parts.log.warn("the inbox held no order");
-  }
-
-  async #judge(order: Order): Promise<void> {
-    const { log, verify } = this.#parts;
-    const journal = this.#journal;
-    const { fence, step, contact = "controller" } = order;
-    const refuse = (why: string): void => log.warn("refused an order", { why, order: fence });
-    const { data } = journal;
-    const { doing } = data;
-    const verdict = judgeOrder(remembered(data), fence);
-    if (!verdict.accept) return verdict.why === "refused" ? refuse(verdict.message) : undefined;
-    try {
-      await verifyOwner(order, verify);
-    } catch (error) {
-      // No report: it would confirm that owner.
-      return refuse(messageOf(error));
-    }
-    let statement: Statement;
-    try {
-      statement = await verifyManifest(order, verify);
-    } catch (error) {
-      refuse(messageOf(error));
-      // The bastion signed the present work, and this order does not touch it.
-      if (doing ?? data.next) return;
-      remember(data, fence);
-      return journal.say({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
-    }
-    log.info("takes an order", { step, ...fence });
-    if (!doing) data.brings = bringsOf(statement.spec);
-    const isSame = remember(data, fence);
-    if (step === "hold") {
-      if (doing) doing.isConfirmed = true;
-    } else if (step === "fence" || (doing?.step === step && isEqual(doing.statement, statement))) delete data.next;
-    else data.next = { step, statement, contact };
-    if (data.next && !doing) return journal.save();
-    // Without a step of its own the order repeats the last report, under the present owner's name.
-    const { report } = data;
-    await journal.say(
-      report && isSame
-        ? { state: report.state, ...omitUndefined({ failure: report.failure, waitsFor: report.waitsFor }) }
-        : { state: "fenced" },
-    );
-  }
+  log.info("takes an order", { step, ...fence });
+  if (!doing) data.brings = bringsOf(statement.spec);
+  const isSame = remember(data, fence);
+  if (step === "hold") {
+    if (doing) doing.isConfirmed = true;
+  } else if (step === "fence" || (doing?.step === step && isDeepStrictEqual(doing.statement, statement)))
+    delete data.next;
+  else data.next = { step, statement, contact };
+  if (data.next && !doing) return journal.save();
+  // Without a step of its own the order repeats the last report, under the present owner's name.
+  const { report } = data;
+  await journal.report(
+    report && isSame
+      ? { state: report.state, ...omitUndefined({ failure: report.failure, waitsFor: report.waitsFor }) }
+      : { state: "fenced" },
+  );
 }
 
 function remembered(journal: Journal): Remembered | undefined {
@@ -104,10 +86,6 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
   const isSame = known?.name === fence.name && known.generation === fence.generation;
   if (!isSame) delete journal.prepared;
   return isSame;
-}
-
-function isEqual(a: Statement, b: Statement): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /** Refuses a statement that was signed for other nodes. @throws UpdateFailure */

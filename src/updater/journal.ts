@@ -1,26 +1,13 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { z } from "zod";
-import { Order, orderSteps } from "#rollout/order.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
+import { Order } from "#rollout/order.ts";
 import { Failure, FencingToken, Report } from "#rollout/records.ts";
-import { Statement } from "#rollout/spec.ts";
-
-/** The version that a node runs, or ran. */
-export const Present = Report.shape.present;
-export type Present = z.infer<typeof Present>;
-
-/** The same, with the boot default where it differs. */
-export const Standing = Present.extend({ lasting: Present.optional() });
-export type Standing = z.infer<typeof Standing>;
-
-export function isSameStanding(one: Standing, other: Standing): boolean {
-  return one.id === other.id && (one.lasting ?? one).id === (other.lasting ?? other).id;
-}
-
-/** The result of a preparation. */
-export const Prepared = Report.pick({ targetGeneration: true, needsReboot: true, rebootReasons: true });
-export type Prepared = z.infer<typeof Prepared>;
-
-const Step = z.enum(orderSteps).exclude(["fence", "hold"]);
-export type Step = z.infer<typeof Step>;
+import { bringsOf, Statement } from "#rollout/spec.ts";
+import { names } from "./files.ts";
+import type { UpdaterParts } from "./ports.ts";
+import { BootState, Brings, isSameState, Prepared, Present, Step } from "./strategy.ts";
 
 /** The side that must hear from the node before its activation holds. */
 const Contact = Order.shape.contact.unwrap().default("controller");
@@ -37,8 +24,8 @@ export const Doing = z.object({
   hasBooted: z.boolean().default(false),
   /** The bastion has reached the node over a new connection since the step began. */
   isConfirmed: z.boolean().default(false),
-  /** The standing to which a failure takes the node back. */
-  before: Standing.optional(),
+  /** The state to which a failure takes the node back. */
+  before: BootState.optional(),
   contact: Contact,
   /** The agent's last heartbeat when the step began: a later one differs. */
   mark: z.string().default(""),
@@ -52,10 +39,6 @@ export type Doing = z.infer<typeof Doing>;
 /** An accepted order that has not begun. */
 const Next = z.object({ step: Step, statement: Statement, contact: Contact });
 export type Next = z.infer<typeof Next>;
-
-const Brings = z.enum(["runtime", "system"]);
-/** kcore's runtime, or a NixOS system. */
-export type Brings = z.infer<typeof Brings>;
 
 const format = "kcore-updater/1";
 const SignedAt = z.object({ runtime: z.iso.datetime().optional(), system: z.iso.datetime().optional() });
@@ -77,8 +60,8 @@ export const Journal = z.object({
   /** The signing time of the last statement that held: an earlier statement does not replace it. */
   held: SignedAt.default({}),
   prepared: Prepared.optional(),
-  /** The standing before the activation that held last. */
-  previous: Standing.optional(),
+  /** The state before the activation that held last. */
+  previous: BootState.optional(),
   /** The update of that activation. */
   previousOf: z.object({ name: z.string(), brings: Brings }).optional(),
 });
@@ -100,4 +83,177 @@ export function parseAs<Schema extends z.ZodType>(schema: Schema, text: string):
   } catch {
     return undefined;
   }
+}
+
+/** The orders that the updater has accepted, with its report. */
+export type Accepted = Pick<Journal, "fence" | "past" | "report">;
+
+/** Reads the updater's journal as its agent needs it; undefined: there is none, or it cannot be read. */
+export async function readAccepted(folder: string): Promise<Accepted | undefined> {
+  const text = await readFile(join(folder, names.journal), "utf8").catch(() => "");
+  return parseAs(Journal.pick({ fence: true, past: true, report: true }), text);
+}
+
+/** The part of a report that a step decides; the journal knows the rest. */
+export type Outcome = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
+
+/** Ms between two notes of a step's time; each boot is charged as much, so that no series of boots goes on for ever. */
+const chargeMs = 10_000;
+
+/** Keeps the updater's journal on the disk, with the report in it. */
+export class JournalFile {
+  readonly #parts: UpdaterParts;
+  readonly #path: string;
+  data = emptyJournal();
+
+  constructor(parts: UpdaterParts) {
+    this.#parts = parts;
+    this.#path = join(parts.folder, names.journal);
+  }
+
+  /** Reads the journal of the process before this one. A journal that cannot be read, which no crash leaves behind, is put aside. */
+  async open(): Promise<void> {
+    const { ports, log } = this.#parts;
+    const text = await ports.read(this.#path);
+    const journal = text === undefined ? emptyJournal() : parseAs(Journal, text);
+    if (journal) this.data = journal;
+    else {
+      log.warn("the journal cannot be read, and is put aside", { path: this.#path });
+      await ports.move(this.#path, `${this.#path}.damaged`);
+    }
+    const { doing } = this.data;
+    if (!doing) return;
+    log.info("continues a step that was cut off", { step: doing.step, stage: doing.stage });
+    const bootId = await ports.bootId();
+    if (bootId !== doing.time.bootId) await this.#afterBoot(doing, bootId);
+  }
+
+  /**
+   * A boot that the updater ordered begins a new time, from the kernel's start; any other boot uses the present time.
+   */
+  async #afterBoot(doing: Doing, bootId: string): Promise<void> {
+    const { ports } = this.#parts;
+    if (doing.boots) {
+      doing.boots = false;
+      doing.hasBooted = true;
+      doing.time = { bootId, since: 0, spent: 0 };
+    } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
+    // Any boot ends a trial, and brings the boot default.
+    doing.before = doing.before?.lasting ?? doing.before;
+    // A journal that cannot be written would give each later start all the time anew.
+    if (!(await this.saveIfPossible()) && doing.stage === "begun") doing.time.spent = Number.MAX_SAFE_INTEGER;
+  }
+
+  /** The node's present state, for the kind of target of the present rollout. */
+  present(): Promise<BootState> {
+    return this.#parts.present(this.data.brings);
+  }
+
+  /** The state to which the present update goes back, unless another update has held since. */
+  get rollbackTarget(): BootState | undefined {
+    const { previous, previousOf: of, fence, brings } = this.data;
+    return of?.name === fence?.name && of?.brings === brings ? previous : undefined;
+  }
+
+  set rollbackTarget(previous: BootState) {
+    const { data } = this;
+    const { doing, brings } = data;
+    if (doing) Object.assign(data, { previous, previousOf: { name: doing.statement.name, brings } });
+  }
+
+  /** Whether this rollout activated the target for another owner: the node is not put at risk again. */
+  get hasHeld(): boolean {
+    const { fence, report } = this.data;
+    const { name, generation } = report?.fence ?? {};
+    return report?.state === "activated" && name === fence?.name && generation === fence?.generation;
+  }
+
+  /** Ms that are left of a limit for the present step. */
+  left(limit: number): number {
+    const { time } = this.data.doing ?? {};
+    return time ? limit - time.spent - (this.#parts.ports.uptime() - time.since) : limit;
+  }
+
+  /** Keeps the time that the present step has taken so far. */
+  async charge(): Promise<void> {
+    const { ports } = this.#parts;
+    const { doing } = this.data;
+    const passed = doing ? ports.uptime() - doing.time.since : 0;
+    if (!doing || passed < chargeMs) return;
+    doing.time = { ...doing.time, since: ports.uptime(), spent: doing.time.spent + passed };
+    await this.save();
+  }
+
+  /** Puts the step of an accepted order under way; the caller saves it with its first report. */
+  async begin({ step, statement, contact }: Next): Promise<Doing> {
+    const { ports } = this.#parts;
+    const time = { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 };
+    const fresh = { stage: "begun", boots: false, hasBooted: false, isConfirmed: false, mark: "" } as const;
+    // The order may have waited for a step of the other kind.
+    this.data.brings = bringsOf(statement.spec);
+    delete this.data.next;
+    this.data.doing = { step, statement, contact, ...fresh, time };
+    return this.data.doing;
+  }
+
+  /** Ends the present step. A failure says nothing while a later order waits: its owner must not take it for an answer. */
+  async end(outcome: Outcome): Promise<void> {
+    const { doing, brings, spent, next } = this.data;
+    // A controller that hands the statement over again could otherwise make this node alternate for ever.
+    if (doing && (outcome.state === "failed" || outcome.state === "rolled_back"))
+      spent[brings] = latest(spent[brings], doing.statement.signedAt);
+    delete this.data.doing;
+    if (next && outcome.state === "failed") await this.save();
+    else await this.report(outcome);
+  }
+
+  /** Reports, and saves the report with all that led to it in one write. */
+  async report(outcome: Outcome): Promise<void> {
+    const { ports, log } = this.#parts;
+    const { data, rollbackTarget } = this;
+    const { fence, prepared, doing, report } = data;
+    if (!fence) return;
+    const now = await this.present();
+    // A node that is in that state already has nothing to go back to.
+    const isBack = rollbackTarget !== undefined && isSameState(now, rollbackTarget);
+    const before = doing?.before ?? (isBack ? undefined : rollbackTarget);
+    data.report = {
+      epoch: Math.max((report?.epoch ?? 0) + 1, ports.clock()),
+      fence,
+      ...outcome,
+      present: Present.parse(now),
+      ...omitUndefined({ lasting: now.lasting }),
+      ...(before && { previous: Present.parse(before) }),
+      ...prepared,
+      at: report?.state === outcome.state ? report.at : ports.clock(),
+    };
+    log.info("says", { ...data.report });
+    await this.save();
+  }
+
+  async save(): Promise<void> {
+    // runtime.updated reads the report by the keys around it (src/engine/step/fragments/updater.ts).
+    const { format, fence, past, report, brings, ...rest } = this.data;
+    const text = JSON.stringify({ format, fence, past, report, brings, ...rest });
+    await this.#parts.ports.replace(this.#path, `${text}\n`);
+  }
+
+  /** Saves unless the disk refuses, which must not keep the node from going back. */
+  async saveIfPossible(): Promise<boolean> {
+    try {
+      await this.save();
+      return true;
+    } catch (error) {
+      this.#parts.log.warn("the folder of updates takes nothing", { error: messageOf(error) });
+      return false;
+    }
+  }
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function latest(a: string | undefined, b: string): string {
+  return a !== undefined && Date.parse(a) > Date.parse(b) ? a : b;
 }

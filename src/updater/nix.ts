@@ -1,8 +1,8 @@
 import { basename, dirname, join } from "node:path";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Present } from "./journal.ts";
 import type { Ended, Ports } from "./ports.ts";
+import type { Present } from "./strategy.ts";
 
 /** Runs a program that has to succeed. @throws UpdateFailure with the end of its output */
 export async function must(

@@ -1,26 +1,23 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { targetIdOf, type Statement } from "#rollout/spec.ts";
+import { targetIdOf, type Statement, type UpdateSpec } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
-import { readAgent, silent, watchDaemons } from "./daemons.ts";
+import { readAgent, notHeardFrom, watchDaemons } from "./daemons.ts";
 import { UpdateFailure } from "./failure.ts";
-import { Present, type Prepared } from "./journal.ts";
-import { generationFor, isInStore, readProfile, setProfile } from "./nix.ts";
-import { endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
+import { generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
+import { bootOnceOf, endTrial, keepDefault, prepareBoot } from "./nixos-boot.ts";
 import { buildSystem, builtLink } from "./nixos-build.ts";
-import { changesThatNeedBoot, planActivation, type Plan } from "./nixos-changes.ts";
-import { bootOnceOf } from "./nixos-loader.ts";
 import {
   bootedSystem,
   currentSystem,
+  nixosVersionOf,
   pathOf,
   rememberSystem,
   switchTo,
   systemProfile,
-  versionOf,
 } from "./nixos-systems.ts";
 import type { Ports } from "./ports.ts";
-import type { UpdateStrategy } from "./strategy.ts";
+import { Present, type Prepared, type UpdateStrategy } from "./strategy.ts";
 
 /** Units without which a node would neither report nor take orders. */
 const needed = ["kcore-node-agent.service", "kcore-updater.path"];
@@ -115,7 +112,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       // The former agent may have sent a heartbeat while the system was activated.
       heard ??= agent?.lastHeartbeat ?? mark;
       const hasSpoken = agent?.pid === agentPid && (agent?.lastHeartbeat ?? heard) !== heard;
-      return hasSpoken ? undefined : silent(agent);
+      return hasSpoken ? undefined : notHeardFrom(agent);
     },
     async commit(held) {
       if (isTest || waits) return;
@@ -181,7 +178,7 @@ async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolea
       throw new UpdateFailure("refused", `${path} has no ${unit}: the configuration must import what kcore needs`);
   const release = (version: string): string => /^\d+\.\d+/.exec(version)?.[0] ?? "";
   const { version } = await presentVersion(ports);
-  const next = await versionOf(ports, path);
+  const next = await nixosVersionOf(ports, path);
   if (!allowDowngrade && isOlder(release(next), release(version)))
     throw new UpdateFailure(
       "refused",
@@ -191,5 +188,58 @@ async function refuseUnsuited(ports: Ports, path: string, allowDowngrade: boolea
 
 async function presentVersion(ports: Ports): Promise<{ readonly version: string }> {
   const path = await currentSystem(ports);
-  return { version: path === undefined ? "" : await versionOf(ports, path) };
+  return { version: path === undefined ? "" : await nixosVersionOf(ports, path) };
+}
+
+/** Links to the parts of a system that only a boot brings into use. */
+const parts = {
+  kernel: "the kernel",
+  initrd: "the initrd",
+  "kernel-modules": "the kernel's modules",
+  systemd: "systemd",
+} as const;
+
+/** Changes that only a boot brings into use, in words; empty if the machine was booted with the same parts. */
+async function changesThatNeedBoot(ports: Ports, booted: string, next: string): Promise<readonly string[]> {
+  if (booted === next) return [];
+  const changes: string[] = [];
+  for (const [name, title] of Object.entries(parts)) {
+    const [before, after] = [await ports.readLink(join(booted, name)), await ports.readLink(join(next, name))];
+    if (before !== after) changes.push(`${title}: ${changeOf(pathVersion(before), pathVersion(after))}`);
+  }
+  const params = async (system: string): Promise<string> =>
+    ((await ports.read(join(system, "kernel-params"))) ?? "").trim();
+  const [before, after] = [await params(booted), await params(next)];
+  if (before !== after)
+    changes.push(`the kernel's parameters: ${before || "none"} -> ${after || "none"}`.slice(0, 450));
+  return changes;
+}
+
+/** `/nix/store/HASH-linux-6.6.1/bzImage` is 6.6.1. */
+function pathVersion(link: string | undefined): string {
+  if (link === undefined) return "none";
+  const path = /^\/nix\/store\/[^/]+/.exec(link)?.[0] ?? dirname(link);
+  return versionOf(path).replace(/-modules(?:-shrunk)?$/, "");
+}
+
+function changeOf(before: string, after: string): string {
+  if (before !== after && before !== "" && after !== "") return `${before} -> ${after}`;
+  return after === "" ? "another one" : `${after}, built anew`;
+}
+
+/** The switch to make at once, and the part of the next boot. */
+interface Plan {
+  readonly now?: "test" | "switch";
+  /** `later`: the next boot, at any time. */
+  readonly boot?: "reboot" | "later";
+}
+
+/** Plans an activation by the changes that need a boot. */
+function planActivation({ mode, rebootPolicy }: UpdateSpec["activation"], changes: readonly string[]): Plan {
+  if (mode === "test") return { now: "test" };
+  if (mode === "boot") return { boot: rebootPolicy === "never" ? "later" : "reboot" };
+  const isDue = rebootPolicy === "always" || (rebootPolicy === "if-required" && changes.length > 0);
+  if (!isDue) return { now: "switch" };
+  // In use at once, but the boot default only after it has booted.
+  return mode === "switch" ? { now: "test", boot: "reboot" } : { boot: "reboot" };
 }

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Present, Standing } from "./journal.ts";
 import { describeEnd, readProfile } from "./nix.ts";
 import { runOutside } from "./outside.ts";
 import type { Ports } from "./ports.ts";
+import type { BootState, Present } from "./strategy.ts";
 
 export const systemProfile = "/nix/var/nix/profiles/system";
 /** The system in use, and the system of the last boot. */
@@ -56,7 +56,7 @@ export async function bootedSystem(ports: Ports): Promise<string | undefined> {
  * The NixOS system in use, by the target that it was last built for, else by its store path. Beside it, if another, the
  * profile's system: then the system in use is on trial, or the other one waits for a boot.
  */
-export async function presentSystem(ports: Ports, folder: string): Promise<Standing> {
+export async function presentSystem(ports: Ports, folder: string): Promise<BootState> {
   const path = await currentSystem(ports);
   if (path === undefined) return { id: "", version: "" };
   const profile = await readProfile(ports, systemProfile);
@@ -71,11 +71,11 @@ async function describe(
   { id: path, generation }: Pick<Present, "id" | "generation">,
 ): Promise<Present> {
   const id = (await readKnown(ports, folder)).findLast((one) => one.path === path)?.id ?? path;
-  return { id, version: await versionOf(ports, path), ...omitUndefined({ generation }) };
+  return { id, version: await nixosVersionOf(ports, path), ...omitUndefined({ generation }) };
 }
 
 /** As `nixos-version` says, as far as a report has room for it. */
-export async function versionOf(ports: Ports, path: string): Promise<string> {
+export async function nixosVersionOf(ports: Ports, path: string): Promise<string> {
   return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }
 

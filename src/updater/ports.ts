@@ -1,7 +1,6 @@
 import type { Bundle, SignedStatement, Statement } from "#rollout/spec.ts";
 import type { RolloutNode } from "#rollout/rollout-input.ts";
-import type { Brings, Standing } from "./journal.ts";
-import type { UpdateStrategy } from "./strategy.ts";
+import type { BootState, Brings, UpdateStrategy } from "./strategy.ts";
 
 /** The end of a program; without `code` a signal or the time limit ended it. */
 export interface Ended {
@@ -75,8 +74,8 @@ export interface UpdaterParts {
   readonly self: Self;
   /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
-  /** The node's standing for one kind of target. */
-  readonly present: (brings: Brings) => Promise<Standing>;
+  /** The node's state for one kind of target. */
+  readonly present: (brings: Brings) => Promise<BootState>;
   /** @throws UpdateFailure when this node cannot reach the target in any way */
   readonly strategyOf: (statement: Statement) => UpdateStrategy;
 }

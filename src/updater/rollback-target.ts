@@ -1,16 +1,15 @@
 import type { Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Standing, Step } from "./journal.ts";
-import type { UpdateStrategy } from "./strategy.ts";
-import type { UpdateJournal } from "./update-journal.ts";
+import type { JournalFile } from "./journal.ts";
+import type { BootState, Step, UpdateStrategy } from "./strategy.ts";
 
-/** The standing to which a failed step forward goes back; `now` is the present one. */
+/** The state to which a failed step forward goes back; `now` is the present one. */
 export function beforeStep(
-  { rollbackTarget }: UpdateJournal,
+  { rollbackTarget }: JournalFile,
   step: Step,
   { target }: UpdateStrategy,
-  now: Standing,
-): Standing | undefined {
+  now: BootState,
+): BootState | undefined {
   if (step !== "activate") return rollbackTarget;
   const { lasting, ...running } = now;
   // The activation makes a trial last, in the place of the boot default.
@@ -20,16 +19,16 @@ export function beforeStep(
 }
 
 /**
- * The standing to which an update is taken back; `now` is the present one. Undefined if nothing of the update is here,
+ * The state to which an update is taken back; `now` is the present one. Undefined if nothing of the update is here,
  * or if it was here before: then the node stays.
  * @throws UpdateFailure when something of it may be here, and the version before it is unknown
  */
 export async function rollbackTargetOf(
-  { rollbackTarget, data: { held, brings } }: UpdateJournal,
+  { rollbackTarget, data: { held, brings } }: JournalFile,
   strategy: UpdateStrategy,
-  now: Standing,
+  now: BootState,
   { signedAt }: Statement,
-): Promise<Standing | undefined> {
+): Promise<BootState | undefined> {
   const { target } = strategy;
   if (rollbackTarget && (now.id === target.id || now.id === rollbackTarget.id)) {
     if (rollbackTarget.id === target.id) return undefined;

@@ -1,24 +1,23 @@
 import type { Bundle, Statement } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { UpdateFailure } from "./failure.ts";
-import type { Prepared, Present, Standing } from "./journal.ts";
 import { describeEnd, generationFor, isInStore, readProfile, setProfile, versionOf } from "./nix.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Log, Ports } from "./ports.ts";
 import { fetchBundle, importBundle } from "./store.ts";
 import {
   agentUnit,
-  lookAtUnits,
+  readUnits,
   readAgent,
   restartUnits,
   runsFrom,
-  silent,
+  notHeardFrom,
   triedPath,
   tryUnits,
   watchDaemons,
   type Unit,
 } from "./daemons.ts";
-import type { UpdateStrategy } from "./strategy.ts";
+import type { BootState, Prepared, Present, UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
 /** The profile that the updater runs from: it follows an update that has held. */
@@ -38,7 +37,7 @@ export interface RuntimeOptions {
 }
 
 /** The runtime from which the daemons of this node start; beside it the profile's, while the former is on trial. */
-export async function presentRuntime(ports: Ports): Promise<Standing> {
+export async function presentRuntime(ports: Ports): Promise<BootState> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
     return { id: tried, version: versionOf(tried), ...omitUndefined({ lasting }) };
@@ -95,13 +94,13 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
       const agent = await readAgent(ports, statusFile);
       const hasSpoken =
         agent?.pid === agentPid && agent?.version === running.version && (agent.lastHeartbeat ?? mark) !== mark;
-      return hasSpoken ? undefined : silent(agent);
+      return hasSpoken ? undefined : notHeardFrom(agent);
     },
     async commit(held) {
       if (mode !== "test") await setProfile(ports, updaterProfile, held, { kind: "activation", limitMs: 60_000 });
     },
     async rollBack(to, left) {
-      const units = await lookAtUnits(ports);
+      const units = await readUnits(ports);
       await setProfile(ports, profile, to.lasting ?? to, { kind: "rollback", limitMs: left() });
       await tryUnits(ports, units, to.lasting && to.id);
       await restartUnits(ports, elsewhere(units, to.id));
@@ -112,7 +111,7 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
 
 /** The daemons, if deploy_node has made them follow the profile. */
 async function deployedUnits(ports: Ports): Promise<readonly Unit[]> {
-  const units = await lookAtUnits(ports);
+  const units = await readUnits(ports);
   const stuck = units.find(
     ({ start }) => !start.startsWith(`${profile}/`) && !/^\/nix\/store\/[^/]+\/bin\//.test(start),
   );

@@ -1,5 +1,29 @@
-import type { Failure } from "#rollout/records.ts";
-import type { Prepared, Present, Standing } from "./journal.ts";
+import { z } from "zod";
+import { orderSteps } from "#rollout/order.ts";
+import { Report, type Failure } from "#rollout/records.ts";
+
+/** The version that a node runs, or ran. */
+export const Present = Report.shape.present;
+export type Present = z.infer<typeof Present>;
+
+/** The same, with the boot default where it differs. */
+export const BootState = Present.extend({ lasting: Present.optional() });
+export type BootState = z.infer<typeof BootState>;
+
+export function isSameState(one: BootState, other: BootState): boolean {
+  return one.id === other.id && (one.lasting ?? one).id === (other.lasting ?? other).id;
+}
+
+/** The result of a preparation. */
+export const Prepared = Report.pick({ targetGeneration: true, needsReboot: true, rebootReasons: true });
+export type Prepared = z.infer<typeof Prepared>;
+
+export const Step = z.enum(orderSteps).exclude(["fence", "hold"]);
+export type Step = z.infer<typeof Step>;
+
+/** kcore's runtime, or a NixOS system. */
+export const Brings = z.enum(["runtime", "system"]);
+export type Brings = z.infer<typeof Brings>;
 
 /** A condition that does not hold yet; `detail` is called when its time is over. */
 export interface Missing extends Failure {
@@ -24,9 +48,9 @@ export interface UpdateStrategy {
   /** The agent's last heartbeat, to tell later ones from it after an activation. */
   readonly mark: () => Promise<string>;
   /** The first condition that keeps a version from running steadily; with `mark`, the agent's contact with a controller counts, too. */
-  readonly missing: (running: Standing, mark?: string) => Promise<Missing | undefined>;
+  readonly missing: (running: BootState, mark?: string) => Promise<Missing | undefined>;
   /** Makes a version that held the one that runs later updates. */
   readonly commit: (held: Present) => Promise<void>;
   /** Takes the node back to a version, with the boot default that it had. */
-  readonly rollBack: (to: Standing, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
+  readonly rollBack: (to: BootState, left: () => number) => Promise<{ readonly needsBoot: boolean }>;
 }

@@ -1,13 +1,12 @@
 import type { Report } from "#rollout/records.ts";
-import { bringsOf, isOnTarget } from "#rollout/spec.ts";
+import { isOnTarget } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { endGate, whyGateFails } from "./gates.ts";
-import { Inbox, refuseForOthers, refuseReplayed } from "./inbox.ts";
-import { isSameStanding, type Doing, type Next, type Prepared, type Standing, type Step } from "./journal.ts";
+import { readTaken, refuseForOthers, refuseReplayed, takenFile, takeOrders } from "./inbox.ts";
+import { JournalFile, type Doing, type Next } from "./journal.ts";
 import type { UpdaterParts } from "./ports.ts";
 import { beforeStep, rollbackTargetOf } from "./rollback-target.ts";
-import type { Missing, UpdateStrategy } from "./strategy.ts";
-import { UpdateJournal, type Word } from "./update-journal.ts";
+import { isSameState, type Missing, type Step, type UpdateStrategy } from "./strategy.ts";
 
 const tickMs = 1_000;
 /** Ms for going back, at least: the way forward may have used up all time. */
@@ -28,51 +27,36 @@ const underWay: Readonly<Record<Step, Report["state"]>> = {
  */
 export class Updater {
   readonly #parts: UpdaterParts;
-  readonly #journal: UpdateJournal;
-  readonly #inbox: Inbox;
+  readonly #journal: JournalFile;
 
   constructor(parts: UpdaterParts) {
     this.#parts = parts;
-    this.#journal = new UpdateJournal(parts);
-    this.#inbox = new Inbox(parts, this.#journal);
+    this.#journal = new JournalFile(parts);
   }
 
   async run(): Promise<void> {
-    const [journal, inbox] = [this.#journal, this.#inbox];
+    const [journal, parts] = [this.#journal, this.#parts];
     await journal.open();
-    await inbox.open();
-    if (journal.data.doing?.step === "activate") await endGate(this.#parts.ports);
+    await readTaken(parts, journal);
+    if (journal.data.doing?.step === "activate") await endGate(parts.ports);
     for (;;) {
-      await inbox.takeOrders();
+      await takeOrders(parts, journal);
       const { doing, next } = journal.data;
       if (doing) await this.#carryOn(doing);
       else if (next) await this.#begin(next);
       else break;
     }
-    await inbox.close();
+    // Nothing is left to do, so systemd need not start the updater again.
+    await parts.ports.remove(takenFile(parts));
   }
 
   async #begin(next: Next): Promise<void> {
     const { data } = this.#journal;
-    const { ports, self, strategyOf } = this.#parts;
-    const { step, statement, contact } = next;
-    const problem = step === "prepare" && contact === "controller" ? await this.#fetch(next) : undefined;
+    const { self, strategyOf } = this.#parts;
+    const { step, statement } = next;
+    const problem = step === "prepare" && next.contact === "controller" ? await this.#fetch(next) : undefined;
     if (data.next !== next) return;
-    // The order may have waited for a step of the other kind.
-    data.brings = bringsOf(statement.spec);
-    const doing: Doing = {
-      step,
-      statement,
-      stage: "begun",
-      boots: false,
-      hasBooted: false,
-      isConfirmed: false,
-      contact,
-      mark: "",
-      time: { bootId: await ports.bootId(), since: ports.uptime(), spent: 0 },
-    };
-    delete data.next;
-    data.doing = doing;
+    const doing = await this.#journal.begin(next);
     try {
       if (problem) throw problem;
       if (step !== "roll_back") {
@@ -80,20 +64,20 @@ export class Updater {
         refuseReplayed(statement, data);
       }
       const strategy = strategyOf(statement);
-      const now = await this.#present();
+      const now = await this.#journal.present();
       const before =
         step === "roll_back"
           ? await rollbackTargetOf(this.#journal, strategy, now, statement)
           : beforeStep(this.#journal, step, strategy, now);
       if (before) doing.before = before;
-      if (step === "activate" && isOnTarget(statement.spec, strategy.target.id, now) && this.#hasHeld())
-        return await this.#end({ state: "activated" });
+      if (step === "activate" && isOnTarget(statement.spec, strategy.target.id, now) && this.#journal.hasHeld)
+        return await this.#journal.end({ state: "activated" });
       doing.mark = await strategy.mark();
     } catch (error) {
       if (!(error instanceof UpdateFailure)) throw error;
-      return this.#end({ state: "failed", failure: error.failure });
+      return this.#journal.end({ state: "failed", failure: error.failure });
     }
-    await this.#journal.say({ state: underWay[step] });
+    await this.#journal.report({ state: underWay[step] });
   }
 
   /** Fetches for a preparation, until a later order takes its place. */
@@ -120,13 +104,6 @@ export class Updater {
     }
   }
 
-  /** Whether this rollout activated the target for another owner: the node is not put at risk again. */
-  #hasHeld(): boolean {
-    const { fence, report } = this.#journal.data;
-    const { name, generation } = report?.fence ?? {};
-    return report?.state === "activated" && name === fence?.name && generation === fence?.generation;
-  }
-
   async #carryOn(doing: Doing): Promise<void> {
     try {
       const strategy = this.#parts.strategyOf(doing.statement);
@@ -144,9 +121,8 @@ export class Updater {
     const limit = doing.statement.spec.timeouts.prepareSeconds * 1000;
     if (this.#journal.left(limit) <= 0)
       throw new UpdateFailure("build", `it was not prepared within ${limit / 1000} s`);
-    const prepared: Prepared = await this.#during(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
-    this.#journal.data.prepared = prepared;
-    await this.#end({ state: "prepared" });
+    this.#journal.data.prepared = await this.#during(strategy.prepare(() => Math.max(1, this.#journal.left(limit))));
+    await this.#journal.end({ state: "prepared" });
   }
 
   async #activate(doing: Doing, strategy: UpdateStrategy): Promise<void> {
@@ -159,19 +135,19 @@ export class Updater {
       const { needsBoot } = await this.#during(strategy.activate(() => Math.max(1, left()), doing.hasBooted));
       if (needsBoot && !doing.hasBooted) {
         this.#startBoot(doing);
-        return this.#journal.say({ state: "rebooting" });
+        return this.#journal.report({ state: "rebooting" });
       }
       await this.#holds(doing, strategy, left);
       doing.stage = "held";
       await this.#journal.save();
     }
-    const held = await this.#present();
+    const held = await this.#journal.present();
     await strategy.commit(held);
     // Without a `before`, the target was here before the update, and stays when that is taken back.
     this.#journal.rollbackTarget = doing.before ?? held;
     const { data } = this.#journal;
     data.held[data.brings] = doing.statement.signedAt;
-    await this.#end({ state: "activated" });
+    await this.#journal.end({ state: "activated" });
   }
 
   #startBoot(doing: Doing): void {
@@ -199,7 +175,7 @@ export class Updater {
     const hold = (): Promise<void> => this.#await(() => strategy.missing(strategy.target, mark), left);
     await hold();
     if (isBastions) {
-      await this.#journal.say({ state: "activating", waitsFor: "bastion" });
+      await this.#journal.report({ state: "activating", waitsFor: "bastion" });
       await this.#await(async () => (doing.isConfirmed ? undefined : unconfirmed), left);
     }
     for (const gate of doing.statement.spec.healthGates) {
@@ -229,13 +205,13 @@ export class Updater {
   async #rollBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     if (!(await this.#to(doing, strategy))) return;
     if (doing.before) await strategy.commit(doing.before.lasting ?? doing.before);
-    await this.#end({ state: "rolled_back" });
+    await this.#journal.end({ state: "rolled_back" });
   }
 
   async #goBack(doing: Doing, strategy: UpdateStrategy): Promise<void> {
     const { failure } = doing;
     if (doing.before && !(await this.#to(doing, strategy))) return;
-    await this.#end({ state: "failed", ...(failure && { failure }) });
+    await this.#journal.end({ state: "failed", ...(failure && { failure }) });
   }
 
   /** Takes the node back to its former version, and waits until that runs; false: a boot comes first. */
@@ -254,7 +230,7 @@ export class Updater {
         return false;
       }
     }
-    const to = before ?? (await this.#present());
+    const to = before ?? (await this.#journal.present());
     await this.#await(() => strategy.missing(to), left);
     return true;
   }
@@ -265,15 +241,16 @@ export class Updater {
     const [log, ports] = [this.#parts.log, this.#parts.ports];
     const { failure } = error;
     log.warn("a step failed", { step: doing.step, stage: doing.stage, ...failure });
-    if (doing.step === "roll_back") return this.#end({ state: "failed", failure: { ...failure, kind: "rollback" } });
-    if (doing.step === "prepare") return this.#end({ state: "failed", failure });
+    if (doing.step === "roll_back")
+      return this.#journal.end({ state: "failed", failure: { ...failure, kind: "rollback" } });
+    if (doing.step === "prepare") return this.#journal.end({ state: "failed", failure });
     if (doing.stage === "back") {
       // Nothing of the update has held, but parts of it may be here.
-      if (doing.before && !isSameStanding(await this.#present(), doing.before))
+      if (doing.before && !isSameState(await this.#journal.present(), doing.before))
         this.#journal.rollbackTarget = doing.before;
       const first = doing.failure ?? failure;
       const message = `${first.message}; and it could not go back: ${failure.message}`;
-      return this.#end({
+      return this.#journal.end({
         state: "failed",
         failure: { ...new UpdateFailure(first.kind, message).failure, stuck: true },
       });
@@ -286,26 +263,10 @@ export class Updater {
     await this.#journal.saveIfPossible();
   }
 
-  async #end(word: Word): Promise<void> {
-    const { data } = this.#journal;
-    const { doing, brings, spent, next } = data;
-    // A controller that hands the statement over again could otherwise make this node alternate for ever.
-    if (doing && (word.state === "failed" || word.state === "rolled_back"))
-      spent[brings] = latest(spent[brings], doing.statement.signedAt);
-    delete data.doing;
-    // The waiting order is another one: its owner must not take this failure for an answer.
-    if (next && word.state === "failed") await this.#journal.save();
-    else await this.#journal.say(word);
-  }
-
-  #present(): Promise<Standing> {
-    return this.#parts.present(this.#journal.data.brings);
-  }
-
   /** Waits a second, and takes orders meanwhile, so that an owner is answered at once. */
   async #tick(): Promise<void> {
     await this.#parts.ports.sleep(tickMs);
-    await this.#inbox.takeOrders();
+    await takeOrders(this.#parts, this.#journal);
     await this.#journal.charge();
   }
 
@@ -320,13 +281,9 @@ export class Updater {
       return false;
     };
     while (!(await Promise.race([ended, pause()]))) {
-      await this.#inbox.takeOrders();
+      await takeOrders(this.#parts, this.#journal);
       look();
     }
     return work;
   }
-}
-
-function latest(a: string | undefined, b: string): string {
-  return a !== undefined && Date.parse(a) > Date.parse(b) ? a : b;
 }

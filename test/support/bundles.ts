@@ -3,8 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Bundle } from "#rollout/spec.ts";
-import { archive, exportOf, type Tree } from "#runtime/nar.ts";
-import { narHashOf, storePathOf } from "#runtime/store-path.ts";
+import { archive, exportOf, narHashOf, storePathOf, type Tree } from "#runtime/nar.ts";
 
 /** A runtime in the layout of buildRuntime's cache. Its contents are random bytes, so that they do not compress. */
 export async function writeRuntime(

@@ -4,11 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { targetIdOf, type SignedStatement, type Statement } from "#rollout/spec.ts";
 import { names } from "#updater/files.ts";
-import type { Prepared, Present, Step } from "#updater/journal.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports, Self } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Missing, UpdateStrategy } from "#updater/strategy.ts";
+import type { Missing, Prepared, Present, Step, UpdateStrategy } from "#updater/strategy.ts";
 
 /** A node with the product's updater. Only the strategy is simulated; programs are refused. */
 export interface UpdaterNode {

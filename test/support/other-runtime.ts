@@ -1,8 +1,7 @@
 import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { writeBundleFile } from "../../src/cli/update/bundles.ts";
-import { buildRuntime, type Runtime } from "#runtime/build.ts";
-import { cacheFolder } from "#runtime/cache-folder.ts";
+import { buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import type { Bundle } from "#rollout/spec.ts";
 
 const repository = join(import.meta.dirname, "../..");

@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { answerable, lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/hooks.ts";
-import { Report, type WishAction } from "#rollout/records.ts";
+import { answerable, hookStateOf, reasonOf } from "#rollout/hooks.ts";
+import { Report, type RequestAction } from "#rollout/records.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
@@ -24,7 +23,7 @@ interface Script {
 }
 
 interface Scripts {
-  /** Words of actions: parts of reports, nodes, wishes and inputs. */
+  /** Words of actions: parts of reports, nodes, requests and inputs. */
   readonly words: Readonly<Record<string, object>>;
   readonly cases: Readonly<Record<string, Readonly<Record<string, Script>>>>;
 }
@@ -58,8 +57,8 @@ class ScriptedRollout {
         return void rollout.confirm(...all);
       case "finish":
         return all.forEach((node) => rollout.finish(node));
-      case "wish":
-        return void rollout.wish(verb as WishAction, this.#meant(rest));
+      case "request":
+        return void rollout.request(verb as RequestAction, this.#meant(rest));
       case "after":
         return void rollout.after(Number(verb));
       case "at":
@@ -92,7 +91,7 @@ class ScriptedRollout {
       const where = `${after}: ${name}`;
       if (what === "phases") expect(rollout.phases, where).to.equal(value);
       else if (what === "tells") sameText(reasonOf(rollout.view), value, where);
-      else if (what === "hook") sameText(lookAtHooks(rollout.view, id, rollout.row(id)).next, value, where);
+      else if (what === "hook") sameText(hookStateOf(rollout.view, id, rollout.row(id)).next, value, where);
       else if (what === "answerable") expect(answerable(rollout.view, id, rollout.row(id)), where).to.equal(value);
       else if (what === "unbegun") expect(isUnbegun(rollout.view, rollout.progress), where).to.equal(value);
       else if (what === "written") expect(rollout.written.at(-1), where).to.deep.equal(value);

@@ -1,6 +1,6 @@
 import { decide } from "#rollout/decide.ts";
 import { fenceOf } from "#rollout/order.ts";
-import type { NodePhase, Progress, Report, NodeAssignment, WishAction } from "#rollout/records.ts";
+import type { NodePhase, Progress, Report, NodeAssignment, RequestAction } from "#rollout/records.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import { hookKey, type RolloutNode, type RolloutInput } from "#rollout/rollout-input.ts";
 
@@ -52,7 +52,7 @@ export class SteppedRollout {
       rows: new Map(),
       reports: new Map(),
       answers: new Map(),
-      wishes: {},
+      requests: {},
       nodes: new Map(all.map((node) => [node.id, node])),
       now: 1_000_000,
     };
@@ -103,12 +103,12 @@ export class SteppedRollout {
     return this.set({ nodes: new Map([...this.view.nodes, [id, node]]) });
   }
 
-  wish(
-    action: WishAction,
+  request(
+    action: RequestAction,
     more: { readonly at?: string; readonly now?: boolean; readonly generation?: number } = {},
   ): this {
-    const wish = { generation: 1, by: "operator", at: "2026-01-01T00:00:00Z", ...more };
-    return this.set({ wishes: { ...this.view.wishes, [action]: wish } });
+    const request = { generation: 1, by: "operator", at: "2026-01-01T00:00:00Z", ...more };
+    return this.set({ requests: { ...this.view.requests, [action]: request } });
   }
 
   answer(id: string, hook: string, ok: boolean, message?: string): this {

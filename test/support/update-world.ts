@@ -468,6 +468,20 @@ function expandedBySystemd(words: readonly string[]): readonly string[] {
   return [...words.slice(0, start), ...expanded];
 }
 
+/** The commands that restarted daemons. */
+export function restarts({ commands }: UpdateWorld): readonly string[] {
+  return commands.filter((words) => words.startsWith("systemctl restart"));
+}
+
+/** Acts once, right before an effect of the updater. */
+export function onceAt(world: UpdateWorld, start: string, act: () => void): void {
+  world.onEffect = (what) => {
+    if (!what.startsWith(start)) return;
+    world.onEffect = () => undefined;
+    act();
+  };
+}
+
 /** The end of a process, by systemd or a power cut. */
 export class ProcessEnds extends Error {}
 

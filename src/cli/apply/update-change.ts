@@ -4,9 +4,8 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import { drawPlanBriefly } from "../update/draw-plan.ts";
 import { nextSteps } from "../update/draw-update.ts";
-import { prepareUpdate, problemsOf, type PreparedUpdate } from "../update/prepare-update.ts";
 import type { UpdateManifest } from "../update/ask-updates.ts";
-import { submitUpdate } from "../update/submit-update.ts";
+import { prepareUpdate, problemsOf, submitUpdate, type PreparedUpdate } from "../update/submit-update.ts";
 import { type ApplyFlags, differencesOf, type Change } from "./change.ts";
 
 /** Plans a `ClusterUpdate`: an update as by `kcore update cluster apply`. @throws KcoreError as prepareUpdate */

@@ -9,8 +9,7 @@ import { readUpdates, type NameFlags, type UpdateManifest } from "./ask-updates.
 import { drawPlan, shortHash } from "./draw-plan.ts";
 import { nextSteps } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
-import { planOfPresent, prepareUpdate, requireViable } from "./prepare-update.ts";
-import { type AppliedUpdate, submitUpdate } from "./submit-update.ts";
+import { type AppliedUpdate, planOfPresent, prepareUpdate, requireViable, submitUpdate } from "./submit-update.ts";
 
 export type ApplyFlags = ClusterFlags &
   NameFlags & {

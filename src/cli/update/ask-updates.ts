@@ -75,7 +75,7 @@ export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
 /** The name of an update, given directly or by its manifest. */
 export interface NameFlags {
-  readonly filename?: readonly string[];
+  readonly filename?: readonly string[] | undefined;
 }
 
 /** The updates of files, `-` for standard input. @throws KcoreError USAGE, and the problems of the manifests */
@@ -93,7 +93,7 @@ export async function readUpdates(files: readonly string[]): Promise<readonly Up
 }
 
 /** The one update that a command is about. @throws KcoreError USAGE */
-export async function nameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
+export async function updateNameOf(name: string | undefined, { filename = [] }: NameFlags): Promise<string> {
   const named = name === undefined ? [] : [name];
   const all = [...named, ...(filename.length > 0 ? (await readUpdates(filename)).map((update) => update.name) : [])];
   const [only] = all;

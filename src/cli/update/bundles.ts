@@ -1,6 +1,5 @@
 import { createReadStream, readSync } from "node:fs";
-import { readdir, readFile, stat } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { z } from "zod";
 import { formatBytes } from "#base/units.ts";
 import type { BundleSource } from "#api/bundle-transfer.ts";
@@ -10,8 +9,7 @@ import { shippedRoot } from "#engine/project/shipped.ts";
 import { withRegularFile } from "#engine/yaml/read.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { bringsOf, Bundle, type UpdateSpec } from "#rollout/spec.ts";
-import { buildRuntime } from "#runtime/build.ts";
-import { cacheFolder } from "#runtime/cache-folder.ts";
+import { builtRuntimes, buildRuntime, cacheFolder, type Runtime } from "#runtime/build.ts";
 import { checkExport } from "#runtime/check-export.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { unwritten } from "../project/write-asked.ts";
@@ -27,16 +25,10 @@ export interface BundleWanted {
 }
 
 export interface BundlePlaces {
-  /** kcore's own folder. */
-  readonly root?: string;
   /** The folder of built runtimes. */
   readonly cache?: string;
   readonly note?: Say;
 }
-
-/** The part of a runtime's manifest in the cache that is read here. */
-const Built = z.object({ ...Bundle.shape, file: z.string() });
-type Built = z.output<typeof Built>;
 
 /**
  * The wanted bundle, and its bytes: in the given file, else among the runtimes that were built here. Without a wish it
@@ -50,13 +42,15 @@ export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}
     const { version, sha256 } = found.bundle;
     throw unknown(wanted, `${wanted.file} holds ${version} (SHA-256 ${sha256})`);
   }
-  const { root = shippedRoot(), note = toStderr } = places;
+  const { note = toStderr } = places;
+  const root = shippedRoot();
   const cache = places.cache ?? (await cacheFolder(root, kcoreHome()));
   const isOwn = wanted.version === undefined || wanted.version === kcoreVersion();
-  const known = wanted.sha256 !== undefined || !isOwn ? await findBuilt(cache, wanted) : undefined;
-  if (known) return known;
-  const own = isOwn ? foundOf(await buildRuntime({ root, cache, note })) : undefined;
-  if (own && isWanted(own.bundle, wanted)) return own;
+  const built = wanted.sha256 !== undefined || !isOwn ? await builtRuntimes(cache) : [];
+  const found = built.find((runtime) => isWanted(runtime, wanted));
+  if (found) return foundOf(found);
+  const own = isOwn ? await buildRuntime({ root, cache, note }) : undefined;
+  if (own && isWanted(own, wanted)) return foundOf(own);
   throw unknown(wanted, `the runtimes that were built here, in ${cache}, are others`);
 }
 
@@ -78,32 +72,7 @@ export async function bundleFor(
   });
 }
 
-/** The newest built bundle that fits. */
-async function findBuilt(cache: string, wanted: BundleWanted): Promise<FoundBundle | undefined> {
-  const names = await readdir(cache).catch(() => []);
-  const found = await Promise.all(
-    names.filter((name) => name.endsWith(".json")).map((name) => readBuilt(join(cache, name))),
-  );
-  return found
-    .filter((built) => built !== undefined)
-    .filter(({ built }) => isWanted(built, wanted))
-    .toSorted((a, b) => b.time - a.time)
-    .map(({ built }) => foundOf(built))[0];
-}
-
-/** Undefined for a text that is no manifest, or when its file is missing or not whole. */
-async function readBuilt(manifest: string): Promise<{ readonly built: Built; readonly time: number } | undefined> {
-  try {
-    const built = Built.parse(JSON.parse(await readFile(manifest, "utf8")));
-    const { size, mtimeMs } = await stat(built.file);
-    return size === built.size ? { built, time: mtimeMs } : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function foundOf({ file, ...built }: Built): FoundBundle {
-  const { sha256, size, storePath, narHash, version, arch } = built;
+function foundOf({ file, sha256, size, storePath, narHash, version, arch }: Runtime): FoundBundle {
   return { bundle: { sha256, size, storePath, narHash, version, arch }, file, start: 0 };
 }
 

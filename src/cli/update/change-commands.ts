@@ -9,12 +9,11 @@ import { confirm } from "../terminal/confirm.ts";
 import { formatResult, isForPeople } from "../terminal/format-result.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { toStderr } from "../terminal/say.ts";
-import { getUpdate, nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
+import { getUpdate, updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { drawPlanBriefly, shortHash } from "./draw-plan.ts";
 import { drawUpdate, updateColumns, ownerOf } from "./draw-update.ts";
 import { followOne } from "./follow-update.ts";
-import { planOfPresent } from "./prepare-update.ts";
-import { openSigner } from "./submit-update.ts";
+import { openSigner, planOfPresent } from "./submit-update.ts";
 
 export type LookFlags = ClusterFlags &
   NameFlags & { readonly watch?: boolean; readonly output: ResultFormat; readonly passphraseFile?: string };
@@ -39,7 +38,7 @@ export async function showUpdate(
   given: string | undefined,
   { filename, output, watch = false, ...flags }: LookFlags,
 ): Promise<void> {
-  const name = await nameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   if (watch) return followOne(name, { output, ...flags });
   // The signed statement would repeat the spec.
   const { signed: _, ...view } = await getUpdate(await openCluster(flags), name);
@@ -62,7 +61,7 @@ async function change(
   { filename, watch = false, ...flags }: ChangeFlags,
   work: (cluster: Cluster, view: UpdateView) => Promise<Done>,
 ): Promise<void> {
-  const name = await nameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
   const view = await getUpdate(cluster, name);
   const { generation, hash, owner, updatedAt } = view;
@@ -158,7 +157,7 @@ export async function takeOverUpdate(
   given: string | undefined,
   { filename, watch = false, output, ...flags }: ChangeFlags,
 ): Promise<void> {
-  const name = await nameOf(given, filename ? { filename } : {});
+  const name = await updateNameOf(given, { filename });
   const cluster = await openCluster(flags);
   const { owner: before, takeover } = await getUpdate(cluster, name);
   const signer = await openSigner(cluster, flags.passphraseFile);

@@ -2,7 +2,7 @@ import { formatBinary, since } from "#base/units.ts";
 import type { PlannedNode, UpdatePlan } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf } from "#rollout/hooks.ts";
-import { blockersOf } from "./prepare-update.ts";
+import { blockersOf } from "./submit-update.ts";
 import { drawTable, type Column } from "../terminal/columns.ts";
 
 const columns: readonly Column<PlannedNode>[] = [
@@ -27,15 +27,10 @@ const columns: readonly Column<PlannedNode>[] = [
   { title: "ID", wide: true, cell: ({ id }) => id },
 ];
 
-interface Refusable {
-  /** The blockers follow as problems, so the plan leaves them out. */
-  readonly isRefused?: boolean;
-}
-
-/** The change of each node, with blockers and warnings. */
+/** The change of each node, with blockers and warnings. `isRefused`: the blockers follow as problems, so the plan leaves them out. */
 export function drawPlan(
   plan: UpdatePlan,
-  { wide, now, isRefused = false }: Refusable & { readonly wide: boolean; readonly now: number },
+  { wide, now, isRefused = false }: { readonly wide: boolean; readonly now: number; readonly isRefused?: boolean },
 ): string {
   const { nodes } = plan;
   return [
@@ -52,7 +47,7 @@ export function drawPlan(
 /** The plan without its nodes, for a confirmation. `would`: the result in the place of the plan's own, such as “approved”. */
 export function drawPlanBriefly(
   plan: UpdatePlan,
-  { would, isRefused = false }: Refusable & { readonly would?: string } = {},
+  { would, isRefused = false }: { readonly would?: string; readonly isRefused?: boolean } = {},
 ): string {
   const { nodes, warnings } = plan;
   const count = (test: (node: PlannedNode) => boolean): number => nodes.filter(test).length;

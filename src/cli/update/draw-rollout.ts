@@ -74,13 +74,8 @@ function linesOf(table: string): readonly string[] {
 
 /** One thing that changed in a rollout: the whole of it, or a node. */
 export type Transition =
-  | ({ readonly type: "update" } & Pick<
-      UpdateView,
-      "name" | "generation" | "phase" | "approvalStatus" | "nodes" | "done" | "failed" | "waits" | "reason"
-    > & { readonly owner: string })
-  | ({ readonly type: "node"; readonly name: string; readonly generation: number } & {
-      readonly node: NodeUpdateView;
-    });
+  | ReturnType<typeof wholeOf>
+  | { readonly type: "node"; readonly name: string; readonly generation: number; readonly node: NodeUpdateView };
 
 /** The changes since the view before: the update first, or last at its end. Without a view before, all but pending nodes. */
 export function transitionsOf(before: UpdateView | undefined, now: UpdateView): readonly Transition[] {
@@ -96,21 +91,10 @@ export function transitionsOf(before: UpdateView | undefined, now: UpdateView): 
   return hasEnded(now.phase) ? [...each, ...wholes] : [...wholes, ...each];
 }
 
-function wholeOf(view: UpdateView): Transition {
-  const { name, generation, phase, approvalStatus, nodes, done, failed, waits, reason, owner } = view;
-  return {
-    type: "update",
-    name,
-    generation,
-    phase,
-    approvalStatus,
-    nodes,
-    done,
-    failed,
-    waits,
-    reason,
-    owner: owner.endpoint ?? owner.id,
-  };
+function wholeOf({ name, generation, phase, approvalStatus, nodes, done, failed, waits, reason, owner }: UpdateView) {
+  const counts = { nodes, done, failed };
+  const by = owner.endpoint ?? owner.id;
+  return { type: "update", name, generation, phase, approvalStatus, ...counts, waits, reason, owner: by } as const;
 }
 
 /** The fields of a node that make a transition; ages change all the time. */
@@ -121,10 +105,10 @@ function signatureOf({ phase, failure, hook }: NodeUpdateView): string {
 /** A transition as one line, with the log of a node that failed indented below it. */
 export function drawTransition(transition: Transition): string {
   const log = transition.type === "node" ? logOf(transition.node) : [];
-  return [cleanLine(textOf(transition)), ...log].join("\n");
+  return [cleanLine(lineOf(transition)), ...log].join("\n");
 }
 
-function textOf(transition: Transition): string {
+function lineOf(transition: Transition): string {
   if (transition.type === "node") {
     const { hostname, dc, phase, hook } = transition.node;
     const more = troubleOf(transition.node) || (hook === undefined ? movedOf(transition.node) : `the bastion: ${hook}`);

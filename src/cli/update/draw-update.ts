@@ -1,8 +1,7 @@
 import { since } from "#base/units.ts";
 import type { NodeUpdateView, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { cleanLine } from "#engine/events/clean.ts";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
-import { attendantOf } from "#rollout/hooks.ts";
+import { attendantOf, bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import type { Column } from "../terminal/columns.ts";
@@ -116,17 +115,13 @@ function generationOf({ phase, currentGeneration, targetGeneration }: NodeUpdate
   return [...new Set(texts)].join("->");
 }
 
-interface Failed {
-  readonly failure?: NodeUpdateView["failure"] | undefined;
-}
-
 /** The first line of a node's failure, with its kind. */
-export function troubleOf({ failure }: Failed): string {
+export function troubleOf({ failure }: Pick<NodeUpdateView, "failure">): string {
   return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
 }
 
 /** The lines behind the first one of a node's failure: the end of a unit's log, or of a gate's output. */
-export function logOf({ failure }: Failed): readonly string[] {
+export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly string[] {
   const [, ...lines] = failure?.message.split("\n") ?? [];
   return lines.map((line) => `    ${cleanLine(line)}`);
 }

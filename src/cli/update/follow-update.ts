@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { KcoreError, exitCodes, type ExitCode } from "#errors/problem.ts";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
+import { bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
@@ -12,7 +12,7 @@ import { findProject } from "../project/find-project.ts";
 import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
-import { nameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
+import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
 import { openHookRunner, type HookRunner } from "./hook-runner.ts";
 import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 
@@ -57,7 +57,7 @@ export async function runUpdateHooks(
   given: string | undefined,
   { filename, ...flags }: FollowFlags & NameFlags,
 ): Promise<void> {
-  await followOne(await nameOf(given, filename ? { filename } : {}), flags, { isForHooks: true });
+  await followOne(await updateNameOf(given, { filename }), flags, { isForHooks: true });
 }
 
 /** A change by a command, which may not have reached the asked controller yet. */
@@ -111,7 +111,7 @@ export async function followUpdate(
     for await (const view of followChanges(cluster, { ...options, ...again })) {
       last = view;
       show(view);
-      hooks?.look(view);
+      hooks?.startHooks(view);
       if (isOver(view, since) && !hooks?.isNeeded(view)) break;
     }
   } finally {

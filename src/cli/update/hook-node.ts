@@ -45,11 +45,11 @@ export async function hookAddress(
   askController: () => Promise<string>,
 ): Promise<string> {
   if (entry) return entry.address;
-  const told = await askController();
-  if (isAddress(told) && !isOthers(told, entry, entriesOf(project))) return told;
+  const given = await askController();
+  if (isAddress(given) && !isOthers(given, entry, entriesOf(project))) return given;
   throw new KcoreError({
     code: "UPDATE_UNSIGNED",
-    message: `a controller says that “${name}” is reached at “${told}”, which is no address of its own`,
+    message: `a controller says that “${name}” is reached at “${given}”, which is no address of its own`,
     hint: "put the node into the roster; if it is there by another id, look at that controller: it acts against what was signed",
   });
 }

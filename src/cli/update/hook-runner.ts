@@ -9,7 +9,7 @@ import { retry, wait } from "#base/wait.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { verifyStatement } from "#pki/statement.ts";
-import { bastionHooks, type BastionHook } from "#rollout/bastion-hooks.ts";
+import { bastionHooks, type BastionHook } from "#rollout/hooks.ts";
 import { Statement, type UpdateSpec } from "#rollout/spec.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
@@ -43,19 +43,7 @@ export interface HookPorts {
   readonly say: Say;
 }
 
-/** Runs the hooks that a rollout asks of the bastion, and answers. */
-export interface HookRunner {
-  /** Begins each hook that the rollout asks for now, once. */
-  readonly look: (view: UpdateView) => void;
-  /** Whether a hook is running, or still to be run. */
-  readonly isNeeded: (view: UpdateView) => boolean;
-  /** Ends the running hooks. */
-  readonly close: () => Promise<void>;
-}
-
-interface Running {
-  readonly view: UpdateView;
-  readonly node: NodeUpdateView;
+interface Running extends Pick<Asked, "view" | "node"> {
   readonly stop: AbortController;
   readonly work: Promise<void>;
 }
@@ -98,8 +86,10 @@ export async function openHookRunner(options: HookRunnerOptions): Promise<HookRu
   };
 }
 
-/** Runs the hooks of a rollout, of a node one at a time. */
-export function createHookRunner(ports: HookPorts): HookRunner {
+export type HookRunner = ReturnType<typeof createHookRunner>;
+
+/** Runs the hooks that a rollout asks of the bastion, of a node one at a time, and answers. */
+export function createHookRunner(ports: HookPorts) {
   const { say } = ports;
   const end = new AbortController();
   const begun = new Set<string>();
@@ -108,10 +98,10 @@ export function createHookRunner(ports: HookPorts): HookRunner {
   /** By node, so that a drain and its end never run at once. */
   const running = new Map<string, Running>();
   const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
-    node.hook !== undefined && !begun.has(keyOf(node, generation));
+    node.hook !== undefined && !begun.has(requestKey(node, generation));
   const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
   const begin = (view: UpdateView, node: NodeUpdateView): void => {
-    const key = keyOf(node, view.generation);
+    const key = requestKey(node, view.generation);
     const stop = new AbortController();
     const signal = AbortSignal.any([end.signal, stop.signal]);
     const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
@@ -126,12 +116,12 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     void work.finally(() => {
       running.delete(node.id);
       // Another hook that had to wait for this one begins now, without a new view.
-      if (last && !end.signal.aborted) look(last);
+      if (last && !end.signal.aborted) startHooks(last);
     });
   };
-  const look = (told: UpdateView): void => {
-    if (!filter.isCurrent(told)) return;
-    const view = { ...told, nodeStatus: told.nodeStatus.filter(filter.isCurrentNode) };
+  const startHooks = (seen: UpdateView): void => {
+    if (!filter.isCurrent(seen)) return;
+    const view = { ...seen, nodeStatus: seen.nodeStatus.filter(filter.isCurrentNode) };
     last = view;
     for (const node of view.nodeStatus) {
       const present = running.get(node.id);
@@ -143,9 +133,12 @@ export function createHookRunner(ports: HookPorts): HookRunner {
     }
   };
   return {
-    look,
-    isNeeded: (view) => running.size > 0 || asked(view).length > 0,
-    async close() {
+    /** Begins each hook that the rollout asks for now, once. */
+    startHooks,
+    /** Whether a hook is running, or still to be run. */
+    isNeeded: (view: UpdateView): boolean => running.size > 0 || asked(view).length > 0,
+    /** Ends the running hooks. */
+    async close(): Promise<void> {
       end.abort();
       await Promise.all([...running.values()].map(({ work }) => work));
     },
@@ -163,7 +156,7 @@ export async function takePlace(
   return { leave };
 }
 
-function keyOf({ id, hook, seq }: NodeUpdateView, generation: number): string {
+function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): string {
   return `${generation} ${id} ${seq} ${hook}`;
 }
 

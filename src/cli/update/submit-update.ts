@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { BodyOf, ReplyOf } from "#api/methods.ts";
-import type { UpdateSummary } from "#api/update-schemas.ts";
+import type { UpdateDraft, UpdatePlan, UpdateSummary, UpdateView } from "#api/update-schemas.ts";
 import { replaceFile } from "#base/file.ts";
-import { KcoreError } from "#errors/problem.ts";
+import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { renewOperatorIfNeeded } from "#pki/cluster.ts";
 import { openIssuer } from "#pki/rotate-bastion.ts";
@@ -10,10 +10,68 @@ import { signStatement } from "#pki/statement.ts";
 import type { SignedStatement, Ownership, Statement } from "#rollout/spec.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { checkClock, type Cluster } from "../cluster/open-cluster.ts";
-import { askUpdates, getUpdate } from "./ask-updates.ts";
+import { askUpdates, findUpdate, getUpdate, type UpdateManifest } from "./ask-updates.ts";
 import { bringBundle } from "./bring-bundle.ts";
-import { type PreparedUpdate, requireViable } from "./prepare-update.ts";
+import { type FoundBundle, bundleFor } from "./bundles.ts";
 import { updateFolder } from "./updates-folder.ts";
+
+/** A manifest as it would be applied now: with its bundle, and with the controllers' plan for it. */
+export interface PreparedUpdate {
+  readonly draft: UpdateDraft;
+  /** Absent for NixOS systems, which nodes build themselves. */
+  readonly bundle: FoundBundle | undefined;
+  readonly plan: UpdatePlan;
+  /** The present update of this name. */
+  readonly present: UpdateView | undefined;
+}
+
+/** Finds the bundle, and asks for the plan of the update; nothing is changed. @throws KcoreError as findBundle, and Controllers.ask */
+export async function prepareUpdate(
+  cluster: Pick<Cluster, "ask">,
+  { name, spec }: UpdateManifest,
+  { bundle: file, again }: { readonly bundle?: string; readonly again?: boolean },
+): Promise<PreparedUpdate> {
+  const bundle = await bundleFor({ name, spec }, file);
+  const draft = { name, spec, ...omitUndefined({ bundle: bundle?.bundle }) };
+  return { draft, bundle, ...(await planUpdate(cluster, draft, again)) };
+}
+
+/** The controllers' plan for a manifest. @throws KcoreError as askUpdates does */
+export async function planUpdate(
+  cluster: Pick<Cluster, "ask">,
+  draft: UpdateDraft,
+  again: boolean | undefined,
+): Promise<Pick<PreparedUpdate, "plan" | "present">> {
+  const present = await findUpdate(cluster, draft.name);
+  const plan = await askUpdates(cluster, (client) =>
+    client.call("planUpdate", { ...draft, ...omitUndefined({ again }) }),
+  );
+  return { plan, present };
+}
+
+/** The reasons why a plan cannot be carried out, one line each. */
+export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
+  return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
+}
+
+/** The same as problems. */
+export function problemsOf(plan: UpdatePlan): readonly Problem[] {
+  return blockersOf(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
+}
+
+/** @throws KcoreError UPDATE_BLOCKED */
+export function requireViable(plan: UpdatePlan): void {
+  const problems = problemsOf(plan);
+  if (problems.length > 0) throw new KcoreError(problems, { exitCode: exitCodes.failed });
+}
+
+/** A plan for the present update, as if it began now. @throws KcoreError UPDATE_UNKNOWN */
+export async function planOfPresent(cluster: Pick<Cluster, "ask">, name: string, again?: boolean): Promise<UpdatePlan> {
+  const { spec, bundle } = await getUpdate(cluster, name);
+  return askUpdates(cluster, (client) =>
+    client.call("planUpdate", { name, spec, ...omitUndefined({ bundle, again }) }),
+  );
+}
 
 /**
  * Signs an update and its owner with the bastion's CA, hands them over and keeps the manifest that was signed.
@@ -100,14 +158,8 @@ async function handOver(
   throw new KcoreError({ ...problem, hint }, { cause: refused, exitCode: refused.exitCode });
 }
 
-/** Signs updates and their owners. */
-export interface Signer {
-  readonly update: (draft: Pick<Statement, "name" | "spec" | "bundle">) => SignedStatement;
-  readonly owner: (name: string, owner: { readonly id: string; readonly epoch: number }) => SignedStatement;
-}
-
-/** Opens the keys of the bastion's CA. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
-export async function openSigner(cluster: Cluster, passphraseFile: string | undefined): Promise<Signer> {
+/** Opens the keys of the bastion's CA, by which updates and their owners are signed. @throws KcoreError QUESTION_UNANSWERED, PKI_PASSPHRASE_WRONG, INTERRUPTED */
+export async function openSigner(cluster: Cluster, passphraseFile: string | undefined) {
   const { folder } = cluster;
   await checkClock(cluster);
   const authority = await withCaPassphrase(passphraseFile, (passphrase) => openIssuer(folder, passphrase));
@@ -115,7 +167,8 @@ export async function openSigner(cluster: Cluster, passphraseFile: string | unde
   const sign = (said: Statement | Ownership): SignedStatement => signStatement(JSON.stringify(said), authority);
   const common = { cluster: authority.cluster, signedAt: new Date().toISOString() };
   return {
-    update: (draft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),
-    owner: (name, { id, epoch }) => sign({ kind: "ClusterUpdateOwner", name, owner: id, epoch, ...common }),
+    update: (draft: UpdateDraft) => sign({ kind: "ClusterUpdate", ...draft, ...common }),
+    owner: (name: string, { id, epoch }: { readonly id: string; readonly epoch: number }) =>
+      sign({ kind: "ClusterUpdateOwner", name, owner: id, epoch, ...common }),
   };
 }

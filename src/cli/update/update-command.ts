@@ -63,13 +63,13 @@ A file that is damaged, or holds something else than it says, is refused (UPDATE
   return bundle;
 }
 
-type Part = "name" | "file" | "bundle" | "again" | "passphrase" | "watch" | "output" | "yes";
+type OptionName = "name" | "file" | "bundle" | "again" | "passphrase" | "watch" | "output" | "yes";
 
 /** One command of `kcore update cluster`. */
 interface Verb {
   readonly verb: string;
   readonly alias?: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly OptionName[];
   readonly about: string;
   readonly options?: readonly (readonly [flags: string, description: string])[];
   readonly examples: readonly string[];
@@ -207,7 +207,7 @@ An update is named by its name, or by -f FILE with its manifest. kcore update os
 }
 
 function addVerb(cluster: Command, { verb, alias, parts, about, options = [], examples, more, run }: Verb): void {
-  const has = (part: Part): boolean => parts.includes(part);
+  const has = (part: OptionName): boolean => parts.includes(part);
   const made = addClusterOptions(cluster.command(has("name") ? `${verb} [name]` : verb)).description(about);
   if (alias !== undefined) made.alias(alias);
   if (has("file"))

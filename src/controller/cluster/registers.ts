@@ -12,8 +12,8 @@ import {
   Progress,
   Report,
   NodeAssignment,
-  Wish,
-  type WishAction,
+  OperatorRequest,
+  type RequestAction,
 } from "#rollout/records.ts";
 import { SignedStatement } from "#rollout/spec.ts";
 
@@ -55,7 +55,7 @@ export const keys = {
       head: `update/${name}/head`,
       owner: `update/${name}/owner`,
       approved: `update/${name}/approved`,
-      wish: (action: WishAction) => `update/${name}/wish/${action}`,
+      request: (action: RequestAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
       /** The owner's row of a node, and the node's own report. */
       row: (node: string) => `update/${name}/node/${node}`,
@@ -181,7 +181,7 @@ export const kinds = {
   updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation", { since: 3 }),
   updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch", { since: 6 }),
   updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { since: 3, isContested: false }),
-  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, Wish, "lww", { since: 3, isContested: false }),
+  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", { since: 3, isContested: false }),
   updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { since: 3, isContested: false }),
   updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { since: 3, isContested: false }),
   updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { since: 3, isContested: false }),

@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { longestTransferMs, type BundleId } from "#api/bundle-transfer.ts";
 import { openApi, type ApiClient, type Credentials } from "#api/client.ts";
 import { parseEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
+import { createBackoff, wait } from "#base/wait.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import type { BundleStore, Held } from "./bundles.ts";
 import type { Verify } from "./signed-statements.ts";
@@ -22,23 +22,17 @@ export interface BundleFetcherOptions {
   readonly log: Log;
 }
 
-export interface BundleFetcher {
-  /** Looks for missing bundles: to be called after a start, and when the wanted ones may have changed. */
-  readonly look: () => void;
-  /** Resolves when nothing is under way any more. */
-  readonly stop: () => Promise<void>;
-}
-
-/** ms, doubled with each round in which something is still missing. */
-const pause = { first: 1_000, longest: 60_000 } as const;
 /** So much is gathered before it is put on the disk. */
 const pieceBytes = 512 * 1024;
 
+export type BundleFetcher = ReturnType<typeof fetchBundles>;
+
 /** Fetches missing bundles from other controllers, one at a time, until none is missing. Idle it costs nothing. */
-export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
+export function fetchBundles(options: BundleFetcherOptions) {
   const { store, wanted, random, log } = options;
   const end = new AbortController();
   const { signal } = end;
+  const backoff = createBackoff({ base: 1_000, cap: 60_000, random });
   /** Ends the pause between two rounds. */
   let hurry = new AbortController();
   let running: Promise<void> | undefined;
@@ -60,30 +54,28 @@ export function fetchBundles(options: BundleFetcherOptions): BundleFetcher {
   };
 
   const run = async (): Promise<void> => {
-    let waitMs: number = pause.first;
+    backoff.reset();
     while (!signal.aborted) {
       hurry = new AbortController();
       const isDone = await round().catch((error: unknown) => {
         if (!signal.aborted) log.error("bundles could not be looked through", describeError(error));
         return false;
       });
-      if (isNews()) waitMs = pause.first;
-      else if (isDone) return;
-      else {
-        const woken = AbortSignal.any([signal, hurry.signal]);
-        await sleep(waitMs * (0.5 + random() / 2), undefined, { signal: woken, ref: false }).catch(() => undefined);
-        waitMs = hurry.signal.aborted ? pause.first : Math.min(waitMs * 2, pause.longest);
-      }
+      if (!isNews() && isDone) return;
+      if (!isNews()) await wait(backoff.next(), AbortSignal.any([signal, hurry.signal])).catch(() => undefined);
+      if (isNews()) backoff.reset();
     }
   };
 
   return {
-    look() {
+    /** Looks for missing bundles: to be called after a start, and when the wanted ones may have changed. */
+    fetchMissing(): void {
       if (signal.aborted) return;
       if (isNews()) hurry.abort();
       running ??= run().finally(() => (running = undefined));
     },
-    async stop() {
+    /** Resolves when nothing is under way any more. */
+    async stop(): Promise<void> {
       end.abort();
       await running;
     },

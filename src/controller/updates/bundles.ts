@@ -22,25 +22,6 @@ export interface Piece {
   readonly data: Uint8Array;
 }
 
-/** A bundle that is open for reading; the caller closes the file. */
-export interface OpenBundle {
-  readonly file: FileHandle;
-  readonly size: number;
-}
-
-/** The bundles on a controller's disk: files of a folder of their own, called by their SHA-256. */
-export interface BundleStore {
-  /** All that is there, whole or a part. */
-  readonly list: () => Promise<readonly (Held & { readonly sha256: string })[]>;
-  /**
-   * Takes a piece if it is the next one, and always returns where the next begins. An answered piece is on the disk.
-   * @throws Refused
-   */
-  readonly put: (sha256: string, piece: Piece) => Promise<Held>;
-  /** A whole bundle, verified before its first use. @throws Refused UPDATE_BUNDLE_UNKNOWN */
-  readonly open: (sha256: string) => Promise<OpenBundle>;
-}
-
 export interface BundleStoreOptions {
   readonly folder: string;
   /** Whether an update names this bundle, which is then never removed to make room. */
@@ -86,12 +67,10 @@ const largestBundle = 1024 * 1024 * 1024;
 const reserve = 128 * 1024 * 1024;
 const fileName = /^([0-9a-f]{64})(\.part)?$/;
 
-export function openBundleStore({
-  folder,
-  isNeeded,
-  disk = realDisk,
-  freeBytes = freeBytesOf,
-}: BundleStoreOptions): BundleStore {
+export type BundleStore = ReturnType<typeof openBundleStore>;
+
+/** The bundles on a controller's disk: files of a folder of their own, called by their SHA-256. */
+export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes = freeBytesOf }: BundleStoreOptions) {
   const oneByOne = queueByName();
   /** Bundles whose checksum this process has checked. */
   const checked = new Set<string>();
@@ -158,8 +137,14 @@ export function openBundleStore({
   };
 
   return {
-    list: async () => (await read()).map(({ sha256, whole, bytes }) => ({ sha256, whole, held: bytes })),
-    async put(sha256, piece) {
+    /** All that is there, whole or a part. */
+    list: async (): Promise<readonly (Held & { readonly sha256: string })[]> =>
+      (await read()).map(({ sha256, whole, bytes }) => ({ sha256, whole, held: bytes })),
+    /**
+     * Takes a piece if it is the next one, and always returns where the next begins. An answered piece is on the disk.
+     * @throws Refused
+     */
+    async put(sha256: string, piece: Piece): Promise<Held> {
       checkName(sha256);
       if (piece.size > largestBundle)
         throw new Refused(413, "API_INVALID", `no bundle is larger than ${largestBundle} bytes`);
@@ -174,7 +159,8 @@ export function openBundleStore({
         throw ["ENOSPC", "EDQUOT", "EFBIG", "EROFS"].includes(code) ? noRoom(message) : error;
       }
     },
-    async open(sha256) {
+    /** A whole bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+    async open(sha256: string): Promise<{ readonly file: FileHandle; readonly size: number }> {
       checkName(sha256);
       if (!checked.has(sha256))
         await oneByOne(sha256, async () => {

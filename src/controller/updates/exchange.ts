@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { fenceOf, stepOf, type Order } from "#rollout/order.ts";
-import { workStates, type FencingToken, type Report, type NodeAssignment } from "#rollout/records.ts";
+import { workStates, type Report, type NodeAssignment } from "#rollout/records.ts";
 import type { Records } from "../cluster/records.ts";
 import { Busy } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -11,20 +12,8 @@ import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-recor
 /** A waiting node is answered at the latest after so long, ms: less than its client's limit. */
 const holdMs = 10_000;
 
-/** The orders to nodes, and their reports, at any controller. */
-export interface Exchange {
-  /** Whether a rollout concerns this node. */
-  readonly concerns: (node: string) => boolean;
-  /**
-   * Takes a node's report, and answers when there is an order that the node does not know. @throws Refused when it
-   * cannot be kept
-   */
-  readonly exchange: (node: string, said: AcceptedBodyOf<"exchangeUpdate">) => Promise<AnswerOf<"exchangeUpdate">>;
-  readonly stop: () => void;
-}
-
 /** The rate of a node's reports: a rollout needs some ten of them; more would fill the journal. */
-const words = { perSecond: 0.5, burst: 40 } as const;
+const reportRate = { perSecond: 0.5, burst: 40 } as const;
 
 interface Parts {
   readonly records: Records;
@@ -33,13 +22,15 @@ interface Parts {
   readonly timers: Pick<Timers, "after">;
 }
 
-export function openExchange({ records, index, monotonic, timers }: Parts): Exchange {
-  const maySay = limitRate(words, monotonic);
+export type Exchange = ReturnType<typeof openExchange>;
+
+/** The orders to nodes, and their reports, at any controller. */
+export function openExchange({ records, index, monotonic, timers }: Parts) {
+  const maySay = limitRate(reportRate, monotonic);
   /** By node: the requests that wait for its next order. */
   const waiting = new Map<string, Set<() => void>>();
   const unwatch = records.replica.watch((changed) => {
     for (const key of changed) {
-      if (!key.startsWith("update/")) continue;
       const node = /^update\/[^/]+\/node\/([^/]+)$/.exec(key)?.[1];
       if (node === undefined) continue;
       for (const wake of waiting.get(node) ?? []) wake();
@@ -65,21 +56,29 @@ export function openExchange({ records, index, monotonic, timers }: Parts): Exch
   };
   const concerns = (node: string): boolean => orderFor(index, node) !== undefined || isAtWork(index, node);
   return {
+    /** Whether a rollout concerns this node. */
     concerns,
-    async exchange(node, { report, known }) {
+    /**
+     * Takes a node's report, and answers when there is an order that the node does not know. @throws Refused when it
+     * cannot be kept
+     */
+    async exchange(
+      node: string,
+      { report, known }: AcceptedBodyOf<"exchangeUpdate">,
+    ): Promise<AnswerOf<"exchangeUpdate">> {
       if (report && isNews(report, node)) {
         if (!maySay(node)) throw new Busy(429, `node ${node} says too much about an update`, 2);
         await records.put([{ key: keys.update(report.fence.name).report(node), value: report }]);
       }
       let order = orderFor(index, node);
-      if (order ? isKnown(order.fence, known) : isAtWork(index, node)) {
+      if (order ? isDeepStrictEqual(order.fence, known) : isAtWork(index, node)) {
         await wait(node);
         order = orderFor(index, node);
       }
-      const isOrder = order !== undefined && !isKnown(order.fence, known);
+      const isOrder = order !== undefined && !isDeepStrictEqual(order.fence, known);
       return { concerned: concerns(node), ...(isOrder ? { order } : {}) };
     },
-    stop() {
+    stop(): void {
       unwatch();
       for (const wakers of waiting.values()) for (const wake of wakers) wake();
     },
@@ -94,7 +93,7 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
     if (!row || !isOfOwner(update, row)) continue;
     const order = orderOf(update, row);
     if (isUnderWay(update)) return order;
-    if (order && !isKnown(order.fence, update.reports.get(node)?.fence)) last = order;
+    if (order && !isDeepStrictEqual(order.fence, update.reports.get(node)?.fence)) last = order;
   }
   return last;
 }
@@ -122,15 +121,4 @@ function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Ord
     signed: head.value.signed,
     ownership: owner.signed,
   };
-}
-
-function isKnown(fence: FencingToken, known: FencingToken | undefined): boolean {
-  return (
-    known !== undefined &&
-    known.name === fence.name &&
-    known.epoch === fence.epoch &&
-    known.owner === fence.owner &&
-    known.generation === fence.generation &&
-    known.seq === fence.seq
-  );
 }

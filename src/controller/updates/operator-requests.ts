@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { answerable } from "#rollout/hooks.ts";
-import { hasEnded, type WishAction } from "#rollout/records.ts";
-import { hookKey, nameOf } from "#rollout/rollout-input.ts";
+import { hasEnded, type RequestAction } from "#rollout/records.ts";
+import { hookKey, hostnameOf } from "#rollout/rollout-input.ts";
 import { isUnbegun } from "#rollout/schedule.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -11,24 +11,24 @@ import { inputOf, type InputSources } from "./rollout-input.ts";
 import { readOwnership, type SignedParts } from "./signed-statements.ts";
 import type { UpdateRecords } from "./update-records.ts";
 
-const wishable: Readonly<Record<WishAction, readonly string[]>> = {
+const requestable: Readonly<Record<RequestAction, readonly string[]>> = {
   cancel: ["pending", "ready", "rolling_out"],
   rollback: ["pending", "ready", "rolling_out", "succeeded", "failed", "cancelled", "rolling_back"],
   promote: ["rolling_out"],
 };
 
 /** Notes an operator's request; the owner carries it out. @throws Refused UPDATE_ENDED where there is nothing to do */
-export async function wishFor(
+export async function noteRequest(
   parts: InputSources,
   update: UpdateRecords,
-  action: WishAction,
-  wish: { readonly by: string; readonly at: string; readonly now?: boolean },
+  action: RequestAction,
+  request: { readonly by: string; readonly at: string; readonly now?: boolean },
 ): Promise<AnswerOf<"cancelUpdate">> {
   const { name, head, progress } = update;
   const { generation } = head.value;
   const present = progress?.value;
   const phase = present?.generation === generation ? present.phase : "pending";
-  if (!wishable[action].includes(phase))
+  if (!requestable[action].includes(phase))
     throw new Refused(
       409,
       "UPDATE_ENDED",
@@ -43,7 +43,7 @@ export async function wishFor(
     );
   if (action === "promote" && (present?.canaries ?? 0) === 0)
     throw new Refused(409, "UPDATE_ENDED", `“${name}” has no canary to promote`, "strategy: { type: canary }");
-  return parts.records.put([{ key: keys.update(name).wish(action), value: { generation, ...wish } }]);
+  return parts.records.put([{ key: keys.update(name).request(action), value: { generation, ...request } }]);
 }
 
 /**
@@ -66,7 +66,11 @@ export async function answerHook(
     (isAsked ? row : ((whose && { epoch: whose.epoch, owner: whose.id }) ?? known)) ?? input.owner;
   const value = { ...answer, epoch, owner };
   if (!isAsked && !isDeepStrictEqual(known, value))
-    throw new Refused(409, "UPDATE_NOT_ASKED", `“${hook}” is not asked of the bastion for ${nameOf(input, node)} now`);
+    throw new Refused(
+      409,
+      "UPDATE_NOT_ASKED",
+      `“${hook}” is not asked of the bastion for ${hostnameOf(input, node)} now`,
+    );
   return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }
 

@@ -17,19 +17,13 @@ export interface OwnerLoopParts extends InputSources {
   readonly timers: Pick<Timers, "after">;
 }
 
-/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
-export interface OwnerLoop {
-  /** Called when something of these updates changed. */
-  readonly nudge: (names: Iterable<string>) => void;
-  readonly stop: () => Promise<void>;
-}
-
 /** Ms between two looks at nodes that go and come, timeouts and windows. */
 const tickMs = 1_000;
 /** Ms within which changes are decided together. */
 const gatherMs = 50;
 
-export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
+/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
+export function startOwnerLoop(parts: OwnerLoopParts) {
   const { index, controllerId, log, monotonic, timers } = parts;
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
@@ -38,12 +32,12 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
-  const look = async (): Promise<void> => {
+  const decideAll = async (): Promise<void> => {
     const due = [...index.all()].filter(isDue).map(({ name }) => name);
     changed.clear();
     for (const name of due) {
       try {
-        while (!isStopped && (await goOn(parts, name))) continue;
+        while (!isStopped && (await decideOne(parts, name))) continue;
       } catch (error) {
         const why = describeError(error);
         log.warn("an update cannot go on: what comes next could not be written", { update: name, ...why });
@@ -59,17 +53,18 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
     next?.cancel();
     const cancel = timers.after(ms, () => {
       next = undefined;
-      round = round.then(look);
+      round = round.then(decideAll);
     });
     next = { cancel, at };
   };
   plan(tickMs);
   return {
-    nudge(names) {
+    /** Called when something of these updates changed. */
+    nudge(names: Iterable<string>): void {
       for (const name of names) changed.add(name);
       if (!isStopped) plan(gatherMs);
     },
-    async stop() {
+    async stop(): Promise<void> {
       isStopped = true;
       next?.cancel();
       await round;
@@ -78,15 +73,15 @@ export function startOwnerLoop(parts: OwnerLoopParts): OwnerLoop {
 }
 
 /** Writes the next decision, if there is one. @throws Refused when it cannot be written */
-async function goOn(parts: OwnerLoopParts, name: string): Promise<boolean> {
+async function decideOne(parts: OwnerLoopParts, name: string): Promise<boolean> {
   const { records, index } = parts;
   const update = index.read(name);
   if (!update) return false;
   const input = inputOf(parts, update);
   const decision = decide(input);
-  const wishes = writesOf(update, decision);
-  if (wishes.length === 0) return false;
-  await records.write(wishes);
+  const writes = writesOf(update, decision);
+  if (writes.length === 0) return false;
+  await records.write(writes);
   report(parts, update, input, decision);
   return true;
 }

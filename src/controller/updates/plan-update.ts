@@ -4,13 +4,12 @@ import { maxValueBytes } from "#crdt/register.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { isHook } from "#rollout/hooks.ts";
 import { hasEnded, type Report } from "#rollout/records.ts";
-import { selectNodes, wavesOf, type Waves } from "#rollout/selection.ts";
-import { selectionFaults } from "#rollout/selection.ts";
+import { selectNodes, selectionFaults, wavesOf, type Waves } from "#rollout/selection.ts";
 import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
-import { knowNodes, type KnownNode } from "./rollout-input.ts";
+import { readNodes, type KnownNode } from "./rollout-input.ts";
 import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
@@ -20,7 +19,7 @@ export function planUpdate(
   { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
 ): AnswerOf<"planUpdate"> {
   const { name, spec } = draft;
-  const nodes = knowNodes(parts);
+  const nodes = readNodes(parts);
   const present = parts.index.read(name);
   const hash = hashOf(draft);
   const isSame = standsAs(present, hash, again);
@@ -73,8 +72,8 @@ export function standsAs(present: UpdateRecords | undefined, hash: string, again
  * gave way to the new owner's later.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {
-  const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
-  return Math.max(head.value.generation, ...told);
+  const generations = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
+  return Math.max(head.value.generation, ...generations);
 }
 
 function strategyText({ strategy }: UpdateDraft["spec"]): string {
@@ -156,26 +155,13 @@ function planNode(
   node: KnownNode,
   { waves, prepared }: { readonly waves: readonly (readonly string[])[]; readonly prepared: Report | undefined },
 ): PlannedNode {
-  const {
-    id,
-    hostname,
-    dc,
-    roles,
-    isReady,
-    approval,
-    lastSeenAt,
-    version,
-    runtime,
-    replication,
-    storeFree,
-    orderUntaken,
-  } = node;
+  const { id, hostname, dc, version, runtime, storeFree, orderUntaken } = node;
   const wave = waves.findIndex((ids) => ids.includes(id)) + 1;
   const change = changeOf(draft, node);
   const { bundle, spec } = draft;
   const isNixos = bringsOf(spec) === "system";
   const blockers = [
-    ...(node.isApproved ? [] : [`it is not approved: ${approval}`]),
+    ...(node.isApproved ? [] : [`it is not approved: ${node.approval}`]),
     ...(!isNixos && runtime?.canUpdate !== true && change !== "none"
       ? ["its units do not follow the profile, or kcore-updater is missing: kcore orchestrate deploy_node"]
       : []),
@@ -199,10 +185,10 @@ function planNode(
     id,
     hostname,
     dc,
-    roles: [...roles],
-    ready: isReady,
-    approval,
-    lastSeen: lastSeenAt > 0 ? new Date(lastSeenAt).toISOString() : "",
+    roles: [...node.roles],
+    ready: node.isReady,
+    approval: node.approval,
+    lastSeen: node.lastSeenAt > 0 ? new Date(node.lastSeenAt).toISOString() : "",
     currentVersion: version,
     change,
     reboots: isNixos ? rebootOf(draft, prepared) : "no",
@@ -212,11 +198,11 @@ function planNode(
       : {}),
     ...omitUndefined({
       currentGeneration: runtime?.generation,
-      replication: node.isController ? (replication ?? "healthy") : undefined,
+      replication: node.isController ? (node.replication ?? "healthy") : undefined,
       wave: wave > 0 ? wave : undefined,
     }),
     blockers,
-    warnings: isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
+    warnings: node.isReady ? [] : [`it is not ready: ${node.reason ?? "no heartbeat"}`],
   };
 }
 

@@ -38,32 +38,28 @@ export interface KnownInput extends RolloutInput {
 export function inputOf(
   parts: InputSources,
   update: UpdateRecords,
-  nodes: KnownInput["nodes"] = knowNodes(parts),
+  nodes: KnownInput["nodes"] = readNodes(parts),
 ): KnownInput {
-  const { name, head, statement, owner, approved, progress, rows, reports, answers, attendance, wishes } = update;
+  const { head, statement, approved, progress, ...records } = update;
+  const { name } = records;
   const { generation } = head.value;
   const frozen = progress?.value.generation === generation ? progress.value.waves.flat() : [];
   const meant = frozen.length > 0 ? frozen : selectNodes(nodes.values(), statement.spec.selector).map(({ id }) => id);
   const isOther = (one: UpdateRecords): boolean =>
     one.name !== name && isUnderWay(one) && meant.some((id) => one.rows.has(id));
   return {
-    name,
+    ...records,
     generation,
     spec: statement.spec,
     target: targetOf(statement),
     self: parts.controllerId,
-    owner,
     // An approval holds for a manifest, its generation and the nodes that it means.
     isApproved: approved?.generation === generation && approved.hash === presentHash(update, meant),
     progress: progress?.value,
-    rows,
-    reports,
-    answers,
-    wishes,
     nodes,
     meant,
     now: parts.clock(),
-    ...omitUndefined({ attendance, other: [...parts.index.all()].find(isOther)?.name }),
+    ...omitUndefined({ other: [...parts.index.all()].find(isOther)?.name }),
   };
 }
 
@@ -84,7 +80,7 @@ export interface KnownNode extends RolloutNode {
 }
 
 /** The nodes that the cluster shows, as a rollout needs them. */
-export function knowNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
+export function readNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
   const peers = new Map(controllers.peers().map((peer) => [peer.controllerId, peer]));
   const known = new Map<string, KnownNode>();
   for (const [id, parts] of gatherNodes(records)) {
@@ -116,14 +112,14 @@ function readinessOf(parts: NodeParts, life: ReturnType<Liveness["of"]>) {
 }
 
 function factsOf(id: string, parts: NodeParts) {
-  const told = parts.reg?.value;
+  const registered = parts.reg?.value;
   return {
     id,
     hostname: hostnameOf(parts),
-    dc: told?.dc ?? parts.expected?.value.dc ?? "",
+    dc: registered?.dc ?? parts.expected?.value.dc ?? "",
     labels: labelsOf(parts),
     roles: rolesOf(parts),
-    version: told?.version ?? "",
-    runtime: told?.runtime,
+    version: registered?.version ?? "",
+    runtime: registered?.runtime,
   };
 }

@@ -9,11 +9,6 @@ const most = { ofKey: 2, ofAll: 32 } as const;
 const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
 
-export interface BundleSender {
-  /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or the client is gone. @throws Refused */
-  readonly send: (key: string, id: string, response: ServerResponse) => Promise<void>;
-}
-
 /** Sends bundles at each client's pace, within bounds for one client and for all. */
 export function sendBundles({
   store,
@@ -22,11 +17,12 @@ export function sendBundles({
   readonly store: Pick<BundleStore, "open">;
   /** The limit for a client that takes nothing, ms. */
   readonly patienceMs: number;
-}): BundleSender {
+}) {
   const underway = new Map<string, number>();
   let count = 0;
   return {
-    async send(key, id, response) {
+    /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or the client is gone. @throws Refused */
+    async send(key: string, id: string, response: ServerResponse): Promise<void> {
       const [, sha256, from] = idText.exec(id) ?? [];
       if (sha256 === undefined) throw new Refused(400, "API_INVALID", "a bundle is asked for as SHA256@OFFSET");
       const ofKey = underway.get(key) ?? 0;

@@ -9,8 +9,10 @@ import {
   type Owner,
   type Progress,
   type Report,
-  type Wish,
+  type OperatorRequest,
+  type RequestAction,
 } from "#rollout/records.ts";
+import { omitUndefined } from "#base/omit-undefined.ts";
 import { Statement, targetIdOf } from "#rollout/spec.ts";
 import { hookKey, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { z } from "zod";
@@ -25,7 +27,7 @@ export interface UpdateRecords {
   readonly statement: Statement;
   readonly owner: Owner;
   readonly approved: Approved | undefined;
-  readonly wishes: RolloutInput["wishes"];
+  readonly requests: RolloutInput["requests"];
   readonly progress: Found<Progress> | undefined;
   readonly rows: ReadonlyMap<string, NodeAssignment>;
   readonly reports: ReadonlyMap<string, Report>;
@@ -33,20 +35,13 @@ export interface UpdateRecords {
   readonly attendance: Attendance | undefined;
 }
 
+export type UpdateIndex = ReturnType<typeof indexUpdates>;
+
 /**
  * The present updates, each kept as it was read until it changes: every heartbeat asks whether an update concerns its
  * node, and ended updates add up.
  */
-export interface UpdateIndex {
-  /** Undefined when there is none of this name, or none that can be read. */
-  readonly read: (name: string) => UpdateRecords | undefined;
-  readonly all: () => Iterable<UpdateRecords>;
-  /** The names that were ever used. */
-  readonly names: () => Iterable<string>;
-  readonly stop: () => void;
-}
-
-export function indexUpdates(records: Records): UpdateIndex {
+export function indexUpdates(records: Records) {
   const { replica } = records;
   const names = new Set<string>();
   const kept = new Map<string, UpdateRecords | undefined>();
@@ -64,9 +59,11 @@ export function indexUpdates(records: Records): UpdateIndex {
     return kept.get(name);
   };
   return {
+    /** Undefined when there is none of this name, or none that can be read. */
     read,
-    names: () => names,
-    *all() {
+    /** The names that were ever used. */
+    names: (): Iterable<string> => names,
+    *all(): Iterable<UpdateRecords> {
       for (const name of [...names].toSorted()) {
         const update = read(name);
         if (update) yield update;
@@ -125,7 +122,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
     statement,
     owner,
     approved: records.value("updateApproved", of.approved),
-    wishes: wishesOf(records, of.wish),
+    requests: requestsOf(records, of.request),
     progress: records.get("updateProgress", of.progress),
     rows,
     reports,
@@ -134,19 +131,19 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   };
 }
 
-function wishesOf(records: Records, keyOf: ReturnType<typeof keys.update>["wish"]): RolloutInput["wishes"] {
-  const wishOf = (action: "cancel" | "rollback" | "promote"): Wish | undefined =>
-    records.value("updateWish", keyOf(action));
-  const [cancel, rollback, promote] = [wishOf("cancel"), wishOf("rollback"), wishOf("promote")];
-  return { ...(cancel && { cancel }), ...(rollback && { rollback }), ...(promote && { promote }) };
+function requestsOf(records: Records, requestKey: ReturnType<typeof keys.update>["request"]): RolloutInput["requests"] {
+  const read = (action: RequestAction): OperatorRequest | undefined => records.value("updateWish", requestKey(action));
+  return omitUndefined({ cancel: read("cancel"), rollback: read("rollback"), promote: read("promote") });
 }
 
 /** The update has ended, no operator wants it taken back, and it does not wait for another update to go back. */
-export function isSettled({ progress, head, wishes }: UpdateRecords): boolean {
+export function isSettled({ progress, head, requests }: UpdateRecords): boolean {
   const now = progress?.value;
   if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
   if (now.phase === "rolled_back") return true;
-  return hasEnded(now.phase) && (wishes.rollback?.generation !== now.generation || wishes.rollback.at === now.undone);
+  return (
+    hasEnded(now.phase) && (requests.rollback?.generation !== now.generation || requests.rollback.at === now.undone)
+  );
 }
 
 export function isUnderWay({ progress }: UpdateRecords): boolean {
@@ -165,8 +162,8 @@ export function preparedOf({ head, reports }: UpdateRecords, id: string): Report
 
 /** The epoch of the next owner: above every epoch that this controller or one of the nodes knows. */
 export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" | "owner" | "reports">): number {
-  const told = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.epoch] : []));
-  return 1 + Math.max(owner.epoch, ...told);
+  const epochs = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.epoch] : []));
+  return 1 + Math.max(owner.epoch, ...epochs);
 }
 
 /** The id and version of an updated node. */

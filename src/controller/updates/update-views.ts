@@ -1,8 +1,7 @@
 import type { AnswerOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateSummary } from "#api/update-schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { lookAtHooks } from "#rollout/hooks.ts";
-import { reasonOf } from "#rollout/hooks.ts";
+import { hookStateOf, reasonOf } from "#rollout/hooks.ts";
 import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.ts";
 import { wavesOf } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
@@ -100,7 +99,7 @@ export function approvalStatusOf(input: RolloutInput): UpdateSummary["approvalSt
 }
 
 function rolledBackBy(input: RolloutInput): string | undefined {
-  const { rollback } = input.wishes;
+  const { rollback } = input.requests;
   const progress = progressOf(input);
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
@@ -126,7 +125,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
   const report = preparedOf(update, id);
   // A former owner's order waits until the present owner has adopted it.
   const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
-  const hook = isOwners ? lookAtHooks(input, id, row).next : undefined;
+  const hook = isOwners ? hookStateOf(input, id, row).next : undefined;
   return {
     id,
     hostname: node?.hostname ?? id,

@@ -2,7 +2,7 @@ import type { Credentials } from "#api/client.ts";
 import { describeError } from "#api/log.ts";
 import type { AcceptedBodyOf, AnswerOf } from "#api/methods.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { WishAction } from "#rollout/records.ts";
+import type { RequestAction } from "#rollout/records.ts";
 import type { NodeNames } from "../cluster/node-names.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
@@ -12,11 +12,11 @@ import type { BundleStore } from "./bundles.ts";
 import { openExchange } from "./exchange.ts";
 import { startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
-import { inputOf, knowNodes, presentHash } from "./rollout-input.ts";
+import { inputOf, readNodes, presentHash } from "./rollout-input.ts";
 import { removeOld, removeUpdate, type Kept } from "./removal.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";
-import { answerHook, attendUpdate, takeOver, wishFor } from "./operator-requests.ts";
+import { answerHook, attendUpdate, takeOver, noteRequest } from "./operator-requests.ts";
 
 export interface UpdatesParts extends ApplyParts {
   readonly names: Pick<NodeNames, "find">;
@@ -60,13 +60,13 @@ export function manageUpdates(parts: UpdatesParts) {
     tidy();
     stopTidying = parts.timers.after(tidyMs, keepTidy);
   };
-  fetcher.look();
+  fetcher.fetchMissing();
   keepTidy();
   const unwatch = records.replica.watch((changed) => {
     const touched = changed.filter((key) => key.startsWith("update/"));
     if (touched.length === 0) return;
     loop.nudge(new Set(touched.map((key) => key.split("/")[1] ?? "")));
-    if (touched.some((key) => key.endsWith("/head"))) fetcher.look();
+    if (touched.some((key) => key.endsWith("/head"))) fetcher.fetchMissing();
     if (touched.some((key) => key.endsWith("/progress"))) tidy();
   });
   const known = (name: string): UpdateRecords => {
@@ -78,7 +78,7 @@ export function manageUpdates(parts: UpdatesParts) {
   return {
     ...exchange,
     list: (): AnswerOf<"listUpdates"> => {
-      const nodes = knowNodes(parts);
+      const nodes = readNodes(parts);
       return { updates: [...index.all()].map((update) => summarizeUpdate(parts, update, nodes)) };
     },
     get: (name: string): AnswerOf<"getUpdate"> => viewUpdate(parts, known(name)),
@@ -101,8 +101,8 @@ export function manageUpdates(parts: UpdatesParts) {
         );
       return records.put([{ key: keys.update(name).approved, value: { generation, hash, by, at: now() } }]);
     },
-    wish: (name: string, action: WishAction, body: AcceptedBodyOf<"cancelUpdate">, by: string) =>
-      wishFor(parts, known(name), action, { ...omitUndefined(body), by, at: now() }),
+    request: (name: string, action: RequestAction, body: AcceptedBodyOf<"cancelUpdate">, by: string) =>
+      noteRequest(parts, known(name), action, { ...omitUndefined(body), by, at: now() }),
     takeOver: (name: string, body: AcceptedBodyOf<"takeOverUpdate">, by: string) =>
       takeOver(parts, known(name), body, by),
     remove: (name: string, by: string) => removeUpdate(parts, known(name), by),

@@ -197,7 +197,7 @@ describe("bundles on controllers", () => {
 
     it("one that lacks a bundle fetches it from one that has it, as soon as there is one", async () => {
       start(() => [first.endpoint]);
-      fetcher.look();
+      fetcher.fetchMissing();
       await eventually(() => lines.includes("UPDATE_BUNDLE_UNKNOWN") || lines.includes("does not have the bundle"));
       await uploadBundle(first.operator, source);
       await eventually(isWhole);
@@ -205,7 +205,7 @@ describe("bundles on controllers", () => {
       await eventually(() => lines.includes("a bundle came from another controller"));
       // No fetch is under way, and a further look costs nothing.
       lines = "";
-      fetcher.look();
+      fetcher.fetchMissing();
       await fetcher.stop();
       expect(lines).to.equal("");
     });
@@ -217,7 +217,7 @@ describe("bundles on controllers", () => {
       await fetchBundle(client, source.bundle, target);
       await writeFile(join(second.dbPath, "bundles", id), randomBytes(bytes.length));
       start(() => ["127.0.0.1:1", second.endpoint, first.endpoint]);
-      fetcher.look();
+      fetcher.fetchMissing();
       await eventually(isWhole);
       await fetcher.stop();
       expect(lines).to.contain("a bundle could not be fetched").and.contain("gave no whole bundle");

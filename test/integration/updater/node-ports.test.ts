@@ -4,14 +4,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { Order } from "#rollout/order.ts";
-import { names, readAccepted, writeOrder } from "#updater/files.ts";
-import { emptyJournal } from "#updater/journal.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import type { Ports } from "#updater/ports.ts";
 import { hangLimit } from "#support/limit.ts";
-import { statementOf } from "#support/update-world.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 describe("what the updater does to its node", () => {
@@ -109,18 +105,5 @@ describe("what the updater does to its node", () => {
     const next = await lockFolder(folder.path);
     expect(next).not.to.equal(undefined);
     next?.();
-  });
-
-  it("is given orders, and gives its word", async () => {
-    const updates = at("updates");
-    const signed = { statement: JSON.stringify(statementOf("0.2.0")), signature: "c2lnbmVk", signer: "" };
-    const fence = { name: "u1", epoch: 1, owner: "c1", generation: 1, seq: 1 };
-    await writeOrder(updates, { fence, step: "prepare", signed, ownership: signed });
-    expect(Order.parse(JSON.parse(readFileSync(join(updates, names.inbox), "utf8"))).fence).to.deep.equal(fence);
-    expect(statSync(updates).mode & 0o777).to.equal(0o700);
-    expect(await readAccepted(updates)).to.equal(undefined);
-    const report = { epoch: 1, fence, state: "fenced", present: { id: "x", version: "1" }, at: 1 };
-    writeFileSync(join(updates, names.journal), JSON.stringify({ ...emptyJournal(), fence, report }));
-    expect(await readAccepted(updates)).to.deep.equal({ fence, past: [], report });
   });
 });

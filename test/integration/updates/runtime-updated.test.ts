@@ -6,43 +6,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { runtimeUpdated } from "#engine/modules/runtime-updated.ts";
-import { Statement } from "#rollout/spec.ts";
 import { emptyJournal, type Journal } from "#updater/journal.ts";
 import { nodePorts } from "#updater/node-ports.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { ownershipOf } from "#support/ownership.ts";
 import { shellsOf } from "#support/shells.ts";
 import { contextOf, runStepOn, stepOf, type StepRun } from "#support/steps.ts";
+import { bundleOf, pathOf, statementOf } from "#support/update-world.ts";
 import type { UpdaterBehaviour } from "#support/updater-process.ts";
 
-const storePath = (version: string): string => `/nix/store/${"0".repeat(32)}-kcore-${version}`;
 const bytes = "a bundle";
 const sha256 = createHash("sha256").update(bytes).digest("hex");
-const statementOf = (name: string): string =>
-  JSON.stringify(
-    Statement.parse({
-      kind: "ClusterUpdate",
-      cluster: "test",
-      name,
-      spec: { target: { version: "0.2.0" }, selector: { allNodes: true } },
-      bundle: {
-        sha256,
-        size: bytes.length,
-        storePath: storePath("0.2.0"),
-        narHash: `sha256:${"0".repeat(52)}`,
-        version: "0.2.0",
-        arch: "x86_64",
-      },
-      signedAt: "2026-01-01T00:00:00.000Z",
-    }),
-  );
+const brought = bundleOf("0.2.0", { sha256, size: bytes.length });
 
 /** The result of update.sign; the number at the end of an owner's name decides its epoch. */
 function signedOf({ update = "u1", owner = "bastion-1" }: { readonly update?: string; readonly owner?: string } = {}) {
   const epoch = 10 * Number(/\d+$/.exec(owner)?.[0]);
   const sign = (said: object) => ({ statement: JSON.stringify(said), signature: "", signer: "" });
   const ownership = sign(ownershipOf({ name: update, owner, epoch }));
-  const signed = { statement: statementOf(update), signature: "", signer: "" };
+  const signed = sign(statementOf("0.2.0", {}, { name: update, bundle: brought }));
   return { epoch, order: JSON.stringify({ signed, ownership }).slice(1, -1) };
 }
 
@@ -70,7 +52,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
       const start = async (behaviour: UpdaterBehaviour = {}): Promise<void> => {
         const program = fileURLToPath(new URL("../../support/updater-process.ts", import.meta.url));
         const profile = join(temp.path, "kcore");
-        updater = spawn(process.execPath, [program, folder(), profile, storePath("0.1.0")], { stdio: "inherit" });
+        updater = spawn(process.execPath, [program, folder(), profile, pathOf("0.1.0")], { stdio: "inherit" });
         while (!existsSync(`${profile}.path`)) await sleep(20);
         writeFileSync(join(folder(), "behaviour.json"), JSON.stringify(behaviour));
         writeFileSync(`${profile}-updater.target`, "");
@@ -82,7 +64,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           to,
           update: "u1",
           owner: "bastion-1",
-          target: storePath("0.2.0"),
+          target: pathOf("0.2.0"),
           signed: signedOf(fields),
           bundle: { file: bundle, sha256, size: bytes.length },
           profile: join(temp.path, "kcore"),
@@ -104,26 +86,26 @@ describe("runtime.updated with a stand-in of the updater", () => {
         await changed("fenced");
         await changed("prepared");
         expect(existsSync(join(folder(), "bundles", sha256))).to.equal(false);
-        expect((await changed("activated")).have["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await changed("activated")).have["runtime"]).to.equal(pathOf("0.1.0"));
         expect((await changed("held")).have["update"]).to.equal("waits");
         for (const to of ["fenced", "prepared", "activated", "held"])
           expect((await run(to)).outcome, to).to.equal("ok");
         // Another run has nothing to do, and takes back only its own work.
         for (const to of ["fenced", "prepared", "activated", "held", "rolled_back"])
           expect((await run(to, { owner: "bastion-2", own: true })).outcome, to).to.equal("ok");
-        expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await changed("rolled_back", { owner: "bastion-2" })).now["runtime"]).to.equal(pathOf("0.1.0"));
         expect((await run("rolled_back", { owner: "bastion-2" })).outcome).to.equal("ok");
       });
 
       it("goes back though another update has come to the node since, and had nothing of it", async () => {
         await start();
         for (const to of ["fenced", "prepared", "activated", "held"]) await changed(to);
-        const other = { update: "u2", owner: "bastion-2", target: storePath("0.3.0") };
+        const other = { update: "u2", owner: "bastion-2", target: pathOf("0.3.0") };
         await changed("fenced", other);
-        expect((await run("rolled_back", { ...other, target: storePath("0.2.0") })).notes).to.include(
+        expect((await run("rolled_back", { ...other, target: pathOf("0.2.0") })).notes).to.include(
           "the node has nothing to go back to from this update",
         );
-        expect((await changed("rolled_back")).now["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await changed("rolled_back")).now["runtime"]).to.equal(pathOf("0.1.0"));
       });
 
       it("takes a NixOS system for what it was built of, and what is only tried for nothing, unless that is asked for", async () => {
@@ -190,7 +172,7 @@ describe("runtime.updated with a stand-in of the updater", () => {
           'web: “http://x” answers "500"',
           "not 200",
         ]);
-        expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(storePath("0.1.0"));
+        expect((await run("activated", {}, { dryRun: true })).have["runtime"]).to.equal(pathOf("0.1.0"));
       });
 
       it("takes the node over by the epoch that was signed for it, and goes on behind the last order of the update", async () => {

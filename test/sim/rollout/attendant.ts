@@ -91,7 +91,7 @@ export class SimAttendant {
     const question = ++this.#question;
     this.#ask((client) => callForUpdate(client, this.#name), this.#boot).then(
       (view) => {
-        if (question === this.#question) this.#runner.look(view);
+        if (question === this.#question) this.#runner.startHooks(view);
       },
       () => undefined,
     );

@@ -40,26 +40,33 @@ export class Checks {
   accepted(machine: Machine, { fence, step }: Order, before: FencingToken | undefined): void {
     this.#owned(machine.id, fence.name, fence);
     if (!this.#durable.has(orderOf(machine.id, step, fence)))
-      this.#world.violate(`(f) ${machine.id} took ${told(fence)} to ${step}, which its owner had not written yet`);
+      this.#world.violate(
+        `(f) ${machine.id} took ${describeOrder(fence)} to ${step}, which its owner had not written yet`,
+      );
     const isSame = before?.name === fence.name && before.generation === fence.generation;
     // Another update's work on the node meanwhile does not undo its preparation for this one.
     if (step === "activate" && !this.#prepared.has(manifestOf(machine.id, fence)))
-      this.#world.violate(`(f) ${machine.id} was ordered to activate what it has not prepared: ${told(fence)}`);
+      this.#world.violate(
+        `(f) ${machine.id} was ordered to activate what it has not prepared: ${describeOrder(fence)}`,
+      );
     this.#world.hooks.accepted(machine, { fence, step });
     const key = `${machine.id} ${fence.name}`;
     const last = this.#taken.get(key);
-    if (last && isOver(fence, last)) this.#world.violate(`(a) ${machine.id} took ${told(fence)} after ${told(last)}`);
+    if (last && isOver(fence, last))
+      this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} after ${describeOrder(last)}`);
     if (last && fence.epoch === last.epoch && fence.seq <= last.seq)
-      this.#world.violate(`(a) ${machine.id} took ${told(fence)} again, after ${told(last)}`);
+      this.#world.violate(`(a) ${machine.id} took ${describeOrder(fence)} again, after ${describeOrder(last)}`);
     if (machine.isBusy && before && !isSame)
-      this.#world.violate(`(a) ${machine.id} took ${told(fence)} while it was busy with ${told(before)}`);
+      this.#world.violate(
+        `(a) ${machine.id} took ${describeOrder(fence)} while it was busy with ${describeOrder(before)}`,
+      );
     this.#taken.set(key, fence);
   }
 
   /** (g) An order that a busy node refused is sent again, once the node has a new report. */
   asked(machine: Machine, known: FencingToken | undefined): void {
     if (known && machine.wouldTake(known))
-      this.#world.violate(`(g) ${machine.id} would take ${told(known)}, and its agent does not ask for it`);
+      this.#world.violate(`(g) ${machine.id} would take ${describeOrder(known)}, and its agent does not ask for it`);
   }
 
   /** (l) A controller's registers of an update never go back to an earlier epoch. */
@@ -78,7 +85,7 @@ export class Checks {
   /** (f) An order leaves a controller only after its owner's write. */
   orderSent(id: string, { fence, step }: Order): void {
     if (!this.#durable.has(orderOf(id, step, fence)))
-      this.#world.violate(`(f) ${id} is sent ${told(fence)} to ${step}, which its owner had not written yet`);
+      this.#world.violate(`(f) ${id} is sent ${describeOrder(fence)} to ${step}, which its owner had not written yet`);
     this.#isDirty = true;
   }
 
@@ -138,7 +145,7 @@ export class Checks {
       if (what !== "node") continue;
       const row = value as NodeAssignment;
       this.#ordered(controller, name, id, row);
-      this.#world.hooks.committing(controller, { name, id, before: controller.of(name).rows.get(id), row });
+      this.#world.hooks.committing(controller, name, row, id, controller.of(name).rows.get(id));
       this.#durable.add(orderOf(id, stepOf(row.phase), fenceOf(name, row)));
     }
   }
@@ -274,6 +281,6 @@ function manifestOf(id: string, { name, generation }: FencingToken): string {
   return `${id} ${name} ${generation}`;
 }
 
-function told({ name, epoch, owner, generation, seq }: FencingToken): string {
+function describeOrder({ name, epoch, owner, generation, seq }: FencingToken): string {
   return `order ${seq} of ${owner} in epoch ${epoch} of ${name} (generation ${generation})`;
 }

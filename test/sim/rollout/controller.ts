@@ -3,7 +3,7 @@ import { manageControllers } from "#controller/cluster/controllers.ts";
 import type { Certificates } from "#controller/cluster/certificates.ts";
 import { watchLiveness } from "#controller/cluster/node-lives.ts";
 import { manageNodes, type NodesOptions } from "#controller/cluster/nodes.ts";
-import { readRecords, type Records } from "#controller/cluster/records.ts";
+import { readRecords } from "#controller/cluster/records.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
@@ -23,7 +23,7 @@ import {
 import { manageUpdates, type Updates, type UpdatesParts } from "#controller/updates/updates.ts";
 import { PageReader } from "#crdt/page.ts";
 import { fenceOf, type Order } from "#rollout/order.ts";
-import type { HookAnswer, Owner, Progress, Report, NodeAssignment, WishAction } from "#rollout/records.ts";
+import type { Owner, Progress, RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
 import type { RolloutInput } from "#rollout/rollout-input.ts";
 import type { Endpoint } from "../network.ts";
@@ -40,14 +40,10 @@ export const staleAfter = 90_000;
 export type Changes = readonly (readonly [string, unknown])[];
 
 /** A controller's records of one update. */
-export interface Held {
+export interface Held extends Pick<UpdateRecords, "rows" | "reports" | "answers" | "requests"> {
   readonly head: { readonly generation: number; readonly target: string } | undefined;
   readonly owner: Owner | undefined;
   readonly progress: Progress | undefined;
-  readonly rows: ReadonlyMap<string, NodeAssignment>;
-  readonly reports: ReadonlyMap<string, Report>;
-  readonly answers: ReadonlyMap<string, HookAnswer>;
-  readonly wishes: RolloutInput["wishes"];
 }
 
 const nothing: Held = {
@@ -57,7 +53,7 @@ const nothing: Held = {
   rows: new Map(),
   reports: new Map(),
   answers: new Map(),
-  wishes: {},
+  requests: {},
 };
 const held = new WeakMap<UpdateRecords, Held>();
 
@@ -82,7 +78,6 @@ const certificates = {
 /** The process of a controller: the product's own, around one replica. */
 interface Process {
   readonly replica: Replica;
-  readonly records: Records;
   readonly index: UpdateIndex;
   readonly updates: Updates;
   readonly parts: UpdatesParts;
@@ -256,7 +251,7 @@ export class SimController implements Endpoint {
     });
     const { log } = parts;
     const handle = handleRequests({ controllerId: this.id, records, nodes, controllers, updates, log, clock });
-    return { replica, records, index, updates, parts, handle };
+    return { replica, index, updates, parts, handle };
   }
 
   #oncePerEvent<Value>(read: () => Value): () => Value {
@@ -350,16 +345,11 @@ export class SimController implements Endpoint {
     this.#do(({ updates }) => updates.remove(name, "operator"));
   }
 
-  /** Writes a wish, and gives its generation. */
-  wish(name: string, action: WishAction, more: { readonly now?: boolean } = {}): number | undefined {
+  /** Writes a request, and gives its generation. */
+  request(name: string, action: RequestAction, more: { readonly now?: boolean } = {}): number | undefined {
     const generation = this.of(name).head?.generation;
-    this.#do(({ updates }) => updates.wish(name, action, more, "operator"));
+    this.#do(({ updates }) => updates.request(name, action, more, "operator"));
     return generation;
-  }
-
-  /** Writes directly, as a hostile controller could. */
-  write(changes: Changes): void {
-    this.#do(({ records }) => records.write(changes.map(([key, value]) => ({ key, value }))));
   }
 
   /** The state of an update, by the records of this controller. */

@@ -37,10 +37,7 @@ export class HookChecks {
   ended(name: string, task: Task, isOk: boolean): void {
     this.#world.figures.hooks++;
     this.#ends.add(`${rowKey(name, task.id, task, task.hook)} ${isOk}`);
-    if (!isOk) {
-      this.#world.figures.badHooks++;
-      return;
-    }
+    if (!isOk) return;
     const { id, hook, generation } = task;
     if (hook === "drain") this.#done.add(`${name} ${id} ${generation} drain`);
     else this.#done.add(rowKey(name, id, task, hook));
@@ -51,7 +48,15 @@ export class HookChecks {
    * (q) An answer is noted only for the row that requested the hook, and unchanged; of two answers the first counts. A node at rest may get
    * its work back once more after a failure.
    */
-  answered(controller: SimController, { name, id, hook, answer }: Answered): void {
+  answered(
+    controller: SimController,
+    {
+      name,
+      id,
+      hook,
+      answer,
+    }: { readonly name: string; readonly id: string; readonly hook: string; readonly answer: HookAnswer },
+  ): void {
     const row = rowKey(name, id, answer, hook);
     const told = `${hook} of ${id} for order ${answer.seq} of ${answer.owner} in epoch ${answer.epoch} of ${name}`;
     if (!this.#ends.has(`${row} ${answer.ok}`))
@@ -69,7 +74,7 @@ export class HookChecks {
   }
 
   /** (j) A node succeeds only if its gate has held since the activation. After a failure no further node is started. */
-  committing(controller: SimController, { name, id, before, row }: Committed): void {
+  committing(controller: SimController, name: string, row: NodeAssignment, id: string, before?: NodeAssignment): void {
     if (!this.#world.swarm.gates || !before) return;
     if (before.phase === "verifying" && row.phase === "succeeded" && !this.#done.has(rowKey(name, id, before, gate)))
       this.#world.violate(`(j) ${controller.id} says that ${id} succeeded by ${name}, and its gate did not hold`);
@@ -102,20 +107,6 @@ export class HookChecks {
 }
 
 const gate = "gate web";
-
-interface Answered {
-  readonly name: string;
-  readonly id: string;
-  readonly hook: string;
-  readonly answer: HookAnswer;
-}
-
-interface Committed {
-  readonly name: string;
-  readonly id: string;
-  readonly before: NodeAssignment | undefined;
-  readonly row: NodeAssignment;
-}
 
 function rowKey(
   name: string,

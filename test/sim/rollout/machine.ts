@@ -1,4 +1,4 @@
-import { judgeOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, type Remembered } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
@@ -7,39 +7,10 @@ import { names, updatesFolder, writeOrder } from "#updater/files.ts";
 import { isBusy, type Journal } from "#updater/journal.ts";
 import type { Ended, Ports } from "#updater/ports.ts";
 import { Updater } from "#updater/updater.ts";
-import type { Random } from "#support/random.ts";
-import type { Scheduler } from "../scheduler.ts";
 import { NodeSystem, simulatedStrategy, type StrategyHost } from "./node-system.ts";
-import type { RolloutSwarm } from "./swarm.ts";
+import type { Member } from "./founding.ts";
 import { epochMs, statementOf } from "./targets.ts";
-
-type Step = Parameters<StrategyHost["works"]>[0];
-
-export interface MachineEvents {
-  /** The updater's journal is about to hold an order. */
-  accepted(machine: Machine, order: Order, before: FencingToken | undefined): void;
-  /** The updater's journal was written. */
-  wrote(machine: Machine, before: Journal | undefined, after: Journal): void;
-  /** The updater begins to bring a version to the node, or to take it back. */
-  works(machine: Machine, step: Step, statement: Statement): void;
-  /** A gate on the node was checked. */
-  gateAsked(machine: Machine, holds: boolean): void;
-  /** The updater's journal changed, or the machine went up or down. */
-  changed(machine: Machine): void;
-  /** The updater's report changed. */
-  said(machine: Machine, before: Report | undefined): void;
-  /** The updater threw an error that is neither a failure of an update nor the end of its process. */
-  broke(machine: Machine, error: unknown): void;
-}
-
-interface MachineParts {
-  readonly id: string;
-  readonly dc: string;
-  readonly scheduler: Scheduler;
-  readonly random: Random;
-  readonly swarm: RolloutSwarm;
-  readonly events: MachineEvents;
-}
+import type { RolloutWorld } from "./world.ts";
 
 /** The end of the updater at one of its next writes. */
 interface Cut {
@@ -59,14 +30,14 @@ export class Machine {
   readonly id: string;
   readonly system = new NodeSystem();
   readonly #disk = new NodeFiles();
-  readonly #parts: MachineParts;
+  readonly #world: RolloutWorld;
+  readonly #dc: string;
   /** The contents of the updater's journal. */
   journal: Journal | undefined;
   /** The manifests of accepted orders, by update and generation. */
   readonly #statements = new Map<string, Statement>();
   /** The machine never comes back. */
   isDead = false;
-  isHealed = false;
   /** Milliseconds by which its clock is ahead of the simulated time. */
   offset = 0;
   /** The time at which it was last up, ms. */
@@ -79,9 +50,10 @@ export class Machine {
   #process: symbol | undefined;
   #isStarting = false;
 
-  constructor(parts: MachineParts) {
-    this.id = parts.id;
-    this.#parts = parts;
+  constructor(world: RolloutWorld, { id, dc }: Member) {
+    this.#world = world;
+    this.id = id;
+    this.#dc = dc;
   }
 
   /** The agent, and the controller if the node has one, are up. */
@@ -158,7 +130,7 @@ export class Machine {
   }
 
   #judges(fence: FencingToken): boolean {
-    return judgeOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
+    return checkOrder(this.accepted && { ...this.accepted, isBusy: this.isBusy }, fence).accept;
   }
 
   /** Whether it would take an order now. */
@@ -174,7 +146,7 @@ export class Machine {
 
   /** The agent spoke with a controller. */
   spoke(): void {
-    if (this.isUp) this.system.heartbeat = String(this.#parts.scheduler.now);
+    if (this.isUp) this.system.heartbeat = String(this.#world.scheduler.now);
   }
 
   /** systemd starts the updater if it has work. */
@@ -182,7 +154,8 @@ export class Machine {
     if (this.#isStarting || this.#process || !this.#isWaiting) return;
     this.#isStarting = true;
     const boots = this.#boots;
-    this.#parts.scheduler.after(this.#parts.random.between(low, high), () => {
+    const { scheduler, random } = this.#world;
+    scheduler.after(random.between(low, high), () => {
       if (boots !== this.#boots || !this.#hasPower) return;
       this.#isStarting = false;
       if (!this.#process && this.#isWaiting) this.#start();
@@ -192,7 +165,6 @@ export class Machine {
   #start(): void {
     const process = Symbol(this.id);
     this.#process = process;
-    const { id, dc, events } = this.#parts;
     const ports = this.#ports(process);
     let order: Order | undefined;
     const log = {
@@ -212,9 +184,9 @@ export class Machine {
       folder,
       ports: own,
       log,
-      self: { id, hostname: id, dc },
+      self: { id: this.id, hostname: this.id, dc: this.#dc },
       verify: ({ statement }) => Promise.resolve(JSON.parse(statement)),
-      present: () => Promise.resolve(this.system.standing),
+      present: () => Promise.resolve(this.system.state),
       strategyOf: (statement) => simulatedStrategy(this.#host(process, own), statement),
     });
     const end = (): void => {
@@ -224,26 +196,28 @@ export class Machine {
     };
     updater.run().then(end, (error: unknown) => {
       if (this.#process !== process) return;
-      events.broke(this, error);
+      this.#world.note(`${this.id} failed: ${error instanceof Error ? error.stack : String(error)}`);
       end();
     });
   }
 
   #writes(journal: Journal, order: Order | undefined): void {
-    const { events } = this.#parts;
+    const { checks, nodes, figures } = this.#world;
     const before = this.journal;
     if (order) {
       this.#statements.set(`${order.fence.name} ${order.fence.generation}`, statementOf(order.signed));
-      events.accepted(this, order, before?.fence);
+      if (order.step === "activate") figures.activations++;
+      checks.accepted(this, order, before?.fence);
+      nodes.accepted(this, order);
     }
     this.journal = journal;
-    events.wrote(this, before, journal);
-    events.changed(this);
-    if (journal.report?.epoch !== before?.report?.epoch) events.said(this, before?.report);
+    nodes.wrote(this, before, journal);
+    this.#world.machineChanged(this);
+    if (journal.report?.epoch !== before?.report?.epoch) this.#world.reported(this, before?.report);
   }
 
   #ports(process: symbol): Ports {
-    const { scheduler, random, swarm, events } = this.#parts;
+    const { scheduler, random, swarm, nodes } = this.#world;
     const { files } = this.#disk;
     const timers = scheduler.timers((run) => () => {
       if (this.#process === process) run();
@@ -269,8 +243,8 @@ export class Machine {
       download: refuse,
       ask: async () => {
         await sleep(random.between(10, 500));
-        const holds = this.isHealed || !random.chance(swarm.badHooks);
-        events.gateAsked(this, holds);
+        const holds = this.#world.isHealed || !random.chance(swarm.badHooks);
+        nodes.gateAsked(this, holds);
         return holds ? 200 : 503;
       },
       clock: () => Math.floor(epochMs + scheduler.now + this.offset),
@@ -281,8 +255,8 @@ export class Machine {
   }
 
   #host(process: symbol, { sleep }: Ports): StrategyHost {
-    const { random, swarm, events } = this.#parts;
-    const happens = (chance: number): boolean => !this.isHealed && random.chance(chance);
+    const { random, swarm, nodes } = this.#world;
+    const happens = (chance: number): boolean => !this.#world.isHealed && random.chance(chance);
     return {
       system: this.system,
       sleep,
@@ -296,7 +270,7 @@ export class Machine {
         await endless();
       },
       needsBoot: () => random.chance(0.2),
-      works: (step, statement) => events.works(this, step, statement),
+      works: (step, statement) => nodes.works(this, step, statement),
       changed: () => this.#changed(),
     };
   }
@@ -330,30 +304,30 @@ export class Machine {
   #goDown(): void {
     this.#powerOff();
     this.#disk.flush();
-    const { random, swarm } = this.#parts;
-    if (this.system.once !== undefined && !this.isHealed && random.chance(swarm.deadly)) return this.#die();
+    const { random, swarm, isHealed } = this.#world;
+    if (this.system.once !== undefined && !isHealed && random.chance(swarm.deadly)) return this.#die();
     this.#bootAfter(random.between(10_000, 60_000));
   }
 
   #bootAfter(ms: number): void {
     const boots = this.#boots;
-    this.#parts.scheduler.after(ms, () => {
+    this.#world.scheduler.after(ms, () => {
       if (boots === this.#boots) this.start();
     });
   }
 
   #powerOff(): void {
-    if (this.isUp) this.lastUp = this.#parts.scheduler.now;
+    if (this.isUp) this.lastUp = this.#world.scheduler.now;
     this.#boots++;
     this.#process = undefined;
     this.#isStarting = false;
     this.#hasPower = false;
-    this.#parts.events.changed(this);
+    this.#world.machineChanged(this);
   }
 
   #changed(): void {
-    if (!this.isUp) this.lastUp = this.#parts.scheduler.now;
-    this.#parts.events.changed(this);
+    if (!this.isUp) this.lastUp = this.#world.scheduler.now;
+    this.#world.machineChanged(this);
   }
 
   #die(): void {
@@ -364,17 +338,17 @@ export class Machine {
   /** The power is back. */
   start(): void {
     if (this.isDead || this.#hasPower) return;
-    const { scheduler, random, swarm } = this.#parts;
+    const { scheduler, random, swarm, isHealed } = this.#world;
     this.#hasPower = true;
     this.#boots++;
     this.#bootedAt = scheduler.now;
     const { system } = this;
-    system.isBroken = system.once !== undefined && !this.isHealed && random.chance(swarm.bad);
+    system.isBroken = system.once !== undefined && !isHealed && random.chance(swarm.bad);
     if (system.once !== undefined) system.movedBy = this.journal?.doing?.statement.name ?? "";
     system.boot();
-    this.#parts.events.changed(this);
+    this.#world.machineChanged(this);
     this.#startSoon(1_000, 5_000);
-    this.#parts.events.said(this, this.report());
+    this.#world.reported(this, this.report());
   }
 }
 

@@ -1,7 +1,8 @@
 import type { OrderStep, Order } from "#rollout/order.ts";
 import type { Report } from "#rollout/records.ts";
 import type { Statement } from "#rollout/spec.ts";
-import type { Doing, Journal, Step } from "#updater/journal.ts";
+import type { Doing, Journal } from "#updater/journal.ts";
+import type { Step } from "#updater/strategy.ts";
 import type { Machine } from "./machine.ts";
 import type { RolloutWorld } from "./world.ts";
 

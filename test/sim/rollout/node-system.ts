@@ -1,7 +1,6 @@
 import type { Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "#updater/failure.ts";
-import type { Present, Standing } from "#updater/journal.ts";
-import type { UpdateStrategy } from "#updater/strategy.ts";
+import type { BootState, Present, UpdateStrategy } from "#updater/strategy.ts";
 import { first, versionOf } from "./targets.ts";
 
 /** A node's disk besides the updater's files, and its running programs. All but `running` and the daemons outlives a power cut. */
@@ -28,7 +27,7 @@ export class NodeSystem {
     return this.running === this.profile && this.profile === this.default && this.areDaemonsUp;
   }
 
-  get standing(): Standing {
+  get state(): BootState {
     if (this.running === this.profile) return described(this.running, 1);
     return { ...described(this.running), lasting: described(this.profile, 1) };
   }

@@ -1,10 +1,9 @@
 import type { Controllers } from "#api/ask.ts";
 import type { UpdateDraft } from "#api/update-schemas.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { hasEnded, type WishAction } from "#rollout/records.ts";
+import { hasEnded, type RequestAction } from "#rollout/records.ts";
 import type { SignedStatement } from "#rollout/spec.ts";
-import { signAndHandOver } from "../../../src/cli/update/submit-update.ts";
-import { planUpdate } from "../../../src/cli/update/prepare-update.ts";
+import { planUpdate, signAndHandOver } from "../../../src/cli/update/submit-update.ts";
 import { askControllers, endpointOf } from "./client.ts";
 import { names, type SimController } from "./controller.ts";
 import { bundleOf, parseSpec, sign, signOwner } from "./targets.ts";
@@ -46,7 +45,7 @@ export class Operator {
     if (swarm.cancels)
       sometime(0.7, () => {
         figures.cancels++;
-        this.#wish(random.pick(names), "cancel");
+        this.#request(random.pick(names), "cancel");
       });
     if (swarm.rollbacks)
       for (let index = 0; index < 2; index++)
@@ -54,7 +53,7 @@ export class Operator {
           figures.rollbacks++;
           const name = random.chance(0.8) ? "u" : "v";
           if (random.chance(0.15)) this.#rollBackNow(name);
-          else this.#wish(name, "rollback");
+          else this.#request(name, "rollback");
         });
     if (swarm.manifests && random.chance(0.6)) this.#correct();
     else if (swarm.manifests) sometime(0.5, () => this.#applyNext());
@@ -69,7 +68,7 @@ export class Operator {
       return;
     }
     figures.cancels++;
-    this.#wish("u", "cancel");
+    this.#request("u", "cancel");
     scheduler.after(2_000, () => this.#applyNext());
   }
 
@@ -90,7 +89,7 @@ export class Operator {
       // Also before its approval.
       if (random.chance(0.3)) {
         figures.rollbacks++;
-        this.#wish("u", "rollback");
+        this.#request("u", "rollback");
       }
       if (random.chance(0.5)) this.#correct();
       else scheduler.after(60_000, () => this.#applyNext());
@@ -184,22 +183,22 @@ export class Operator {
   }
 
   #promote(name: string): void {
-    const generation = this.#wish(name, "promote");
+    const generation = this.#request(name, "promote");
     if (generation !== undefined) this.#world.promoted.add(`${name} ${generation}`);
   }
 
-  #wish(
+  #request(
     name: string,
-    action: WishAction,
+    action: RequestAction,
     more: { readonly now?: boolean } = {},
     controller = this.#any(),
   ): number | undefined {
-    return controller.wish(name, action, more);
+    return controller.request(name, action, more);
   }
 
   #rollBackNow(name: string): void {
     this.#world.checks.isForced.add(name);
-    this.#wish(name, "rollback", { now: true });
+    this.#request(name, "rollback", { now: true });
   }
 
   takeOverAndCancel(name: string, controller: SimController): void {
@@ -208,7 +207,7 @@ export class Operator {
     scheduler.after(random.between(1_000, 20_000), () => {
       if (this.#world.isHealed) return;
       figures.cancels++;
-      this.#wish(name, "cancel", {}, controller);
+      this.#request(name, "cancel", {}, controller);
     });
   }
 
@@ -259,9 +258,9 @@ export class Operator {
       const { progress } = random.pick(controllers).of(name);
       if (progress?.waits?.includes("approval")) this.#approve(name);
       if (progress?.waits?.includes("promotion")) this.#promote(name);
-      if (progress?.waits?.includes("cancel the update")) this.#wish(name, "cancel");
+      if (progress?.waits?.includes("cancel the update")) this.#request(name, "cancel");
       // Two updates may wait for each other's nodes.
-      if (look === 40 && begun.size > 1) this.#wish(name, "cancel");
+      if (look === 40 && begun.size > 1) this.#request(name, "cancel");
       if (look === 60 && begun.size > 1 && progress?.phase === "rolling_back") this.#rollBackNow(name);
       if (look % 25 === 0) this.takeOver(name, this.#any());
     }

@@ -1,5 +1,5 @@
 import { decide } from "#rollout/decide.ts";
-import { lookAtHooks } from "#rollout/hooks.ts";
+import { hookStateOf } from "#rollout/hooks.ts";
 import { fenceOf } from "#rollout/order.ts";
 import { hasEnded, workStates, type NodeAssignment } from "#rollout/records.ts";
 import { isActive } from "#rollout/rollout-input.ts";
@@ -39,7 +39,7 @@ function hookOf(world: RolloutWorld, controller: SimController, name: string): s
   const view = controller.inputOf(name);
   for (const [id, row] of view?.rows ?? []) {
     if (row.generation !== view?.generation) continue;
-    const { next, held } = lookAtHooks(view, id, row);
+    const { next, held } = hookStateOf(view, id, row);
     const hook = next ?? (world.machine(id).isDead ? undefined : held);
     if (hook !== undefined) return `${hook} of ${id}`;
   }
@@ -171,13 +171,13 @@ export function atEnd(world: RolloutWorld): void {
 
 /** (c) A node's row shows its version. */
 function compare(machine: Machine, records: Held & { readonly name: string }, row: NodeAssignment): void {
-  const { name, head, wishes } = records;
+  const { name, head, requests } = records;
   // Another update may have changed the node since.
   const isOthers = machine.system.movedBy !== "" && machine.system.movedBy !== name;
   if (isOthers || row.generation !== head?.generation) return;
   const isOnTarget = machine.present === head.target;
   // A generation that was cancelled before it reached the node leaves the version of an earlier one.
-  const isLeft = row.phase === "cancelled" && row.generation > 1 && wishes.rollback?.generation !== row.generation;
+  const isLeft = row.phase === "cancelled" && row.generation > 1 && requests.rollback?.generation !== row.generation;
   // A node reports to the update that it obeys: if another one took it first, this update cannot know the result.
   const isTaken = machine.accepted?.fence.name !== name;
   const isUntold = row.phase === "cancelled" && isTaken && records.reports.get(machine.id)?.present.id !== head.target;

@@ -1,5 +1,5 @@
 import type { Order } from "#rollout/order.ts";
-import { hasEnded, type Progress } from "#rollout/records.ts";
+import { hasEnded, type Progress, type Report } from "#rollout/records.ts";
 import { Random } from "#support/random.ts";
 import { Scheduler } from "../scheduler.ts";
 import { Violation } from "../violation.ts";
@@ -9,7 +9,7 @@ import { Checks } from "./checks.ts";
 import { names, SimController, type Changes } from "./controller.ts";
 import { foundingOf, type Member } from "./founding.ts";
 import { HookChecks } from "./hook-checks.ts";
-import { Machine, type MachineEvents } from "./machine.ts";
+import { Machine } from "./machine.ts";
 import { Nemesis } from "./nemesis.ts";
 import { RolloutNetwork } from "./network.ts";
 import { NodeChecks } from "./node-checks.ts";
@@ -51,15 +51,11 @@ export class RolloutWorld {
     forged: 0,
     activations: 0,
     failures: 0,
-    deaths: 0,
     rollbacks: 0,
     cancels: 0,
-    manifests: 0,
     removed: 0,
     hooks: 0,
-    badHooks: 0,
     ended: 0,
-    waiting: 0,
   };
   readonly begun = new Set<string>();
   /** Removed updates, each with the controller that removed it. */
@@ -89,29 +85,7 @@ export class RolloutWorld {
       })),
     ];
     this.controllers = ids.map((id) => new SimController(this, id));
-    const { scheduler, random } = this;
-    const events: MachineEvents = {
-      accepted: (machine, order, before) => {
-        if (order.step === "activate") this.figures.activations++;
-        this.checks.accepted(machine, order, before);
-        this.nodes.accepted(machine, order);
-      },
-      wrote: (machine, before, after) => this.nodes.wrote(machine, before, after),
-      works: (machine, step, statement) => this.nodes.works(machine, step, statement),
-      gateAsked: (machine, holds) => this.nodes.gateAsked(machine, holds),
-      changed: (machine) => this.#machineChanged(machine),
-      said: (machine, before) => {
-        const report = machine.report();
-        if (report) this.nodes.said(machine, report);
-        if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
-        scheduler.after(random.between(10, 300), () => this.#agent(machine.id).wake());
-      },
-      broke: (machine, error) =>
-        this.note(`${machine.id} failed: ${error instanceof Error ? error.stack : String(error)}`),
-    };
-    this.machines = this.members.map(
-      ({ id, dc }) => new Machine({ id, dc, scheduler, random, swarm: this.swarm, events }),
-    );
+    this.machines = this.members.map((member) => new Machine(this, member));
     this.#agents = new Map(this.machines.map((machine) => [machine.id, new SimAgent(this, machine)]));
     this.operator = new Operator(this);
     const bastions = this.swarm.twoBastions ? [...names, ...names] : names;
@@ -153,9 +127,8 @@ export class RolloutWorld {
   }
 
   /** A controller is down while its machine is. */
-  #machineChanged(machine: Machine): void {
+  machineChanged(machine: Machine): void {
     this.checks.nodeChanged(machine);
-    this.figures.deaths = this.machines.filter(({ isDead }) => isDead).length;
     const { id, isUp } = machine;
     if (this.#isDown.has(id) === !isUp) return;
     if (isUp) this.#isDown.delete(id);
@@ -167,6 +140,14 @@ export class RolloutWorld {
     if (!isUp) controller.kill();
     else if (!controller.isUp && !this.#isKilled.has(machine.id))
       this.scheduler.after(this.random.between(100, 3_000), () => this.#start(controller));
+  }
+
+  /** The updater's report changed, or its machine is up again: its agent looks. */
+  reported(machine: Machine, before: Report | undefined): void {
+    const report = machine.report();
+    if (report) this.nodes.said(machine, report);
+    if (report?.state === "failed" && before?.state !== "failed") this.figures.failures++;
+    this.scheduler.after(this.random.between(10, 300), () => this.#agent(machine.id).wake());
   }
 
   readonly #isKilled = new Set<string>();
@@ -192,7 +173,6 @@ export class RolloutWorld {
     const name = names.find((each) =>
       changes.some(([key]) => key === `update/${each}/progress` || key.startsWith(`update/${each}/node/`)),
     );
-    if (changes.some(([key]) => key.endsWith("/head"))) this.figures.manifests++;
     if (name === undefined) return undefined;
     for (const [key, value] of changes)
       if (key.endsWith("/progress") && value !== null) this.#promotions(name, value as Progress, controller);
@@ -292,7 +272,6 @@ export class RolloutWorld {
     this.network.heal();
     this.#isKilled.clear();
     for (const machine of this.machines) {
-      machine.isHealed = true;
       machine.offset = 0;
       machine.cut = undefined;
       machine.start();
@@ -317,7 +296,6 @@ export class RolloutWorld {
     for (const name of this.begun) {
       const progress = this.controllers[0]?.of(name).progress;
       if (progress && hasEnded(progress.phase)) this.figures.ended++;
-      else this.figures.waiting++;
     }
   }
 

@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
-import { readDisks, readStorage } from "#agent/disks.ts";
-import { isSameMachine, readNics, readUsage, type Facts } from "#agent/facts.ts";
+import { isSameMachine, readDisks, readNics, readStorage, readUsage, type Facts } from "#agent/facts.ts";
 import { makeTempDir, type TempDir } from "../../support/temp-dir.ts";
 
 describe("what the agent finds on its machine", () => {

@@ -6,8 +6,8 @@ import type { Controllers } from "#api/ask.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken, Report } from "#rollout/records.ts";
-import { names, updatesFolder, type Accepted } from "#updater/files.ts";
-import { emptyJournal } from "#updater/journal.ts";
+import { names, updatesFolder } from "#updater/files.ts";
+import { emptyJournal, type Accepted } from "#updater/journal.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const fenceOf = (generation: number, seq: number): FencingToken => ({

@@ -25,24 +25,6 @@ describe("the decision, beside the tables", () => {
       expect(decide({ ...view, ...known })).to.deep.equal({ rows: new Map() });
   });
 
-  it("G2: names a node whose updater takes no order, in what is waited for and in the failure", () => {
-    const silent = "n1, whose updater takes no order: systemctl status kcore-updater.path kcore-updater";
-    const waiting = new SteppedRollout({ nodes: [aNode("n1", { orderUntaken: 20 }), "n2"] }).settle();
-    expect(waiting.progress.waits).to.include(silent);
-    const rollout = begun([aNode("n1", { orderUntaken: 20 }), "n2"]);
-    expect(rollout.phases).to.equal("n1=preparing n2=pending");
-    expect(rollout.progress.waits).to.equal(silent);
-    expect(rollout.report("n1", "preparing").progress.waits, "no room").to.equal(silent);
-    const stopped = begun(["n1"]).report("n1", "prepared").node("n1", { orderUntaken: 20 }).wish("cancel");
-    expect(stopped.progress.waits, "cancelled").to.equal(silent);
-    const back = begun(["n1"]).finish("n1").wish("rollback").node("n1", { orderUntaken: 20 });
-    expect(back.progress.waits, "taken back").to.equal(silent);
-    rollout.after(24 * 3600);
-    expect(rollout.row("n1").failure?.message)
-      .to.match(/^the node did not say within \d+ s and a minute/)
-      .and.include(silent);
-  });
-
   it("takes in no node that nobody approved when another owner wrote over its progress", () => {
     const rollout = new SteppedRollout({ nodes: ["n1"], spec: { approvalPolicy: "manual" } }).set({ isApproved: true });
     const { view } = rollout.settle();
@@ -50,14 +32,6 @@ describe("the decision, beside the tables", () => {
     const nodes = new Map([...view.nodes, ["n2", aNode("n2")] as const]);
     const again = (isApproved: boolean) => decide({ ...view, nodes, progress: pending, isApproved }).progress?.waves;
     expect([again(false), again(true)]).to.deep.equal([[["n1"]], [["n1"], ["n2"]]]);
-  });
-
-  it("waits for another update that has nodes of it", () => {
-    const rollout = new SteppedRollout({ nodes: ["n1"] }).set({ other: "hotfix" }).settle();
-    expect(rollout.progress).to.deep.include({ phase: "ready", waits: "the update “hotfix”" });
-    const { view } = rollout;
-    const { other: _, ...alone } = view;
-    expect(decide(alone).progress?.phase).to.equal("rolling_out");
   });
 
   it("tells what it waits for in few words, however many nodes it waits for", () => {
@@ -90,38 +64,9 @@ describe("the decision, beside the tables", () => {
     rollout.takeOver("c2", { rows: new Map(failed) });
     expect([...rollout.view.rows.values()].every(({ owner }) => owner === "c2")).to.equal(true);
     within();
-    const cancelled = new SteppedRollout({ nodes: ids }).settle().wish("cancel").after(661);
+    const cancelled = new SteppedRollout({ nodes: ids }).settle().request("cancel").after(661);
     expect([...cancelled.view.rows.values()].every(({ phase }) => phase === "cancelled")).to.equal(true);
     expect(cancelled.progress.phase).to.equal("cancelled");
-  });
-
-  it("counts a node that was given up and may still get its order, until it knows", () => {
-    const rollout = begun(["n1", "n2", "n3"], { rollback: { automatic: true } })
-      .finish("n1")
-      .report("n2", "prepared");
-    const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq - 1 };
-    rollout.after(700);
-    // n2 must be taken back first, since it may still activate.
-    expect(rollout.phases).to.equal("n1=succeeded n2=rolling_back n3=cancelled");
-    rollout.after(700);
-    expect(rollout.row("n2").failure?.kind).to.equal("rollback");
-    rollout.report("n2", "prepared", { fence: order });
-    expect(rollout.phases).to.equal("n1=succeeded n2=failed n3=cancelled");
-    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
-    rollout.report("n2", "prepared");
-    expect(rollout.phases).to.equal("n1=rolling_back n2=failed n3=cancelled");
-  });
-
-  it("counts a node that was given up while it goes back, until it is back", () => {
-    const rollout = begun(["n1", "n2"], { rollback: { automatic: true } })
-      .finish("n1")
-      .report("n2", "prepared")
-      .report("n2", "failed", { present: target });
-    const order = { name: "u", epoch: 1, owner: "c1", generation: 1, seq: rollout.row("n2").seq };
-    rollout.report("n2", "rolling_back", { present: target }).after(700);
-    expect(rollout.phases).to.equal("n1=succeeded n2=failed");
-    expect(rollout.progress.waits).to.equal("n2: down or under way, and 1 may be");
-    expect(rollout.report("n2", "rolled_back", { fence: order }).phases).to.equal("n1=rolling_back n2=rolled_back");
   });
 
   it("goes on where another's record came over its own", () => {
@@ -145,7 +90,7 @@ describe("the decision, beside the tables", () => {
     for (const id of ["n1", "n2"]) rollout.report(id, "prepared").report(id, "activated", held);
     rollout.report("n3", "failed", { failure: { kind: "build", message: "no room" } });
     const rows = new Map([...rollout.view.rows].filter(([id]) => id !== "n2"));
-    rollout.set({ isApproved: false, rows }).set({ generation: 2 }).wish("rollback", { generation: 2 });
+    rollout.set({ isApproved: false, rows }).set({ generation: 2 }).request("rollback", { generation: 2 });
     expect(rollout.progress.started).to.deep.equal(["n1", "n2"]);
     rollout.report("n1", "fenced", held).report("n2", "fenced", held);
     expect([rollout.row("n1").phase, rollout.row("n2").phase]).to.deep.equal(["succeeded", "rolling_back"]);

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { judgeOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
+import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import type { FencingToken } from "#rollout/records.ts";
 
 function fence(more: Partial<FencingToken> = {}): FencingToken {
@@ -40,7 +40,7 @@ const cases: readonly (readonly [string, Partial<FencingToken>, string])[] = [
 describe("the fence of a node", () => {
   for (const [node, order, wanted] of cases)
     it(`of a node that is ${node}: ${wanted} ${JSON.stringify(order)}`, () => {
-      const judged = judgeOrder(nodes[node], fence(order));
+      const judged = checkOrder(nodes[node], fence(order));
       expect(judged.accept ? "accept" : judged.why).to.equal(wanted);
     });
 
@@ -53,7 +53,7 @@ describe("the fence of a node", () => {
   });
 
   it("says why it refuses", () =>
-    expect(judgeOrder(busy, fence({ name: "v" }))).to.deep.include({
+    expect(checkOrder(busy, fence({ name: "v" }))).to.deep.include({
       message: "this node is busy with generation 3 of “u”, of c1",
     }));
 });

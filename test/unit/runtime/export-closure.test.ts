@@ -1,15 +1,6 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
@@ -83,21 +74,6 @@ esac
     expect(two.source[0]).to.deep.equal(one.source[0]);
     expect(asked()).to.deep.equal([library, other, path].toSorted());
     expect(notes.at(-1)).to.equal("exporting 1 path of this machine's store");
-  });
-
-  it("is exported anew beside what an older version had left, which was one file for a whole closure", async () => {
-    const [cache, name] = [join(folder, "cache"), basename(path)];
-    const source = { file: join(cache, `${name}.export.gz`), sha256: "0".repeat(64), size: 4 };
-    const manifest = JSON.stringify({ storePath: path, narHash: `sha256:${"0".repeat(52)}`, source });
-    const left = { [`${name}.export.gz`]: "left", [`${name}.json`]: manifest, [`${name.slice(0, 32)}.json`]: manifest };
-    mkdirSync(cache);
-    for (const [file, content] of Object.entries(left)) writeFileSync(join(cache, file), content);
-    const closure = await exported(store());
-    expect(closure.source.map((one) => one.path)).to.deep.equal([library, path]);
-    // Files with similar names do not hide the file that is looked up by its name.
-    rmSync(join(cache, `${name.slice(0, 32)}.json`));
-    expect(await exported(store())).to.deep.equal(closure);
-    expect(asked()).to.deep.equal([library, path].toSorted());
   });
 
   it("is nothing that can be sent when the store's answer has no end", async () => {

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
-import { archive, exportOf, type Tree } from "#runtime/nar.ts";
-import { base32, narHashOf, storePathOf } from "#runtime/store-path.ts";
+import { archive, base32, exportOf, narHashOf, storePathOf, type Tree } from "#runtime/nar.ts";
 
 const file = (content: string, executable = false): Tree => ({
   type: "file",

@@ -3,71 +3,129 @@ import type { OrderStep } from "#rollout/order.ts";
 import { casesOf } from "#support/cases/read.ts";
 import { cut, cutEach, endings } from "#support/cut-off.ts";
 import { tries } from "#support/hostile.ts";
+import { NixosWorld, nixosStatement, type FakeSystem, type Loader } from "#support/nixos-world.ts";
 import { seededRandom } from "#support/random.ts";
 import { seedsOfSlice } from "#support/slice.ts";
 import { type Behaviour, pathOf, ProcessEnds, profile, statementOf, UpdateWorld } from "#support/update-world.ts";
 
-const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
-
 interface Scenario {
-  readonly what: string;
   readonly steps: readonly OrderStep[];
-  /** Another update has put version 0.1.5 on trial before. */
+  readonly gate?: "fails";
+  /** The state and the node's version at the end without a crash, after one more boot; of a runtime also the updater's version. */
+  readonly ends: readonly string[];
+  /** The version before that boot, if it differs and no power cut came. */
+  readonly runs?: string;
+  /** Another end after a power cut: a system on trial is left, and a unit that failed in one boot may start in the next. */
+  readonly orEnds?: readonly string[];
+  /** Of a runtime: another update has put version 0.1.5 on trial before. */
   readonly isTried?: boolean;
   readonly behaviour?: Behaviour;
-  readonly gate?: "fails";
-  /** The end without a crash: the state, the node's version, the updater's version. */
-  readonly ends: readonly [state: string, version: string, updater: string];
-  /** The version before the next boot, if it differs and no power cut came. */
-  readonly runs?: string;
+  /** Of a system: the activation of another update, which has brought the system “first” before. */
+  readonly first?: object;
+  readonly loader?: Loader;
+  readonly brings?: string;
+  /** The machine is booted before the step that is cut off. */
+  readonly boots?: boolean;
+  readonly next?: FakeSystem;
+  readonly activation?: object;
 }
 
-const { runtime } = casesOf<{ readonly runtime: Readonly<Record<string, Omit<Scenario, "what">>> }>(
-  "updater-cut-off.yaml",
-);
-const scenarios: readonly Scenario[] = Object.entries(runtime).map(([what, given]) => ({ what, ...given }));
-const gates = [{ name: "page", nodeCommand: "look", withinSeconds: 2 }];
-const timeouts = { activateSeconds: 60, rebootSeconds: 60 };
-const statement = ({ gate }: Scenario) => statementOf(young, { timeouts, ...(gate && { healthGates: gates }) });
-const trial = statementOf(
-  tried,
-  { timeouts, activation: { mode: "test" } },
-  { name: "u0", signedAt: "2025-01-01T00:00:00.000Z" },
-);
+type Kind = "runtime" | "nixos";
+const cases = casesOf<Readonly<Record<Kind, Readonly<Record<string, Scenario>>>>>("updater-cut-off.yaml");
+const [old, tried, young] = ["0.1.0", "0.1.5", "0.2.0"];
+const before = { name: "u0", signedAt: "2025-01-01T00:00:00.000Z" };
+const kernel = { kernel: "6.6.8" };
 
-async function ready(scenario: Scenario): Promise<UpdateWorld> {
-  const world = new UpdateWorld(old);
-  if (scenario.isTried) await world.give(trial, "prepare", "activate");
-  await world.give(statement(scenario), ...scenario.steps.slice(0, -1));
-  if (scenario.behaviour) world.behaviours.set(young, scenario.behaviour);
-  world.order(scenario.steps.at(-1)!, statement(scenario), { seq: 50 });
+/** A node with the last step's order in its inbox. */
+async function ready(kind: Kind, scenario: Scenario): Promise<UpdateWorld> {
+  const {
+    steps,
+    gate,
+    isTried,
+    behaviour,
+    first,
+    loader,
+    brings = "new",
+    boots,
+    next = {},
+    activation = {},
+  } = scenario;
+  const seconds = kind === "runtime" ? 60 : 120;
+  const timeouts = { activateSeconds: seconds, rebootSeconds: seconds };
+  const gates = gate && { healthGates: [{ name: "page", nodeCommand: "look", withinSeconds: 2 }] };
+  const spec = { timeouts, activation, ...gates };
+  const world = kind === "runtime" ? new UpdateWorld(old) : new NixosWorld(loader);
+  if (world instanceof NixosWorld) {
+    world.add("new", next);
+    world.add("first", kernel);
+  }
+  const trial = statementOf(tried, { timeouts, activation: { mode: "test" } }, before);
+  if (isTried) await world.give(trial, "prepare", "activate");
+  const former = { ...nixosStatement("first", { timeouts, ...(first && { activation: first }) }), ...before };
+  if (first) await world.give(former, "prepare", "activate");
+  const statement = kind === "runtime" ? statementOf(young, spec) : nixosStatement(brings, spec);
+  await world.give(statement, ...steps.slice(0, -1));
+  if (behaviour) world.behaviours.set(young, behaviour);
+  if (boots) world.powerCut();
+  world.order(steps.at(-1)!, statement, { seq: 50 });
   return world;
 }
 
-/** The final state, also after an immediate power cut. */
-function look(world: UpdateWorld): readonly unknown[] {
-  world.onEffect = () => undefined;
-  world.powerCut();
-  expect([...world.store.values()], "damaged files in the store").not.to.include("damaged");
-  return [world.report()?.state, world.version(), world.at(`${profile}-updater`)?.slice(pathOf("").length)];
+/** The version that the node runs. */
+function running(world: UpdateWorld): string {
+  if (world instanceof NixosWorld) return world.state.current;
+  return [...new Set([...world.units.values()].map(({ program }) => program.slice(pathOf("").length)))].join();
 }
 
-describe("the updater, cut off", () => {
-  // Hundreds of lives in one test take seconds, and more on a busy machine.
-  for (const scenario of scenarios) {
-    for (const how of endings)
-      it(`${scenario.what}, ${how} before what it does, ends as it would have ended`, async () => {
-        const { ends, runs = ends[1] } = scenario;
-        for await (const { world, at } of cutEach(() => ready(scenario), how)) {
-          const programs = [...world.units.values()].map(({ program }) => program);
-          if (how === "killed") expect(new Set(programs), at).to.deep.equal(new Set([pathOf(runs)]));
-          expect(look(world), at).to.deep.equal(ends);
-        }
-      });
-  }
+/** The final state, also after an immediate power cut. */
+function endOf(world: UpdateWorld): readonly unknown[] {
+  world.onEffect = () => undefined;
+  if (world instanceof NixosWorld) expect(world.once, "a boot that nobody waits for").to.equal(undefined);
+  world.powerCut();
+  expect([...world.store.values()], "damaged files in the store").not.to.include("damaged");
+  const state = world.report()?.state;
+  if (!(world instanceof NixosWorld))
+    return [state, world.version(), world.at(`${profile}-updater`)?.slice(pathOf("").length)];
+  expect(new Set(Object.values(world.state)).size, `between systems: ${JSON.stringify(world.state)}`).to.equal(1);
+  return [state, world.state.current];
+}
 
-  it("when an activation has held, goes forward alone, whatever fails from then on", async () => {
-    const world = await ready({ what: "", steps: ["prepare", "activate"], ends: ["", "", ""] });
+for (const kind of ["runtime", "nixos"] as const)
+  describe(`the updater, ${kind}, cut off`, () => {
+    const scenarios = Object.entries(cases[kind]);
+    // Hundreds of lives in one test take seconds, and more on a busy machine.
+    for (const [name, scenario] of scenarios)
+      for (const how of endings)
+        it(`${name}, ${how} before what it does, ends as it would have ended`, async () => {
+          const { ends, orEnds, runs = ends[1] } = scenario;
+          const may = how === "killed" || !orEnds ? [ends] : [ends, orEnds];
+          for await (const { world, at } of cutEach(() => ready(kind, scenario), how)) {
+            if (how === "killed") expect(running(world), at).to.equal(runs);
+            expect(may, at).to.deep.include(endOf(world));
+          }
+        });
+
+    it("again and again, is wholly on one version and says what came of it", async () => {
+      for (const seed of seedsOfSlice(tries(15, 1_000))) {
+        const random = seededRandom(seed);
+        const [name, scenario] = scenarios[Math.floor(random() * scenarios.length)]!;
+        const world = await ready(kind, scenario);
+        const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
+        await cut(world, at, () => random() < 0.5);
+        // The boots may have used the time up: then the node went back, and reports it.
+        const back = kind === "runtime" ? [old, old] : [scenario.ends[1] === "first" ? "first" : "old"];
+        const may = [scenario.ends, scenario.orEnds, ["failed", ...back]];
+        expect(may, `seed ${seed}: ${name}, cut off before ${at.join(", ")}`).to.deep.include(endOf(world));
+      }
+    });
+  });
+
+describe("the updater, when its disk or the power fails again and again", () => {
+  const activating = { steps: ["prepare", "activate"], ends: [] } as const;
+  const silent = { ...activating, behaviour: { reaches: false } };
+
+  it("goes forward alone from the moment at which an activation has held, whatever fails", async () => {
+    const world = await ready("runtime", activating);
     world.onEffect = (what) => {
       if (!what.startsWith(`nix-env -p ${profile}-updater`)) return;
       world.onEffect = () => undefined;
@@ -75,51 +133,38 @@ describe("the updater, cut off", () => {
       throw new ProcessEnds("killed");
     };
     await world.live(() => world.powerCut());
-    expect(look(world)).to.deep.equal(["activated", young, young]);
+    expect(endOf(world)).to.deep.equal(["activated", young, young]);
   });
 
-  it("has no time without an end where the power fails again and again", async () => {
-    const reaches = { what: "", steps: ["prepare", "activate"], behaviour: { reaches: false } } as const;
-    const world = await ready({ ...reaches, ends: ["", "", ""] });
+  it("has no time without an end", async () => {
+    const world = await ready("runtime", silent);
     world.onEffect = (what) => {
       if (what === "sleep" && world.journal().doing?.stage === "begun") throw new ProcessEnds("without power");
     };
     await world.live(() => world.powerCut());
-    expect(look(world)).to.deep.equal(["failed", old, old]);
+    expect(endOf(world)).to.deep.equal(["failed", old, old]);
   });
 
-  for (const hasBoot of [false, true])
-    it(`is back in its time when the disk takes nothing any more${hasBoot ? ", behind a power cut" : ""}, and says so when it does again`, async () => {
-      const reaches = { what: "", steps: ["prepare", "activate"], behaviour: { reaches: false } } as const;
-      const world = await ready({ ...reaches, ends: ["", "", ""] });
+  const booting = { ...activating, next: { ...kernel, reaches: false }, activation: { mode: "switch" } };
+  for (const [what, kind, scenario, from, hasBoot] of [
+    ["", "runtime", silent, "systemctl restart", false],
+    [", behind a power cut", "runtime", silent, "systemctl restart", true],
+    [" while the machine boots, by another boot", "nixos", booting, "readLink /run/booted-system", false],
+  ] as const)
+    it(`is back in its time on a full disk${what}, and says so when there is room`, async () => {
+      const world = await ready(kind, scenario);
       world.onEffect = (effect) => {
-        if (effect.startsWith("systemctl restart")) world.full = /\/updates\//;
+        if (effect.startsWith(from)) world.full = /\/updates\//;
       };
-      const start = async (): Promise<void> => {
-        await world.run().catch((error: unknown) => expect(String(error)).to.match(/ENOSPC/));
+      for (let starts = 0; starts < 15; starts++) {
+        await world.run().catch((error: unknown) => expect(String(error)).to.match(/ENOSPC|goes down/));
         world.pass(10_000);
-      };
-      await start();
-      if (hasBoot) world.powerCut();
-      for (let starts = 0; starts < 10; starts++) await start();
-      expect([...world.units.values()].map(({ program }) => program)).to.deep.equal([pathOf(old), pathOf(old)]);
+        if (hasBoot && starts === 0) world.powerCut();
+      }
+      const back = kind === "runtime" ? old : "old";
+      expect(running(world)).to.equal(back);
       [world.full, world.onEffect] = [undefined, () => undefined];
       await world.live();
-      expect(look(world)).to.deep.equal(["failed", old, old]);
+      expect(endOf(world)).to.deep.equal(kind === "runtime" ? ["failed", old, old] : ["failed", back]);
     });
-
-  it("again and again, is wholly on one version and says on which", async () => {
-    for (const seed of seedsOfSlice(tries(15, 1_000))) {
-      const random = seededRandom(seed);
-      const scenario = scenarios[Math.floor(random() * scenarios.length)]!;
-      const world = await ready(scenario);
-      const at = Array.from({ length: 6 }, () => 1 + Math.floor(random() * 150));
-      await cut(world, at, () => random() < 0.5);
-      const [state, version, updater] = look(world);
-      // The boots used the time up: the node went back, and reports it.
-      const isBack = scenario.ends[0] === "activated" && state === "failed";
-      const ends = isBack ? ["failed", old, old] : scenario.ends;
-      expect([state, version, updater], `seed ${seed}: ${scenario.what}`).to.deep.equal(ends);
-    }
-  });
 });

@@ -1,12 +1,13 @@
 import { expect } from "chai";
-import type { OrderStep } from "#rollout/order.ts";
-import type { Bundle, Statement } from "#rollout/spec.ts";
+import type { Bundle } from "#rollout/spec.ts";
 import { casesOf } from "#support/cases/read.ts";
 import {
   bundleOf,
+  onceAt,
   pathOf,
   ProcessEnds,
   profile,
+  restarts,
   statementOf,
   UpdateWorld,
   type Behaviour,
@@ -103,88 +104,12 @@ describe("the updater", () => {
     expect(world.files.get("/var/lib/kcore/updates/journal.json.damaged")).to.equal('{"format":');
   });
 
-  it("goes back to what ran before when it is told to, its own runtime too", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate", "roll_back");
-    expect(world.report()?.state).to.equal("rolled_back");
-    expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([old, pathOf(old)]);
-    expect(world.report()?.present.generation).to.equal(1);
-    // A repeated order has no effect.
-    const before = restarts(world).length;
-    await world.give(statementOf(young, quick), "roll_back");
-    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["rolled_back", before]);
-  });
-
-  describe("goes back from an update", () => {
-    const later = { name: "u2", signedAt: "2026-02-01T00:00:00.000Z" };
-    const back = async (world: UpdateWorld, statement: Statement): Promise<unknown> => {
-      await world.give(statement, "roll_back");
-      const { state, failure } = world.report() ?? {};
-      return [world.version(), failure ? `${state} ${failure.kind}` : state];
-    };
-
-    it("that others came after, and did nothing here", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
-      const other = statementOf("0.3.0", quick, later);
-      await world.give(other, "fence", "prepare");
-      expect(world.report()?.previous).to.equal(undefined);
-      world.behaviours.set("0.3.0", { reaches: false });
-      await world.give(other, "activate");
-      expect([failureOf(world), world.version()]).to.deep.equal([["failed", "unreachable"], young]);
-      await world.give(statementOf(young, quick), "fence");
-      expect(world.report()?.previous?.version).to.equal(old);
-      expect(await back(world, statementOf(young, quick))).to.deep.equal([old, "rolled_back"]);
-      expect(world.report()?.previous).to.equal(undefined);
-    });
-
-    it("not when another one has held since, whose way back stays", async () => {
-      const world = prepared();
-      const other = statementOf("0.3.0", quick, later);
-      await world.give(statementOf(young, quick), "prepare", "activate");
-      await world.give(other, "prepare", "activate");
-      expect(await back(world, statementOf(young, quick))).to.deep.equal(["0.3.0", "failed rollback"]);
-      expect(world.report()?.failure?.message).to.match(/runs 0.3.0, which came after this update/);
-      expect(await back(world, other)).to.deep.equal([young, "rolled_back"]);
-    });
-
-    it("that was half done in the generation before", async () => {
-      const world = await activated();
-      const again = statementOf(young, quick, { signedAt: later.signedAt });
-      await carryOut(world, "fence", again, { generation: 2, seq: 20 });
-      expect([world.report()?.state, world.report()?.previous?.version]).to.deep.equal(["fenced", old]);
-      await carryOut(world, "roll_back", again, { generation: 2, seq: 21 });
-      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
-    });
-
-    it("that did not hold, or never came, by staying where it is", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
-      const other = statementOf("0.3.0", quick, later);
-      await world.give(other, "prepare");
-      expect(await back(world, other)).to.deep.equal([young, "rolled_back"]);
-      const third = statementOf("0.3.0", quick, { name: "u3", signedAt: "2026-03-01T00:00:00.000Z" });
-      world.behaviours.set("0.3.0", { runs: false });
-      await world.give(third, "prepare", "activate");
-      expect(await back(world, third)).to.deep.equal([young, "rolled_back"]);
-    });
-
-    it("of another kind than what ran before it: a system is not taken back to a runtime", async () => {
-      const world = await activated();
-      const flake = { target: { flakeRef: "github:example/fleet", flakeRev: "c".repeat(40) } };
-      const system = statementOf(young, flake, { bundle: undefined, signedAt: later.signedAt });
-      await carryOut(world, "fence", system, { generation: 2, seq: 20 });
-      expect(world.report()?.previous).to.equal(undefined);
-    });
-  });
-
-  it("does not activate again what has held when a new owner asks for it", async () => {
+  it("goes back to no version of another kind: a system is not taken back to a runtime", async () => {
     const world = await activated();
-    world.behaviours.set(young, { reaches: false });
-    await carryOut(world, "activate", statementOf(young, quick), { epoch: 2, owner: "c2" });
-    expect([world.report()?.state, world.report()?.fence.epoch]).to.deep.equal(["activated", 2]);
-    await carryOut(world, "roll_back", statementOf(young, quick), { epoch: 2, owner: "c2", seq: 2 });
-    expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
+    const flake = { target: { flakeRef: "github:example/fleet", flakeRev: "c".repeat(40) } };
+    const system = statementOf(young, flake, { bundle: undefined, signedAt: signedLater.signedAt });
+    await carryOut(world, "fence", system, { generation: 2, seq: 20 });
+    expect(world.report()?.previous).to.equal(undefined);
   });
 
   it("carries out nothing that was signed for other nodes alone", async () => {
@@ -198,39 +123,6 @@ describe("the updater", () => {
       await world.give(statementOf(young, { ...quick, selector }), "prepare");
       expect(world.report()?.state, JSON.stringify(selector)).to.equal(state);
     }
-  });
-
-  it("does not go back by what was signed before what it runs, though that allows a downgrade", async () => {
-    const world = prepared();
-    const signed = (month: string) => ({ name: `u${month}`, signedAt: `2026-${month}-01T00:00:00Z` });
-    const back = { target: { version: old, allowDowngrade: true } };
-    await world.give(statementOf(young, quick, signed("02")), "prepare", "activate");
-    for (const step of ["prepare", "activate"] as const) {
-      await world.give(statementOf(old, back, signed("01")), step);
-      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-    }
-    expect(world.version()).to.equal(young);
-    await world.give(statementOf(old, back, signed("03")), "prepare", "activate");
-    expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
-  });
-
-  it("says which generation it will be, also when that is there from an attempt that was taken back", async () => {
-    const world = prepared();
-    world.behaviours.set(young, { reaches: false });
-    await world.give(statementOf(young, quick), "prepare", "activate");
-    world.behaviours.clear();
-    const again = statementOf(young, quick, signedLater);
-    await world.give(again, "prepare");
-    expect(world.report()?.targetGeneration).to.equal(2);
-    await world.give(again, "activate");
-    expect(world.report()?.present.generation).to.equal(2);
-  });
-
-  it("activates again without a restart what runs already", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare", "activate", "activate");
-    expect([world.report()?.state, restarts(world).length]).to.deep.equal(["activated", 1]);
-    expect(world.report()?.previous?.version).to.equal(old);
   });
 
   describe("what fails is told apart, and the node is wholly back", () => {
@@ -331,20 +223,6 @@ describe("the updater", () => {
     }
   });
 
-  it("says so when what ran before does not run either", async () => {
-    const world = prepared();
-    await world.give(statementOf(young, quick), "prepare");
-    for (const version of [old, young]) world.behaviours.set(version, { runs: false });
-    await world.give(statementOf(young, quick), "activate");
-    expect(failureOf(world)).to.deep.equal(["failed", "service"]);
-    expect(world.report()?.failure?.message).to.match(
-      /and it could not go back: kcore-node-agent.service does not stay up/,
-    );
-    expect(world.report()?.failure?.stuck).to.equal(true);
-    await world.give(statementOf(young, quick), "roll_back");
-    expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
-  });
-
   describe("refuses to prepare, and touches nothing", () => {
     for (const [what, given] of Object.entries(preparation))
       it(what, async () => {
@@ -380,22 +258,6 @@ describe("the updater", () => {
         const left = [...world.store.keys()].filter((path) => path !== pathOf(old));
         expect(left).to.deep.equal(stays ? [pathOf(young)] : []);
       });
-
-    it("nor activates an older one that is still in the store, signed as it was", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, quick), "prepare", "activate");
-      await world.give(statementOf("0.3.0", quick, { name: "u2" }), "prepare", "activate");
-      await world.give(statementOf(young, quick), "activate");
-      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-      expect(world.version()).to.equal("0.3.0");
-    });
-
-    it("but takes an older one that was asked for", async () => {
-      const world = new UpdateWorld(young);
-      const statement = statementOf(old, { ...quick, target: { version: old, allowDowngrade: true } });
-      await world.give(statement, "prepare", "activate");
-      expect([world.report()?.state, world.version()]).to.deep.equal(["activated", old]);
-    });
   });
 
   describe("fetches a bundle", () => {
@@ -455,123 +317,6 @@ describe("the updater", () => {
   });
 
   describe("fences", () => {
-    it("takes one order once", async () => {
-      const world = prepared();
-      for (let times = 0; times < 2; times++) {
-        await carryOut(world, "prepare", statementOf(young));
-      }
-      expect(world.said.map(({ state }) => state)).to.deep.equal(["preparing", "prepared"]);
-    });
-
-    const foreign: readonly { readonly what: string; readonly fence: object; readonly name?: string }[] = [
-      { what: "an older epoch", fence: { epoch: 2, owner: "c2", seq: 9 } },
-      { what: "another owner of the same epoch", fence: { epoch: 3, owner: "c9", seq: 9 } },
-    ];
-    for (const { what, fence } of foreign)
-      it(`refuses ${what} for ever`, async () => {
-        const world = prepared();
-        await carryOut(world, "prepare", statementOf(young), { epoch: 3, owner: "c3" });
-        const before = world.report();
-        await carryOut(world, "activate", statementOf(young), fence);
-        expect(world.report()).to.deep.equal(before);
-        expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
-      });
-
-    it("goes on with an activation when a new owner comes in the middle, and answers to him from then on", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare");
-      onceAt(world, "systemctl restart", () => world.order("fence", statement, { epoch: 2, owner: "c2", seq: 7 }));
-      await world.give(statement, "activate");
-      expect(world.said.slice(2).map(({ state, fence }) => [state, fence.owner, fence.epoch])).to.deep.equal([
-        ["activating", "c1", 1],
-        ["activating", "c2", 2],
-        ["activated", "c2", 2],
-      ]);
-      expect([world.version(), restarts(world).length]).to.deep.equal([young, 1]);
-    });
-
-    it("keeps an order for when the present step has ended", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare");
-      onceAt(world, "systemctl restart", () => world.order("roll_back", statement, { seq: 9 }));
-      await world.give(statement, "activate");
-      expect(world.said.slice(2).map(({ state }) => state)).to.deep.equal(
-        "activating activating activated rolling_back rolled_back".split(" "),
-      );
-      expect(world.version()).to.equal(old);
-    });
-
-    it("says nothing of an activation that fails while the order to go back waits: going back has not failed", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      world.behaviours.set(young, { reaches: false });
-      await world.give(statement, "prepare");
-      onceAt(world, "systemctl restart", () => world.order("roll_back", statement, { seq: 9 }));
-      await world.give(statement, "activate");
-      expect(world.said.filter(({ fence }) => fence.seq === 9).map(({ state }) => state)).to.deep.equal([
-        "activating",
-        "rolling_back",
-        "rolled_back",
-      ]);
-      expect(world.version()).to.equal(old);
-    });
-
-    it("does not call it gone back when it runs the target and does not know what came before", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare", "activate");
-      // As after the loss of the journal.
-      world.files.delete("/var/lib/kcore/updates/journal.json");
-      await carryOut(world, "roll_back", statement, { seq: 20 });
-      expect(failureOf(world)).to.deep.equal(["failed", "rollback"]);
-      expect(world.version()).to.equal(young);
-    });
-
-    it("begins nothing anew by a word that failed here, or was taken back: a controller must not have it go to and fro", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare", "activate", "roll_back", "activate");
-      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-      expect(world.version()).to.equal(old);
-      await world.give(statementOf(young, quick, signedLater), "prepare", "activate");
-      expect([world.report()?.state, world.version()]).to.deep.equal(["activated", young]);
-    });
-
-    it("answers an owner whose manifest nobody signed, and only at rest", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      const forge = () => world.order("fence", statement, { epoch: 9, owner: "c9", seq: 1 }, { signature: "Zm9yZ2Vk" });
-      await world.give(statement, "prepare");
-      onceAt(world, "systemctl restart", forge);
-      await world.give(statement, "activate");
-      expect(world.said.filter(({ fence }) => fence.owner === "c9")).to.deep.equal([]);
-      forge();
-      await world.live();
-      expect([world.report()?.fence.owner, failureOf(world)]).to.deep.equal(["c9", ["failed", "refused"]]);
-      await carryOut(world, "roll_back", statement, { epoch: 10, owner: "c1" });
-      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
-    });
-
-    it("has one rollout at a time", async () => {
-      const world = prepared();
-      const statement = statementOf(young, quick);
-      await world.give(statement, "prepare");
-      onceAt(world, "systemctl restart", () =>
-        world.order("activate", statementOf(old, quick, { name: "u2" }), { seq: 9 }),
-      );
-      await world.give(statement, "activate");
-      expect([world.report()?.fence.name, world.report()?.state]).to.deep.equal(["u1", "activated"]);
-    });
-
-    it("carries out nothing that the bastion did not sign", async () => {
-      const world = prepared();
-      await carryOut(world, "activate", statementOf(young), {}, { signature: "Zm9yZ2Vk" });
-      expect(failureOf(world)).to.deep.equal(["failed", "refused"]);
-      expect([world.version(), restarts(world).length]).to.deep.equal([old, 0]);
-    });
-
     for (const [what, owner] of [
       ["was signed for another owner", { owner: "c2" }],
       ["was signed for an earlier epoch", { epoch: 1 }],
@@ -590,12 +335,6 @@ describe("the updater", () => {
         expect(world.report()).to.deep.include({ state: "fenced" });
       });
 
-    it("carries out no other update than the one that the order names", async () => {
-      const world = prepared();
-      await carryOut(world, "activate", statementOf(young), { name: "u9" });
-      expect(world.report()?.failure?.message).to.equal("it is of the update “u1”, not of “u9”");
-    });
-
     it("drops what is no order", async () => {
       const world = prepared();
       world.files.set("/var/lib/kcore/updates/inbox.json", "{");
@@ -603,68 +342,4 @@ describe("the updater", () => {
       expect([world.isWaiting, world.report()]).to.deep.equal([false, undefined]);
     });
   });
-
-  describe("how it comes into use", () => {
-    it("on trial: the next boot begins with what ran before", async () => {
-      const world = prepared();
-      const statement = statementOf(young, { ...quick, activation: { mode: "test" } });
-      await world.give(statement, "prepare", "activate");
-      expect(world.report()).to.deep.include({ state: "activated", present: { id: pathOf(young), version: young } });
-      expect([...world.units.values()].map(({ program }) => program)).to.deep.equal([pathOf(young), pathOf(young)]);
-      expect([world.at(profile), world.at(`${profile}-updater`)]).to.deep.equal([pathOf(old), pathOf(old)]);
-      world.powerCut();
-      await world.give(statement, "fence");
-      expect(world.version()).to.equal(old);
-    });
-
-    for (const [what, generation, name] of [
-      ["the next generation of its update", 2, "u1"],
-      ["another update", 1, "u2"],
-    ] as const)
-      it(`on trial, and is made to last by ${what}, which goes back to what lasted before`, async () => {
-        const world = prepared();
-        await world.give(statementOf(young, { ...quick, activation: { mode: "test" } }), "prepare", "activate");
-        const lasts = statementOf(young, quick, { name, signedAt: signedLater.signedAt });
-        const give = async (step: OrderStep, statement = lasts): Promise<void> => {
-          await carryOut(world, step, statement, { generation, seq: (world.report()?.fence.seq ?? 0) + 1 });
-        };
-        await give("fence");
-        expect(world.report()?.present.generation).to.equal(undefined);
-        await give("prepare");
-        await give("activate");
-        expect(world.report()?.present.generation).to.equal(2);
-        world.powerCut();
-        expect([world.version(), world.at(`${profile}-updater`)]).to.deep.equal([young, pathOf(young)]);
-        await give("roll_back");
-        expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
-      });
-
-    it("on trial, and back to what lasted when it could not be made to last", async () => {
-      const world = prepared();
-      await world.give(statementOf(young, { ...quick, activation: { mode: "test" } }), "prepare", "activate");
-      const gates = [{ name: "page", http: { url: "http://localhost/" }, withinSeconds: 0 }];
-      await world.give(statementOf(young, { ...quick, healthGates: gates }, signedLater), "prepare", "activate");
-      expect([failureOf(world), world.version()]).to.deep.equal([["failed", "gate"], old]);
-    });
-
-    it("on trial, and back without a boot", async () => {
-      const world = prepared();
-      const statement = statementOf(young, { ...quick, activation: { mode: "test" } });
-      await world.give(statement, "prepare", "activate", "roll_back");
-      expect([world.report()?.state, world.version()]).to.deep.equal(["rolled_back", old]);
-    });
-  });
 });
-
-function restarts({ commands }: UpdateWorld): readonly string[] {
-  return commands.filter((words) => words.startsWith("systemctl restart"));
-}
-
-/** Acts once, right before an effect of the updater. */
-function onceAt(world: UpdateWorld, start: string, act: () => void): void {
-  world.onEffect = (what) => {
-    if (!what.startsWith(start)) return;
-    world.onEffect = () => undefined;
-    act();
-  };
-}

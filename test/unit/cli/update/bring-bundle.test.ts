@@ -102,10 +102,4 @@ describe("bringing a bundle", () => {
     expect(held).to.equal(size);
     expect(stopped).to.have.property("exitCode", 130);
   });
-
-  it("elsewhere than at a terminal it is one line, and none when all of it is there", async () => {
-    const host = new Host(false);
-    expect(await bring(host)).to.equal(undefined);
-    expect(host.written).to.equal(`kcore 0.4.0 to ${where}: 300.0/300.0 kB\n`);
-  });
 });

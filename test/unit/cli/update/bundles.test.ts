@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleWanted } from "#cli/update/bundles.ts";
@@ -40,21 +40,6 @@ describe("bundles of the runtime on the bastion", () => {
     });
 
     const problem = async (): Promise<string> => (await problemsOfRejection(readBundleFile(path)))[0] ?? "";
-
-    it("tell what they are, and hold the very bytes", async () => {
-      const { bundle, file, start } = await readBundleFile(path);
-      expect(bundle).to.deep.equal(runtime.bundle);
-      expect((await readFile(file)).subarray(start).equals(await readFile(runtime.file))).to.equal(true);
-    });
-
-    it("written anew take the former's place, and leave nothing beside", async () => {
-      const before = await readFile(path);
-      await writeBundleFile(path, { ...runtime, start: 0 });
-      expect((await readFile(path)).equals(before)).to.equal(true);
-      const names = await readdir(dir.path);
-      expect(names.filter((name) => name.startsWith("kcore.bundle"))).to.deep.equal(["kcore.bundle"]);
-      expect(await codeOf(writeBundleFile(inDir("none/kcore.bundle"), { ...runtime, start: 0 }))).to.equal("USAGE");
-    });
 
     it("are refused when they are cut off anywhere, or longer", async () => {
       const { length } = await readFile(path);

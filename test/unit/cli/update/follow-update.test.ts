@@ -57,7 +57,7 @@ describe("following a rollout at a terminal", () => {
       const seen = Promise.withResolvers<undefined>();
       let isClosed = false;
       const hooks: HookRunner = {
-        look: () => seen.resolve(undefined),
+        startHooks: () => seen.resolve(undefined),
         isNeeded: () => true,
         close: () => Promise.resolve(void (isClosed = true)),
       };

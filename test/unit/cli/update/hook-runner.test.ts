@@ -88,7 +88,7 @@ describe("the hook runner", () => {
     it("is no more drains at once than may be down as the bastion signed it", async () => {
       const see = await attend({ drain: { enabled: true, command: "exec sleep 60" } });
       const view = see(...["n1", "n2", "n3"].map((hostname, at) => ({ id: `${at}`, hostname, hook: "drain", seq: 1 })));
-      runner.look(view);
+      runner.startHooks(view);
       expect(said).to.deep.equal(["n1: drain is begun"]);
       expect(runner.isNeeded(view)).to.equal(true);
     });
@@ -108,9 +108,9 @@ describe("the hook runner", () => {
       const drain = `trap '${noting("ended")}; exit 0' TERM; ${noting("draining")}; ${untilGo()}`;
       const after = { command: noting("undrained") };
       const see = await attend({ strategy, drain: { enabled: true, command: drain, after } });
-      runner.look(see({ hook: "drain", seq: 3 }));
+      runner.startHooks(see({ hook: "drain", seq: 3 }));
       await eventually(async () => (await done()).includes("draining"));
-      runner.look(see({ hook: "undrain", seq: 4 }));
+      runner.startHooks(see({ hook: "undrain", seq: 4 }));
       await says("n1: undrain is done");
       expect(await done()).to.deep.equal(["draining", "ended", "undrained"]);
       expect(said).to.deep.equal([
@@ -125,9 +125,9 @@ describe("the hook runner", () => {
 
     it("go on while the node is not well for a moment, and whatever an old view says", async () => {
       const see = await attend({ strategy, drain: { enabled: true, command: untilGo() } });
-      runner.look(see({ hook: "drain", seq: 3 }));
-      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) runner.look(see(node));
-      runner.look(see());
+      runner.startHooks(see({ hook: "drain", seq: 3 }));
+      for (const node of [{ seq: 3 }, { seq: 2 }, { hook: "undrain", seq: 2 }, {}]) runner.startHooks(see(node));
+      runner.startHooks(see());
       await writeFile(file("go"), "");
       await says("n1: drain is done");
       expect(said).to.deep.equal(["n1: drain is begun", "n1: drain is done"]);
@@ -139,8 +139,8 @@ describe("the hook runner", () => {
         { name: "b", command: "true" },
       ];
       const see = await attend({ strategy, healthGates });
-      runner.look(see({ hook: "gate a", seq: 5 }));
-      runner.look(see({ hook: "gate b", seq: 5 }));
+      runner.startHooks(see({ hook: "gate a", seq: 5 }));
+      runner.startHooks(see({ hook: "gate b", seq: 5 }));
       await says("n1: gate b is done");
       expect(said[1]).to.equal("n1: gate a is ended: it is not asked for any more");
     });
@@ -149,9 +149,9 @@ describe("the hook runner", () => {
       const drain = `trap '' TERM; ${noting("draining")}; ${untilGo()}; ${noting("drained")}`;
       const after = { command: noting("undrained") };
       const see = await attend({ strategy, drain: { enabled: true, timeoutSeconds: 1, command: drain, after } });
-      runner.look(see({ hook: "drain", seq: 3 }));
+      runner.startHooks(see({ hook: "drain", seq: 3 }));
       await eventually(() => answers.length === 1);
-      runner.look(see({ hook: "undrain", seq: 4 }));
+      runner.startHooks(see({ hook: "undrain", seq: 4 }));
       expect(said).to.deep.equal(["n1: drain is begun", "n1: drain failed: it ran out of its 1 s"]);
       await writeFile(file("go"), "");
       await says("n1: undrain is done");

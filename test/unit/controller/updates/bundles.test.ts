@@ -126,14 +126,6 @@ describe("the bundles on a controller's disk", () => {
     expect(await put(open(), 300_000)).to.deep.equal({ held: 300_000, whole: true });
   });
 
-  it("finds what a crash made of zeros, and begins anew", async () => {
-    await mkdir(folder, { mode: 0o700 });
-    await writeFile(join(folder, `${sha256}.part`), Buffer.concat([bytes.subarray(0, 50_000), Buffer.alloc(50_000)]));
-    const store = open();
-    expect(await put(store, 100_000, 200_000)).to.deep.equal({ held: 0, whole: false });
-    await putAll(store, bytes);
-  });
-
   it("gives nothing that the disk has changed since: it is removed, and can be brought again", async () => {
     await putAll(open(), bytes);
     const damaged = Buffer.from(bytes);
@@ -235,15 +227,5 @@ describe("the bundles on a controller's disk", () => {
     const all = [one("old", 1), one("middle", 2), one("new", 3), one("coming", 0), one("needed", 0)];
     const found = tooMany(all, { coming: "coming", isNeeded: (name) => name === "needed" });
     expect(found.map(({ sha256 }) => sha256)).to.deep.equal(["old"]);
-  });
-
-  it("one that is removed while it is read is read to its end", async () => {
-    const store = open();
-    await putAll(store, bytes);
-    const { file } = await store.open(sha256);
-    for (let index = 0; index < 5; index++) await putAll(store, randomBytes(10));
-    expect(await refusal(store.open(sha256))).to.equal("404 UPDATE_BUNDLE_UNKNOWN");
-    expect((await file.readFile()).equals(bytes)).to.equal(true);
-    await file.close();
   });
 });

@@ -57,7 +57,7 @@ describe("what a controller and a node say of an update", () => {
   });
 
   it("is of an update that goes on, then of one that has ended, until the node has confirmed its last word", async () => {
-    const [ended, going] = [begun("u").wish("cancel"), begun("v")];
+    const [ended, going] = [begun("u").request("cancel"), begun("v")];
     await known.update(ended);
     expect(await given("n1")).to.deep.equal(["fence", "u"]);
     await known.update(going);
@@ -70,7 +70,7 @@ describe("what a controller and a node say of an update", () => {
   });
 
   it("concerns a node that is at work when its update has ended, until it says what came of that", async () => {
-    const ended = begun("u").report("n1", "preparing").wish("cancel").report("n1", "preparing");
+    const ended = begun("u").report("n1", "preparing").request("cancel").report("n1", "preparing");
     await known.update(ended);
     expect(exchange.concerns("n1")).to.equal(true);
     // A next generation without rows changes nothing.
@@ -83,12 +83,12 @@ describe("what a controller and a node say of an update", () => {
   });
 
   it("waits with a node that is at work for the next order, and for no word of what it has since left for another update", async () => {
-    const working = begun("u").report("n1", "preparing").wish("cancel").report("n1", "preparing");
+    const working = begun("u").report("n1", "preparing").request("cancel").report("n1", "preparing");
     await known.update(working);
     const answer = given("n1");
     await known.update(begun("v"));
     expect(await answer).to.deep.equal(["prepare", "v"]);
-    await known.update(begun("v").wish("cancel").report("n1", "fenced", { epoch: 9 }));
+    await known.update(begun("v").request("cancel").report("n1", "fenced", { epoch: 9 }));
     expect(exchange.concerns("n1")).to.equal(false);
   });
 

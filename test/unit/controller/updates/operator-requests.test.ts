@@ -2,19 +2,18 @@ import { expect } from "chai";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { answerHook, attendUpdate, takeOver, wishFor } from "#controller/updates/operator-requests.ts";
+import { answerHook, attendUpdate, takeOver, noteRequest } from "#controller/updates/operator-requests.ts";
 import { planUpdate } from "#controller/updates/plan-update.ts";
 import { inputOf } from "#controller/updates/rollout-input.ts";
 import { nextEpoch } from "#controller/updates/update-records.ts";
 import { viewUpdate } from "#controller/updates/update-views.ts";
 import { verifyStatement } from "#pki/statement.ts";
 import { decide } from "#rollout/decide.ts";
-import type { WishAction } from "#rollout/records.ts";
-import { targetIdOf } from "#rollout/spec.ts";
+import type { RequestAction } from "#rollout/records.ts";
 import { createTestCluster, type TestCluster } from "#support/cluster.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { signOwner } from "#support/signed-update.ts";
-import { old, SteppedRollout } from "#support/stepped-rollout.ts";
+import { SteppedRollout } from "#support/stepped-rollout.ts";
 
 const nodes = ["n1", "n2"];
 let known: KnownUpdates;
@@ -35,66 +34,30 @@ async function outcome(request: Promise<{ readonly result: string }>): Promise<s
 beforeEach(async () => (known = await new KnownUpdates().nodes(...nodes)));
 afterEach(() => known.stop());
 
-describe("a wish of an operator about a rollout", () => {
+describe("an operator's request about a rollout", () => {
   const by = { by: "operator ann", at: "2026-01-01T00:00:00Z" };
-  const ask = async (rollout: SteppedRollout, action: WishAction = "rollback"): Promise<string> =>
-    outcome(wishFor(known.parts, await known.update(rollout), action, by));
+  const ask = async (rollout: SteppedRollout, action: RequestAction = "rollback"): Promise<string> =>
+    outcome(noteRequest(known.parts, await known.update(rollout), action, by));
   const begun = (name = "u"): SteppedRollout => new SteppedRollout({ nodes }).set({ name }).confirm();
   const noneBegun = /and no node was begun: there is nothing to roll back \[UPDATE_ENDED\]$/;
 
   it("is refused when the rollout has ended, or has no canary to promote", async () => {
-    const ended = begun().finish("n1").wish("cancel");
+    const ended = begun().finish("n1").request("cancel");
     expect(await ask(ended, "cancel")).to.equal("“u” is cancelled: there is nothing to cancel [UPDATE_ENDED]");
     expect(await ask(begun("v"), "promote")).to.equal("“v” has no canary to promote [UPDATE_ENDED]");
   });
 
   it("to take it back is refused when no node was begun", async () => {
     const waiting = new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle();
-    expect(await ask(waiting.wish("cancel"))).to.match(noneBegun);
+    expect(await ask(waiting.request("cancel"))).to.match(noneBegun);
     const there = new SteppedRollout({ nodes }).set({ name: "v" });
     for (const id of nodes) there.report(id, "fenced", { present: there.view.target });
     expect(await ask(there)).to.match(noneBegun);
   });
 
   it("to take it back is noted for a rollout that was begun, ended or not", async () => {
-    expect(await ask(begun().finish("n1").wish("cancel"))).to.equal("created");
+    expect(await ask(begun().finish("n1").request("cancel"))).to.equal("created");
     expect(await ask(begun("v"))).to.equal("created");
-  });
-
-  /** An approved update of NixOS systems, with the report of a node that runs it. */
-  const approved = (name: string) => {
-    const target = { flakeRef: "github:example/systems", flakeRev: "0123456789".repeat(4) };
-    const rollout = new SteppedRollout({ nodes, spec: { target, approvalPolicy: "manual" } });
-    const id = targetIdOf({ spec: rollout.view.spec });
-    rollout.set({ name, isApproved: true, target: { id, version: "" } }).confirm();
-    return { rollout, there: { present: { id, version: "", generation: 2 }, previous: old } };
-  };
-
-  it("to take it back is noted when a node has the target by the generation before, though this one began no node", async () => {
-    const { rollout, there } = approved("u");
-    for (const id of nodes) rollout.report(id, "prepared").report(id, "activated", there);
-    rollout.set({ generation: 2 });
-    for (const id of nodes) rollout.report(id, "fenced", there);
-    expect(rollout.progress).to.deep.include({ phase: "succeeded", generation: 2, started: [] });
-    expect(await ask(rollout)).to.equal("created");
-    for (const [name, isThere] of [
-      ["v", true],
-      ["w", false],
-    ] as const) {
-      const cancelled = approved(name);
-      cancelled.rollout.report("n1", "prepared").report("n1", "activated", cancelled.there).wish("cancel");
-      if (!isThere) cancelled.rollout.report("n1", "activated", { ...cancelled.there, present: old });
-      cancelled.rollout.set({ generation: 2, isApproved: false, wishes: {} }).wish("cancel", { generation: 2 });
-      expect(cancelled.rollout.progress).to.deep.include({ phase: "cancelled", generation: 2, waves: [] });
-      expect(await ask(cancelled.rollout)).to.match(isThere ? /^created$/ : noneBegun);
-    }
-  });
-
-  it("to take it back is noted after a takeover, as the former owner may have begun nodes unknown here", async () => {
-    // No node answers the new owner, which gives them up.
-    const taken = new SteppedRollout({ nodes }).settle().takeOver("c2").wish("cancel").after(700);
-    expect(taken.progress).to.deep.include({ phase: "cancelled", epoch: 2, started: [] });
-    expect(await ask(taken)).to.equal("created");
   });
 });
 

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { startOwnerLoop, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
-import { inputOf, knowNodes } from "#controller/updates/rollout-input.ts";
+import { inputOf, readNodes } from "#controller/updates/rollout-input.ts";
 import { isSettled } from "#controller/updates/update-records.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { KnownUpdates } from "#support/known-update.ts";
@@ -43,7 +43,7 @@ describe("the loop of an update's owner", () => {
       const other = new SteppedRollout({ nodes: ["n1"], spec });
       await known.update(other.set({ name: "v" }).confirm());
       // The selector matches no node now; the update began with n1.
-      const { n1: _, ...left } = Object.fromEntries(knowNodes(known.parts));
+      const { n1: _, ...left } = Object.fromEntries(readNodes(known.parts));
       expect(inputOf(known.parts, update, new Map(Object.entries(left))).other).to.equal("v");
     } finally {
       known.stop();

@@ -110,17 +110,6 @@ describe("the plan of an update", () => {
     expect(planned()).to.include({ result: "updated", generation: 4 });
   });
 
-  it("is blocked by a datacenter that no node is in, or a name that none has, beside one that is there, too", () => {
-    expect(plan({ target: aFlake, selector: { datacenters: ["DC1", "DC9"] } })).to.deep.include({
-      viable: false,
-      blockers: ["no node of this cluster is in “DC9”, which selector.datacenters names"],
-    });
-    expect(plan({ target: aFlake, selector: { nodeIds: ["n1", "n9"] } })).to.deep.include({
-      viable: false,
-      blockers: ["no node of this cluster is “n9”, which selector.nodeIds names"],
-    });
-  });
-
   it("says whether nodes reboot, and nothing while that is not known", () => {
     const reboots = (rebootPolicy: string) => plan({ target: aFlake, activation: { rebootPolicy } });
     expect(reboots("if-required").nodes.map((node) => node.reboots)).to.deep.equal(["unknown", "unknown", "unknown"]);

@@ -75,7 +75,7 @@ describe("updates that are over", () => {
       "it is not over (pending)",
     ],
     "that is under way": [begun(), "it is not over (rolling_out)"],
-    "that is to be taken back": [done("u").wish("cancel").wish("rollback"), "it is not over (rolling_back)"],
+    "that is to be taken back": [done("u").request("cancel").request("rollback"), "it is not over (rolling_back)"],
     "whose node is at work": [failed("u").report("n1", "rolling_back"), "n1 is rolling_back"],
     "that alone tells what a node runs": [done("u"), "no later update tells what n1 runs"],
     "that failed last on a node": [failed("u"), "no later update tells what n1 runs"],
@@ -103,7 +103,7 @@ describe("updates that are over", () => {
   it("C6: the newest 20 are kept for a year, and one that was cancelled before it began goes alone", async () => {
     for (let week = 0; week < 25; week++) await known.update(done(`u${week}`, 7 * week));
     await known.update(
-      new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle().set({ name: "x" }).wish("cancel"),
+      new SteppedRollout({ nodes, spec: { approvalPolicy: "manual" } }).settle().set({ name: "x" }).request("cancel"),
     );
     expect(await removed("x")).to.equal("deleted");
     await tidyAt(7 * 25);

@@ -39,7 +39,7 @@ describe("the updates that are there", () => {
     const statement = statementOf("0.2.0");
     const needed = (phase: UpdatePhase | undefined, generation = 1): boolean => {
       const progress = phase && { value: { phase, generation: 1 } };
-      const update = { statement, head: { value: { generation } }, wishes: {}, progress } as unknown as UpdateRecords;
+      const update = { statement, head: { value: { generation } }, requests: {}, progress } as unknown as UpdateRecords;
       return isBundleNeeded({ all: () => [update] }, statement.bundle?.sha256 ?? "");
     };
     expect([needed(undefined), needed("rolling_out"), needed("succeeded", 2)]).to.deep.equal([true, true, true]);

@@ -18,7 +18,7 @@ describe("an update as a controller tells of it", () => {
   it("waits with its nodes until somebody approves it; once cancelled, no node waits any more", async () => {
     const rollout = new SteppedRollout({ nodes: ["n1", "n2"], spec: manual }).settle();
     expect(await phasesOf(rollout)).to.equal("n1=pending, n2=pending");
-    expect(await phasesOf(rollout.wish("cancel"))).to.equal("n1=cancelled since, n2=cancelled since");
+    expect(await phasesOf(rollout.request("cancel"))).to.equal("n1=cancelled since, n2=cancelled since");
   });
 
   it("is approved for its manifest and its nodes as they were shown, and for no others", async () => {

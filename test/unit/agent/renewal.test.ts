@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { discardNext, keepNextKey, settleNext, swapIn } from "#agent/certificate-files.ts";
-import { isRenewalDue, renewCertificate } from "#agent/renew.ts";
+import { discardNext, keepNextKey, finishSwap, swapIn } from "#agent/certificate-files.ts";
+import { isRenewalDue, renewCertificate } from "#agent/renewal.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import type { ApiClient } from "#api/client.ts";
 import { loadCredentials, type CredentialFiles, type LoadedCredentials } from "#api/credentials.ts";
@@ -109,10 +109,10 @@ describe("the renewal of a node's certificate", () => {
     await mkdir(join(files.certFile, "in the way"), { recursive: true });
     await swapIn(files, next.cert).catch(() => undefined);
     await rm(files.certFile, { recursive: true });
-    expect(await settleNext(files)).to.equal("finished");
+    expect(await finishSwap(files)).to.equal("finished");
     expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
     await writeFile(`${files.certFile}.next`, issueTo(cluster.authority, "node", nodeId).cert);
-    expect(await settleNext(files)).to.equal("discarded");
+    expect(await finishSwap(files)).to.equal("discarded");
     expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
   });
 
@@ -120,17 +120,17 @@ describe("the renewal of a node's certificate", () => {
     const next = issueTo(cluster.authority, "node", nodeId);
     // Before any file was in place.
     await keepNextKey(files, next.key);
-    expect(await settleNext(files)).to.equal("discarded");
+    expect(await finishSwap(files)).to.equal("discarded");
     await keepNextKey(files, next.key);
     await writeFile(`${files.certFile}.next`, next.cert);
-    expect(await settleNext(files)).to.equal("discarded");
+    expect(await finishSwap(files)).to.equal("discarded");
     expect((await loadCredentials(files, "node")).cert).to.equal(present.cert);
     // Between the two renames.
     await writeFile(`${files.certFile}.next`, next.cert);
     await writeFile(files.keyFile, next.key);
-    expect(await settleNext(files)).to.equal("finished");
+    expect(await finishSwap(files)).to.equal("finished");
     expect((await loadCredentials(files, "node")).cert).to.equal(next.cert);
-    expect(await settleNext(files)).to.equal(undefined);
+    expect(await finishSwap(files)).to.equal(undefined);
     expect(await names()).to.deep.equal(settled);
   });
 

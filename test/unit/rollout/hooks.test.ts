@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { bastionHooks } from "#rollout/bastion-hooks.ts";
+import { bastionHooks } from "#rollout/hooks.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 
 describe("the hooks of an update", () => {
@@ -23,5 +23,11 @@ describe("the hooks of an update", () => {
       ["undrain", 900, 0],
     ]);
     expect(timesOf(specOf(10))[0]).to.deep.equal(["drain", 10, 2]);
+  });
+
+  it("let work come back to a node that an earlier generation drained, though this one drains none", () => {
+    const { drain, ...spec } = specOf(900);
+    const names = bastionHooks({ ...spec, drain: { ...drain, enabled: false } }).map(({ name }) => name);
+    expect(names).to.deep.equal(["gate web", "undrain"]);
   });
 });

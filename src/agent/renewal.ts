@@ -1,0 +1,151 @@
+import { X509Certificate } from "node:crypto";
+import { askFirst, type Controllers } from "#api/ask.ts";
+import type { ApiClient, Credentials } from "#api/client.ts";
+import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
+import { formatEndpoint } from "#api/endpoint.ts";
+import { describeError, type Log } from "#api/log.ts";
+import { createBackoff } from "#base/wait.ts";
+import { KcoreError } from "#errors/problem.ts";
+import { renewalChallenge } from "#pki/keys.ts";
+import { refusalOfNext } from "#pki/expectation.ts";
+import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import type { AgentConfig } from "./agent-config.ts";
+import { discardNext, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
+
+/** Days left at which a failed renewal is reported: an operator still has a week to repair it. */
+const alarmDays = 7;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+export type Renewer = ReturnType<typeof createRenewer>;
+
+/** Renews the node's certificate before it ends. */
+export function createRenewer({
+  config,
+  controllers,
+  credentials,
+  clock,
+  random,
+  log,
+  nodeId,
+}: {
+  readonly config: Pick<AgentConfig, "renewal" | "tls">;
+  readonly controllers: Controllers;
+  readonly credentials: OwnCredentials;
+  readonly clock: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly nodeId: string;
+}) {
+  const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
+  let notBefore = -Infinity;
+  let failure: string | undefined;
+  // Each request is fulfilled once: clocks differ, and a sub-CA may end sooner than requested.
+  let fulfilled: string | undefined;
+  return {
+    /**
+     * Renews when it is due, or when an operator requests it for certificates that end before `endingBefore`; not too
+     * soon after a failure. Returns whether there are new files. Failures are logged.
+     */
+    async renewIfDue(endingBefore?: string): Promise<boolean> {
+      const present = credentials.present();
+      const now = clock();
+      // A clock that was set back must not delay a renewal by as much.
+      const isWaiting = now < notBefore && notBefore - now <= hourMs;
+      const isWanted =
+        endingBefore !== undefined &&
+        endingBefore !== fulfilled &&
+        present.notAfter.getTime() < Date.parse(endingBefore);
+      if (isWaiting || !(isWanted || isRenewalDue(present, config.renewal.daysLeft, now))) return false;
+      try {
+        log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
+        const files = config.tls;
+        const expires = await controllers.ask((client) => {
+          // A request that changes nothing: if the new key were registered now, a crash would leave the node with a
+          // dead one.
+          const prove = async (fresh: Credentials): Promise<void> => {
+            const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
+            await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
+          };
+          return renewCertificate({ files, present, clock, client, prove });
+        });
+        backoff.reset();
+        failure = undefined;
+        fulfilled = endingBefore;
+        log.info("the certificate was renewed", { expires: expires.toISOString() });
+        return true;
+      } catch (error) {
+        const wait = backoff.next();
+        notBefore = now + wait;
+        failure = error instanceof Error ? error.message : String(error);
+        log.warn("the certificate was not renewed", { retryInMs: Math.round(wait), ...describeError(error) });
+        return false;
+      }
+    },
+    /** The reason for an overdue renewal; undefined if an operator need not know of any. */
+    problem(): string | undefined {
+      const left = credentials.present().notAfter.getTime() - clock();
+      if (failure === undefined || left > alarmDays * dayMs) return undefined;
+      return `the node's certificate ends in ${Math.max(0, Math.floor(left / dayMs))} days and is not renewed: ${failure}`;
+    },
+  };
+}
+
+export interface RenewalOptions {
+  readonly files: CredentialFiles;
+  readonly present: LoadedCredentials;
+  readonly clock: () => number;
+  /** A client of the controller that renews, with the present certificate. */
+  readonly client: ApiClient;
+  /** Proves the new credentials to that controller; throws if it refuses them. */
+  readonly prove: (fresh: Credentials) => Promise<void>;
+}
+
+/** Whether so few days are left. */
+export function isRenewalDue(
+  { notAfter }: Pick<LoadedCredentials, "notAfter">,
+  daysLeft: number,
+  now: number,
+): boolean {
+  return notAfter.getTime() - now <= daysLeft * dayMs;
+}
+
+/**
+ * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are proved. The
+ * certificate must have the old one's identity, lead to our root, fit the key, and be accepted on a new connection.
+ * After a failure the old ones stay in use and on the disk. Resolves with the new one's end.
+ * @throws KcoreError the refusal of the controller; RENEWAL_FAILED
+ */
+export async function renewCertificate({ files, present, clock, client, prove }: RenewalOptions): Promise<Date> {
+  const { identity } = present;
+  const { nonce, challenge } = await client.call("renewChallenge", { nodeId: identity.id });
+  // A controller must not make the node sign a text of its choice: the text is ours, only the nonce is the
+  // controller's.
+  if (challenge !== renewalChallenge(identity.cluster, identity.id, nonce)) {
+    throw failed("the controller's challenge is not one for this node's renewal");
+  }
+  const key = generateKey();
+  const keyPem = key.export({ type: "pkcs8", format: "pem" }) as string;
+  await keepNextKey(files, keyPem);
+  try {
+    const spki = publicDer(key).toString("base64");
+    const signature = proveKey(key, challenge);
+    const { certificate } = await client.call("renew", { nodeId: identity.id, nonce, spki, signature });
+    const reason = refusalOfNext(certificate, { spki, present, now: clock() });
+    if (reason !== undefined) throw failed(`the new certificate cannot be used: ${reason}`);
+    await prove({ ca: present.ca, cert: certificate, key: keyPem });
+    await swapIn(files, certificate);
+    return new X509Certificate(certificate).validToDate;
+  } catch (error) {
+    await discardNext(files).catch(() => undefined);
+    throw error;
+  }
+}
+
+function failed(message: string): KcoreError {
+  return new KcoreError({
+    code: "RENEWAL_FAILED",
+    message,
+    hint: "the present certificate stays in use, and it is tried again",
+  });
+}
