@@ -162,24 +162,21 @@ function causeText({ problem, position, reason }: Case): string {
 
 type Kind = "passed" | "skipped" | "failure" | "error";
 
+const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
+  ok: "passed",
+  changed: "passed",
+  "would-change": "passed",
+  skipped: "skipped",
+  unknown: "skipped",
+  notStarted: "skipped",
+  failed: "failure",
+  unreachable: "error",
+  interrupted: "error",
+  unfinished: "error",
+};
+
 function kindOf({ outcome }: Case): Kind {
-  switch (outcome) {
-    case "ok":
-    case "changed":
-    case "would-change":
-      return "passed";
-    case "skipped":
-    case "unknown":
-    case "notStarted":
-      return "skipped";
-    case "failed":
-      return "failure";
-    case "unreachable":
-    case "interrupted":
-    case "unfinished":
-    case undefined:
-      return "error";
-  }
+  return outcome === undefined ? "error" : kinds[outcome];
 }
 
 function counts(cases: readonly Case[]): Readonly<Record<string, string>> {

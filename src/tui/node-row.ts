@@ -5,24 +5,26 @@ import { sendingText } from "./describe-event.ts";
 import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
 
-/** Failed nodes come first and stay there; then running nodes, waiting nodes, ended nodes. */
-export type Rank = 0 | 1 | 2 | 3;
+/** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
+const ranks = {
+  failed: 0,
+  unreachable: 0,
+  running: 1,
+  connecting: 1,
+  waiting: 1,
+  asking: 1,
+  lost: 1,
+  rebooting: 1,
+  idle: 2,
+  pending: 2,
+  done: 3,
+  interrupted: 3,
+  unfinished: 3,
+  "not-started": 3,
+} as const;
 
-export type RowState =
-  | "failed"
-  | "unreachable"
-  | "running"
-  | "connecting"
-  | "waiting"
-  | "asking"
-  | "lost"
-  | "rebooting"
-  | "idle"
-  | "pending"
-  | "done"
-  | "interrupted"
-  | "unfinished"
-  | "not-started";
+export type RowState = keyof typeof ranks;
+export type Rank = (typeof ranks)[RowState];
 
 /** A node as a row of a view; the bastion is one too, when it acts for no single node. */
 export interface NodeRow {
@@ -118,7 +120,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     roles: node.roles ?? noRoles,
     dc: node.dc ?? "",
     state,
-    rank: rankOf(state),
+    rank: ranks[state],
     // Made on demand: a view opens one node of a thousand.
     get items() {
       return (items ??= work.map(itemOf));
@@ -173,7 +175,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
     roles: noRoles,
     dc: "",
     state,
-    rank: rankOf(state),
+    rank: ranks[state],
     items,
     ...(item ? { item } : {}),
     ended,
@@ -211,28 +213,5 @@ function stateOf(node: NodeModel, running: number, failed: number, all: number, 
     case "finished":
       if (running > 0 || node.sending) return "running";
       return node.state === "pending" && all === 0 ? "pending" : "idle";
-  }
-}
-
-function rankOf(state: RowState): Rank {
-  switch (state) {
-    case "failed":
-    case "unreachable":
-      return 0;
-    case "running":
-    case "connecting":
-    case "waiting":
-    case "asking":
-    case "lost":
-    case "rebooting":
-      return 1;
-    case "idle":
-    case "pending":
-      return 2;
-    case "done":
-    case "interrupted":
-    case "unfinished":
-    case "not-started":
-      return 3;
   }
 }

@@ -29,27 +29,21 @@ export interface RunsQuery {
   readonly limit: number;
 }
 
-/** The label of a state, with the marks of a run's own page. */
+/** The marks of a run's own page, by the states of the list. */
+const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
+  starting: "running",
+  running: "running",
+  stopping: "running",
+  done: "ok",
+  interrupted: "interrupted",
+  failed: "failed",
+  unreachable: "failed",
+  refused: "failed",
+  died: "failed",
+};
+
 function stateLabel(state: string): Label {
-  switch (state) {
-    case "starting":
-    case "running":
-    case "stopping":
-      return labelOf("running", state);
-    case "waiting":
-      return waitingForYou;
-    case "done":
-      return labelOf("ok", state);
-    case "interrupted":
-      return labelOf("interrupted", state);
-    case "failed":
-    case "unreachable":
-    case "refused":
-    case "died":
-      return labelOf("failed", state);
-    default:
-      return labelOf("unknown", state);
-  }
+  return state === "waiting" ? waitingForYou : labelOf(marks[state] ?? "unknown", state);
 }
 
 export interface RunsPage {

@@ -13,7 +13,7 @@ import type { Timers } from "../timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey } from "./run-keys.ts";
-import { freshUi, type Deed, type RunUi } from "./run-ui.ts";
+import { freshUi, type Effect, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
 import { Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
@@ -207,9 +207,9 @@ export class RunView implements RunDrawing {
     const { now = Date.now } = this.#options;
     const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#askedAt < hastyMs;
     if (isHasty && /^[yn]$/i.test(press.name)) return;
-    const { ui, does } = pressKey(this.#scene, press);
+    const { ui, effect } = pressKey(this.#scene, press);
     this.#ui = ui;
-    if (does) this.#do(does);
+    if (effect) this.#do(effect);
     this.#screen?.key();
   }
 
@@ -219,37 +219,37 @@ export class RunView implements RunDrawing {
     this.#screen?.key();
   }
 
-  #do(deed: Deed): void {
+  #do(effect: Effect): void {
     const { send, player, copy } = this.#options;
-    switch (deed.type) {
+    switch (effect.type) {
       case "interrupt":
         return this.#interrupt();
       case "abort":
         this.#interrupts.skipToAbort();
         return send({ type: "abort" });
       case "leave":
-        return this.#leave(deed.why);
+        return this.#leave(effect.why);
       case "resume":
         return this.#rested.resolve("resume");
       case "answer":
-        return send({ type: "answer", id: deed.id, value: deed.value });
+        return send({ type: "answer", id: effect.id, value: effect.value });
       case "copy":
-        if (copy) copy(deed.text);
-        else this.#screen?.do(deed);
-        return this.#say(`copied: ${deed.text}`, "ok");
+        if (copy) copy(effect.text);
+        else this.#screen?.do(effect);
+        return this.#say(`copied: ${effect.text}`, "ok");
       case "say":
-        return this.#say(deed.text, "warning");
+        return this.#say(effect.text, "warning");
       case "suspend":
       case "redraw":
-        return this.#screen?.do(deed);
+        return this.#screen?.do(effect);
       case "toggle":
         return player?.toggle();
       case "seek":
-        return player?.seek(deed.by);
+        return player?.seek(effect.by);
       case "step":
-        return player?.step(deed.direction);
+        return player?.step(effect.direction);
       case "speed": {
-        const speed = (player?.state().speed ?? 1) * deed.factor;
+        const speed = (player?.state().speed ?? 1) * effect.factor;
         return player?.setSpeed(Math.max(0.25, Math.min(64, speed)));
       }
     }

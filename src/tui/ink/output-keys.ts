@@ -21,7 +21,7 @@ export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefin
           find: { text: ui.find.text },
           ...(!ui.follow && { bodyShare: ui.bodyTop / Math.max(1, scene.page.count) }),
         },
-        does: { type: "say", text: ui.wrap ? "long lines are cut; w wraps them" : "long lines are wrapped" },
+        effect: { type: "say", text: ui.wrap ? "long lines are cut; w wraps them" : "long lines are wrapped" },
       };
     case "escape":
       if (ui.find.text !== "") return { ui: { ...ui, find: { text: "" } } };
@@ -60,17 +60,17 @@ function reading({ ui, item }: Scene): RunUi {
 function goToMatch(scene: Scene, by: 1 | -1): Pressed {
   const { ui, page } = scene;
   const { matches } = page;
-  if (!matches) return { ui, does: { type: "say", text: "still reading the output" } };
+  if (!matches) return { ui, effect: { type: "say", text: "still reading the output" } };
   const [first, last] = [matches[0], matches.at(-1)];
   if (first === undefined || last === undefined)
-    return { ui, does: { type: "say", text: `“${ui.find.text}” is not in it` } };
+    return { ui, effect: { type: "say", text: `“${ui.find.text}” is not in it` } };
   const at = ui.find.row ?? (by === 1 ? ui.bodyTop - 1 : ui.bodyTop);
   const next = by === 1 ? matches.find((row) => row > at) : matches.findLast((row) => row < at);
   const row = next ?? (by === 1 ? first : last);
   const to = { ...reading(scene), follow: false, bodyTop: toShow(row, ui.bodyTop, page.body) };
   const found: Pressed = { ui: { ...to, find: { text: ui.find.text, row } } };
   if (next !== undefined) return found;
-  return { ...found, does: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
+  return { ...found, effect: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
 }
 
 /** A key while a search is typed; the search begins with Enter. */

@@ -5,7 +5,7 @@ import { realTimers, type Timers } from "../timers.ts";
 import { FramePace } from "./frame-pace.ts";
 import { keyPresses, type KeyPress } from "./keys.ts";
 import { Lines } from "./lines.ts";
-import type { ScreenDeed } from "./shared-keys.ts";
+import type { ScreenEffect } from "./shared-keys.ts";
 import type { Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
@@ -95,14 +95,14 @@ export class Screen {
     this.#pace.key();
   }
 
-  do(deed: ScreenDeed): void {
-    switch (deed.type) {
+  do(effect: ScreenEffect): void {
+    switch (effect.type) {
       case "suspend":
         return this.#suspend();
       case "redraw":
         return void this.#takeAgain();
       case "copy":
-        return this.#copy(deed.text);
+        return this.#copy(effect.text);
     }
   }
 

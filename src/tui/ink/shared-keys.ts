@@ -1,11 +1,11 @@
 import type { KeyPress } from "./keys.ts";
 
 /** An effect of a key on the terminal itself. */
-export type ScreenDeed =
+export type ScreenEffect =
   { readonly type: "suspend" } | { readonly type: "redraw" } | { readonly type: "copy"; readonly text: string };
 
 /** The keys that mean the same everywhere: suspend the view, draw the screen anew. */
-export function pressScreenKey({ name }: KeyPress): ScreenDeed | undefined {
+export function pressScreenKey({ name }: KeyPress): ScreenEffect | undefined {
   if (name === "ctrl+z") return { type: "suspend" };
   return name === "ctrl+l" ? { type: "redraw" } : undefined;
 }
