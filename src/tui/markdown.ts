@@ -1,8 +1,7 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
-import { countLines, headLine } from "./draw-digest.ts";
-import { foldNames } from "./fold-names.ts";
+import { countLines, headLine, foldNames } from "./draw-digest.ts";
 import type { Foreseen } from "./foreseen.ts";
 import { itemTitle } from "./work-item.ts";
 

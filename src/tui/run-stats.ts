@@ -1,6 +1,5 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { median, ninthOfTen } from "./quantile.ts";
 import { withoutWave } from "./work-item.ts";
 
 /** Statistics of several runs by step and by node; times are milliseconds. Plain JSON. */
@@ -169,4 +168,20 @@ function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Va
   const made = make();
   map.set(key, made);
   return made;
+}
+
+/** The value that nine of ten do not exceed; undefined for an empty list. */
+export function ninthOfTen(values: readonly number[]): number | undefined {
+  return quantile(values, 0.9);
+}
+
+/** The value that half of them do not exceed; undefined for an empty list. */
+export function median(values: readonly number[]): number | undefined {
+  return quantile(values, 0.5);
+}
+
+/** The value that so large a share of them, 0 to 1, does not exceed; undefined for an empty list. */
+export function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
 }

@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { quantile } from "./quantile.ts";
+import { quantile } from "./run-stats.ts";
 
 /** The pace of an earlier run that did all its work. */
 export interface Pace {

@@ -1,4 +1,5 @@
 import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/run-model.ts";
+import type { Outcome } from "#engine/events/event.ts";
 
 /** A step on a node or an action on the bastion, as views list them. */
 export interface WorkItem extends Omit<StepModel, "step"> {
@@ -129,4 +130,43 @@ export function itemTitle({
 }): string {
   const kind = module === undefined || module === title ? "" : `  (${module})`;
   return `${stage === undefined || stage === title ? "" : `${stage}: `}${title}${kind}`;
+}
+
+/** The reason to look at a running step: slower than in earlier runs, or long without output. */
+export type Quiet =
+  { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
+
+/** Milliseconds without output after which a running step counts as silent. */
+export const silentAfter = 45_000;
+
+/**
+ * The marker of a quiet step. `usual`: milliseconds by `${module} ${title}` that nine of ten earlier runs did not exceed; slow is
+ * half as much again and at least two seconds more.
+ */
+export function quietOf(item: WorkItem, now: number, usual?: ReadonlyMap<string, number>): Quiet | undefined {
+  if (item.outcome !== undefined) return undefined;
+  const heard = Math.max(item.startedAt, item.heardAt ?? 0);
+  if (now - heard >= silentAfter) return { kind: "silent", since: heard };
+  const before = usual?.get(`${item.module} ${item.title}`);
+  if (before === undefined) return undefined;
+  return now - item.startedAt > Math.max(before * 1.5, before + 2000) ? { kind: "slow", usual: before } : undefined;
+}
+
+/** The label of a step's outcome, the same in every view; undefined: the step still runs. */
+export function outcomeLabel(outcome: Outcome | undefined, always = false): string {
+  switch (outcome) {
+    case undefined:
+      return "running";
+    case "ok":
+      return "in order";
+    case "changed":
+      return always ? "ran (always changes)" : "changed";
+    case "would-change":
+      return always ? "would run (always changes)" : "would change";
+    case "failed":
+    case "skipped":
+    case "unknown":
+    case "interrupted":
+      return outcome;
+  }
 }

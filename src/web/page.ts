@@ -1,5 +1,4 @@
-import { html, type Html, type Part } from "#tui/html/html.ts";
-import { pageScript, pageStyle } from "#tui/html/page-parts.ts";
+import { html, type Html, type Part, pageScript, pageStyle } from "#tui/html/html.ts";
 
 export interface Page {
   readonly title: string;

@@ -2,13 +2,11 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { SourcePosition } from "#errors/problem.ts";
 import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/details.ts";
-import { drawFailures, drawWarnings } from "#tui/html/failures.ts";
+import { drawFailures, drawWarnings, drawForesight } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
-import { drawForesight } from "#tui/html/foresight.ts";
 import { drawHead } from "#tui/html/head.ts";
 import { html, Html, type Part } from "#tui/html/html.ts";
-import { drawLane } from "#tui/html/lane.ts";
-import { drawLaneBody } from "#tui/html/lane-body.ts";
+import { drawLane, drawLaneBody } from "#tui/html/lane.ts";
 import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
 import { byUrgency, laneOf, ownLane, type Lane } from "#tui/html/work.ts";

@@ -3,7 +3,7 @@ import type { PeerView, ReplicationStatus } from "#api/schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
-import { drawTable, type Column } from "../terminal/columns.ts";
+import { drawTable, type Column } from "../terminal/format-table.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 /** One controller's replication status, or the reason why there is none. */

@@ -5,8 +5,7 @@ import { bastionHooks } from "#rollout/bastion-hooks.ts";
 import { attendantOf } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
-import type { Column } from "../terminal/columns.ts";
-import { drawTable } from "../terminal/columns.ts";
+import { type Column, drawTable } from "../terminal/format-table.ts";
 import { shortHash } from "./draw-plan.ts";
 
 export const updateColumns: readonly Column<UpdateSummary>[] = [

@@ -3,7 +3,7 @@ import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promis
 import { isDeepStrictEqual } from "node:util";
 import type { RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
-import { ninthOfTen } from "#tui/quantile.ts";
+import { ninthOfTen } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 

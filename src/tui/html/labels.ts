@@ -1,7 +1,7 @@
 import { formatDuration } from "#base/units.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import type { NodeModel } from "#engine/events/run-model.ts";
-import { outcomeLabel } from "../labels.ts";
+import { outcomeLabel } from "../work-item.ts";
 import { html, type Html } from "./html.ts";
 
 /** A mark, a word and the class of their colour: an outcome never shows by colour alone. */

@@ -2,14 +2,13 @@ import { shortAge } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { tellForetold, upcomingStages } from "../confirmation-text.ts";
-import { besides, filled, titled, tooSmall } from "./blocks.ts";
+import { besides, filled, titled, tooSmall, windowAround } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
 import { warningLines } from "./overlay.ts";
 import { arrangeMain } from "./panes.ts";
 import { playerLine, questionLines, resumeLines, stopLines } from "./panels.ts";
 import type { Scene, SceneProps } from "./scene.ts";
-import { windowAround } from "./scroll.ts";
 import { stageList, stageStrip } from "./stages.ts";
 import { span, type Line } from "./text.ts";
 

@@ -1,10 +1,8 @@
 import { shortDuration } from "#base/units.ts";
-import { quietOf } from "../quiet.ts";
-import type { WorkItem } from "../work-item.ts";
-import { outcomeLabel } from "../labels.ts";
+import { quietOf, type WorkItem, outcomeLabel } from "../work-item.ts";
 import { outcomeMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import type { Window } from "./scroll.ts";
+import type { Window } from "./blocks.ts";
 import { placeColumns, rowLine, type Column } from "./table.ts";
 import { span, type Line } from "./text.ts";
 

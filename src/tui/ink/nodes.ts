@@ -1,12 +1,11 @@
 import { formatDuration, shortDuration } from "#base/units.ts";
 import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
-import { quietOf, type Quiet } from "../quiet.ts";
+import { quietOf, type Quiet } from "../work-item.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import type { Window } from "./scroll.ts";
-import { ruled } from "./blocks.ts";
+import { type Window, ruled } from "./blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
 import { widthOf } from "#base/text.ts";

@@ -1,7 +1,6 @@
-import type { KeyPress } from "./keys.ts";
+import { type KeyPress, linesMoved, typeInto } from "./keys.ts";
 import type { Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { linesMoved, typeInto } from "./shared-keys.ts";
 import { toShow } from "./step-body.ts";
 
 /** The keys of a step's texts, beside the steps or over the whole terminal; undefined for every other key. */

@@ -1,10 +1,9 @@
 import { mayResume, repeatCommand } from "../repeat-command.ts";
 import { sorts, type Filter } from "../row-order.ts";
-import type { KeyPress } from "./keys.ts";
+import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto } from "./keys.ts";
 import { pressOutputKey, typeFind } from "./output-keys.ts";
 import type { Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { isMove, linesMoved, pressScreenKey, typeInto } from "./shared-keys.ts";
 
 /** The view after a key, and its effect. Pure. */
 export function pressKey(scene: Scene, press: KeyPress): Pressed {

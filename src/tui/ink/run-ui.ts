@@ -1,6 +1,6 @@
 import type { Rank } from "../node-row.ts";
 import type { Filter, Sort } from "../row-order.ts";
-import type { ScreenEffect } from "./shared-keys.ts";
+import type { ScreenEffect } from "./keys.ts";
 
 /** The user's settings of the view: plain values, never changed in place. */
 export interface RunUi {

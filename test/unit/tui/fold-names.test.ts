@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { foldNames } from "#tui/fold-names.ts";
+import { foldNames } from "#tui/draw-digest.ts";
 
 describe("folded names", () => {
   const told = (...names: readonly string[]) => foldNames(names).map(({ text }) => text);

@@ -5,7 +5,7 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { foresee, tellNodes } from "#tui/foreseen.ts";
 import { drawReport } from "#tui/html/report.ts";
-import { foresightLines } from "#tui/ink/foresight.ts";
+import { foresightLines } from "#tui/ink/overlay.ts";
 import { createTheme } from "#tui/ink/theme.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { runStarted } from "#support/run-started.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { drawCast } from "#tui/asciicast.ts";
+import { drawCast, createPlainView } from "#tui/plain.ts";
 import type { Detail } from "#tui/brief.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
 import { digestRun } from "#tui/digest.ts";
@@ -9,7 +9,6 @@ import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { createJsonView } from "#tui/run-drawing.ts";
-import { createPlainView } from "#tui/plain.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { writtenText } from "#support/written-text.ts";
 

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { waitsFor } from "#tui/waits-for.ts";
+import { waitsFor } from "#tui/node-row.ts";
 import { runStarted } from "#support/run-started.ts";
 
 const started: RunEventBody = runStarted({

@@ -1,5 +1,4 @@
-import type { KeyPress } from "../keys.ts";
-import { isMove, linesMoved, pressScreenKey, typeInto, type ScreenEffect } from "../shared-keys.ts";
+import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto, type ScreenEffect } from "../keys.ts";
 import type { FleetScene } from "./fleet-scene.ts";
 import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
 

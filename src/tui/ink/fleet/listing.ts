@@ -1,4 +1,4 @@
-import type { Window } from "../scroll.ts";
+import type { Window } from "../blocks.ts";
 import { headingLine, placeColumns, rowLine } from "../table.ts";
 import { span, type Line } from "../text.ts";
 import { pageLines } from "./cells.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { render } from "ink-testing-library";
 import { createElement as h } from "react";
-import { Lines } from "#tui/ink/lines.ts";
+import { Lines } from "#tui/ink/screen.ts";
 import { span } from "#tui/ink/text.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { plainTheme, sceneOf } from "#support/scenes.ts";

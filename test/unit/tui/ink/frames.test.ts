@@ -1,5 +1,5 @@
 import { createElement as h } from "react";
-import { Lines } from "#tui/ink/lines.ts";
+import { Lines } from "#tui/ink/screen.ts";
 import { describeFrames } from "#support/frames.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { asciiTheme, colourTheme, plainTheme, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";

@@ -1,8 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { Key } from "ink";
-import { footerLine, helpLines, keyPresses } from "#tui/ink/keys.ts";
-import { linesMoved, typeInto } from "#tui/ink/shared-keys.ts";
+import { footerLine, helpLines, keyPresses, linesMoved, typeInto } from "#tui/ink/keys.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "#support/scenes.ts";
 

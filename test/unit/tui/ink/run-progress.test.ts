@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
-import { runProgress, type RunProgressProps } from "#tui/ink/run-progress.ts";
+import { runProgress, type RunProgressProps } from "#tui/ink/header.ts";
 import { PaceReading, tellTimeLeft } from "#tui/time-left.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";

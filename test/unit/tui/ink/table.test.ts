@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
-import { windowAround } from "#tui/ink/scroll.ts";
+import { windowAround } from "#tui/ink/blocks.ts";
 import { headingLine, placeColumns, rowLine, type Column } from "#tui/ink/table.ts";
 import { paintLine, span } from "#tui/ink/text.ts";
 import { plainTheme } from "#support/scenes.ts";

@@ -1,5 +1,5 @@
 import { createElement as h } from "react";
-import { Lines } from "#tui/ink/lines.ts";
+import { Lines } from "#tui/ink/screen.ts";
 import { fleetScene, rollout, smallFleet, typeFleetKeys, type FleetOptions } from "#support/fleet.ts";
 import { describeFrames } from "#support/frames.ts";
 import { plainTheme } from "#support/scenes.ts";
