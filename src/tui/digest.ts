@@ -3,7 +3,7 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { askedOf, type Asked } from "./asked.ts";
+import { openQuestion, type OpenQuestion } from "./questions.ts";
 import { failuresOf, type Failure } from "./failures.ts";
 import { foresee, type Foresight } from "./foreseen.ts";
 import { repeatCommand } from "./repeat-command.ts";
@@ -43,7 +43,7 @@ export interface RunDigest {
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
   /** The questions that the run waits for. */
-  readonly questions: readonly Asked[];
+  readonly questions: readonly OpenQuestion[];
   readonly changes: readonly ChangeDigest[];
   /** In a dry run: each step that would change, with its diff, and each step whose outcome is unknown. */
   readonly foresight?: Foresight;
@@ -115,7 +115,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
       ...tallyOfNode(model, node),
       ...omitUndefined({ log: logOf(node.name) }),
     })),
-    questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
+    questions: isOver(state) ? [] : model.questions.map((question) => openQuestion(question, id)),
     changes: changesOf(model),
     ...(dryRun && { foresight: foresee(model) }),
     failures,

@@ -1,10 +1,15 @@
 import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "listr2";
+import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
-import type { RunDrawing } from "./run-drawing.ts";
-import type { RunModel } from "#engine/events/run-model.ts";
+
+/** A view: draws events as they come. */
+export interface RunDrawing {
+  draw(event: RunEvent): void;
+}
 
 export interface PlainOptions {
   readonly out: NodeJS.WriteStream;

@@ -1,7 +1,7 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html, type Part } from "#tui/html/html.ts";
 import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
-import type { Asked } from "#tui/asked.ts";
+import type { OpenQuestion } from "#tui/questions.ts";
 
 /** A run in the list. */
 export interface ListedRun {
@@ -17,7 +17,7 @@ export interface ListedRun {
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
   /** The question that the run waits for, and the command that answers it. */
-  readonly asked?: Asked;
+  readonly asked?: OpenQuestion;
 }
 
 /** A filter of runs; the newest first. */

@@ -4,13 +4,13 @@ import { isDeepStrictEqual } from "node:util";
 import type { Outcome } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
-import type { Foretold } from "#tui/confirmation-text.ts";
+import type { DryRunResult } from "#tui/questions.ts";
 
 /** The most earlier runs to look at for a dry run of the same request. */
 const HEADERS = 100;
 
 /** The result of the newest recorded dry run of the same request; unreadable ones are passed over. Never rejects. */
-export async function lastDryRun(folder: RunFolder): Promise<Foretold | undefined> {
+export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | undefined> {
   const { project, id } = folder;
   try {
     const own = await readHeader(folder);
@@ -39,7 +39,7 @@ function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
 }
 
 /** Counts the outcomes of a finished dry run; reads line by line, because a record may be large. */
-async function countOutcomes({ events }: RunFolder): Promise<Omit<Foretold, "at" | "isSame"> | undefined> {
+async function countOutcomes({ events }: RunFolder): Promise<Omit<DryRunResult, "at" | "isSame"> | undefined> {
   const counts: Partial<Record<Outcome, number>> = {};
   let isOver = false;
   for await (const line of createInterface({ input: createReadStream(events) })) {

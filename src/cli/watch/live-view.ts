@@ -6,7 +6,7 @@ import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
-import type { Foretold } from "#tui/confirmation-text.ts";
+import type { DryRunResult } from "#tui/questions.ts";
 import { lastDryRun } from "./last-dry-run.ts";
 import { EarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";
@@ -46,7 +46,7 @@ export async function openLiveView({
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
   const record = new RecordReader(folder.events);
-  let told: Foretold | undefined;
+  let told: DryRunResult | undefined;
   const view = new RunView({
     stdin: process.stdin,
     stdout: process.stdout,
@@ -54,7 +54,7 @@ export async function openLiveView({
     project: folder.project,
     usual: earlier.durations,
     paces: earlier.paces,
-    foretold: () => told,
+    lastDryRun: () => told,
     read: (at, length) => record.read(at, length),
     ...options,
     ...(player ? { player } : {}),

@@ -1,5 +1,5 @@
 import type { Question } from "#engine/events/event.ts";
-import { calling, knowsTitles } from "#tui/attention.ts";
+import { operatorCaller, knowsTitles } from "#tui/questions.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
 /** Asks one open question after the other; removes the prompt when another view has answered. */
@@ -10,7 +10,7 @@ export class Prompts {
   #current: { readonly id: string; readonly stop: AbortController } | undefined;
   #open: readonly Question[] = [];
   #follows = "";
-  readonly #call = calling((text) => process.stderr.write(text), knowsTitles(process.env));
+  readonly #call = operatorCaller((text) => process.stderr.write(text), knowsTitles(process.env));
 
   constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
     this.#answer = answer;

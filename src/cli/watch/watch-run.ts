@@ -1,15 +1,17 @@
 import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
+import { formatEvent } from "#engine/events/recording.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/execute.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
 import type { Launched } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { escapeControls } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import type { RunDrawing } from "#tui/run-drawing.ts";
-import { upcomingStages } from "#tui/confirmation-text.ts";
+import type { RunDrawing } from "#tui/plain.ts";
+import { upcomingStages } from "#tui/questions.ts";
 import { drawEnd } from "./draw-end.ts";
 import { Interrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
@@ -214,7 +216,8 @@ interface Lines {
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
 export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
   if (output === "json")
-    return (await import("#tui/run-drawing.ts")).createJsonView((text) => process.stdout.write(text));
+    // Each event as it is recorded; a CI finds no commands in the lines.
+    return { draw: (event) => void process.stdout.write(escapeControls(formatEvent(event))) };
   const { createPlainView } = await import("#tui/plain.ts");
   const { detectCi } = await import("#tui/ci.ts");
   const ci = detectCi(process.env);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { askedOf } from "#tui/asked.ts";
+import { openQuestion } from "#tui/questions.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";
 import { RunFeed } from "#web/run-feed.ts";
@@ -66,7 +66,7 @@ class Summaries {
 
 function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
   const { who, request } = header;
-  const asked = question && askedOf(question, folder.id);
+  const asked = question && openQuestion(question, folder.id);
   return {
     id: folder.id,
     state,

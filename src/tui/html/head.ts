@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
-import { askedOf } from "../asked.ts";
+import { openQuestion } from "../questions.ts";
 import { causeLine } from "../cause-line.ts";
 import { foreseenSum } from "../foreseen.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
@@ -43,7 +43,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
     ["Asks", question && (question.node === undefined ? question.text : `${question.node}: ${question.text}`)],
-    ["Answer with", question && html`<code>${askedOf(question, runId).command}</code>`],
+    ["Answer with", question && html`<code>${openQuestion(question, runId).command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
     [
       "Resume with",

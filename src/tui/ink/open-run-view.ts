@@ -2,12 +2,11 @@ import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { RunDrawing } from "../run-drawing.ts";
-import { calling, knowsTitles } from "../attention.ts";
+import type { RunDrawing } from "../plain.ts";
+import { operatorCaller, knowsTitles, type DryRunResult } from "../questions.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../confirmation-text.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "../timers.ts";
 import type { KeyPress } from "./keys.ts";
@@ -32,7 +31,7 @@ export interface RunViewOptions {
   /** The paces of earlier runs of the same kind, as far as known: for “about 40 s left”. */
   readonly paces?: readonly Pace[];
   /** The last dry run of the same kind, once known: a confirmation shows it. */
-  readonly foretold?: () => Foretold | undefined;
+  readonly lastDryRun?: () => DryRunResult | undefined;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
   /**
@@ -89,7 +88,7 @@ export class RunView implements RunDrawing {
 
   constructor(options: RunViewOptions) {
     this.#options = options;
-    this.#call = calling((text) => options.stdout.write(text), knowsTitles(process.env));
+    this.#call = operatorCaller((text) => options.stdout.write(text), knowsTitles(process.env));
     this.#model = options.before ?? emptyRun;
     this.#isUsed = options.isUsed ?? false;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
@@ -158,7 +157,7 @@ export class RunView implements RunDrawing {
   }
 
   #arrange(size: Size): Scene {
-    const { theme, project, usual, paces, foretold, player, now = Date.now } = this.#options;
+    const { theme, project, usual, paces, lastDryRun, player, now = Date.now } = this.#options;
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
     if (model.questions.length > this.#asked) {
@@ -176,7 +175,7 @@ export class RunView implements RunDrawing {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...omitUndefined({ usual, paces, foretold, player: replay, output: this.#paged }),
+      ...omitUndefined({ usual, paces, lastDryRun, player: replay, output: this.#paged }),
       isReading: this.#pager !== this.#paged,
     });
     this.#page(scene.page.output, model.lastSeq);

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { formatEvent } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCast, createPlainView } from "#tui/plain.ts";
 import type { Detail } from "#tui/brief.ts";
@@ -8,7 +7,6 @@ import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
-import { createJsonView } from "#tui/run-drawing.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { writtenText } from "#support/written-text.ts";
 
@@ -50,13 +48,6 @@ describe("every view of every recorded run", () => {
         expect(text).to.not.match(escapes);
         for (const node of model.nodes.keys()) expect(text).to.contain(node);
       });
-
-    it(`${name}: NDJSON is the record itself`, () => {
-      let text = "";
-      const view = createJsonView((more) => (text += more));
-      for (const event of events) view.draw(event);
-      expect(text).to.equal(events.map(formatEvent).join(""));
-    });
 
     it(`${name}: a cast has the lines of the plain view at their times`, () => {
       const written = plain(name);

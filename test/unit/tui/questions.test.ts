@@ -2,12 +2,13 @@ import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { stateOf } from "#cli/runs/known-run.ts";
-import { calling } from "#tui/attention.ts";
+import { describeDryRun, operatorCaller, upcomingStages } from "#tui/questions.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
 import { runStarted } from "#support/run-started.ts";
+import { wideRun } from "#support/wide-run.ts";
 
 const started: RunEventBody = runStarted({
   title: "deploy_node",
@@ -56,12 +57,35 @@ describe("a run that waits for an answer", () => {
 
   it("V2: rings the bell once a question, and gives the terminal's title back", () => {
     let written = "";
-    const call = calling((text) => (written += text), true);
+    const call = operatorCaller((text) => (written += text), true);
     for (const open of [0, 1, 1, 2, 1, 0, 0]) call(open);
     expect(written).to.equal("\u001B[22;2t\u001B]2;kcore: waiting for you\u0007\u0007\u0007\u001B[23;2t");
     written = "";
-    const plain = calling((text) => (written += text), false);
+    const plain = operatorCaller((text) => (written += text), false);
     for (const open of [1, 0]) plain(open);
     expect(written).to.equal("\u0007");
+  });
+});
+
+describe("What comes after a confirmation", () => {
+  it("is the stages whose turn has not come, each with its nodes, the rest counted", () => {
+    const model = reduceEvents(wideRun({ nodes: 5, steps: 4 }).slice(0, 1));
+    expect(upcomingStages(model)).to.equal(
+      "then: preflight on 5 nodes; disks on 5 nodes; nix on 5 nodes; kcore on 5 nodes",
+    );
+    const few = model.stages.slice(0, 2).map((stage) => ({ ...stage, nodes: ["a", "b"] }));
+    expect(upcomingStages({ stages: few })).to.equal("then: preflight on a, b; disks on a, b");
+    const action = { id: "x", title: "register", nodes: [], state: "pending" as const, actions: [] };
+    expect(upcomingStages({ stages: [...model.stages, action, action] })).to.match(/kcore on 5 nodes; 2 more stages$/);
+    expect(upcomingStages({ stages: [action] })).to.equal("then: register");
+    expect(upcomingStages(reduceEvents(wideRun({ nodes: 2, steps: 2 })))).to.equal("");
+  });
+
+  it("tells what a dry run of the same said", () => {
+    const said = { at: 0, wouldChange: 7, unknown: 2, failed: 0, isSame: true };
+    expect(describeDryRun(said, "12m")).to.equal("the dry run 12m ago: 7 would change, 2 unknown, 0 failed");
+    expect(describeDryRun({ ...said, unknown: 0, isSame: false }, "2d")).to.equal(
+      "the dry run 2d ago: 7 would change, 0 failed (the project has changed since)",
+    );
   });
 });
