@@ -1,10 +1,10 @@
-import { open } from "node:fs/promises";
-import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { RunEvent } from "#engine/events/event.ts";
-import { parseEvent } from "#engine/events/recording.ts";
 import { ninthOfTen } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
+import { scanRecord } from "../runs/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** The most earlier runs of the same kind to read, and the most headers to look at for them. */
@@ -14,9 +14,8 @@ const HEADERS = 200;
 /** Milliseconds for the view's first pictures before the disk is used. */
 const PATIENCE = 300;
 
-/** The number of windows of a long record to read, spread over it, and their bytes. */
-const WINDOWS = 8;
-const WINDOW = 131_072;
+/** Most bytes of records to read; the newest one is read in any case. */
+const MOST = 64 << 20;
 
 /**
  * The durations of earlier runs of the same orchestration, for each step and in total; read bit by bit while the view
@@ -30,7 +29,6 @@ export class EarlierRuns {
   readonly #folder: RunFolder;
   readonly #seen = new Map<string, number[]>();
   readonly #stop = new AbortController();
-
   readonly #patience: number;
 
   /** `patience`: milliseconds before the first look. */
@@ -45,15 +43,17 @@ export class EarlierRuns {
     if (this.#stop.signal.aborted) return;
     const own = await readHeader(this.#folder).catch(() => undefined);
     if (!own) return;
-    let found = 0;
+    let [found, bytes] = [0, 0];
     const ids = await listRunIds(this.#folder.project);
     for (const id of ids.reverse().slice(0, HEADERS)) {
       if (this.#stop.signal.aborted || found >= RUNS) return;
       const folder = runFolder(this.#folder.project, id);
       const header = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
       if (!header || !isAlike(header, own)) continue;
+      bytes += statSync(folder.events, { throwIfNoEntry: false })?.size ?? 0;
+      if (found > 0 && bytes > MOST) return;
       found += 1;
-      await this.#readRecord(folder.events).catch(() => undefined);
+      await this.#readRecord(folder).catch(() => undefined);
       this.#conclude();
     }
   }
@@ -62,50 +62,22 @@ export class EarlierRuns {
     this.#stop.abort();
   }
 
-  async #readRecord(file: string): Promise<void> {
-    const record = await open(file, "r");
-    try {
-      const { size } = await record.stat();
-      const starts =
-        size <= WINDOWS * WINDOW
-          ? Array.from({ length: Math.ceil(size / WINDOW) }, (_, index) => index * WINDOW)
-          : Array.from({ length: WINDOWS }, (_, index) => Math.floor((index * (size - WINDOW)) / (WINDOWS - 1)));
-      const buffer = Buffer.alloc(WINDOW);
-      const reading = new PaceReading();
-      let [end, torn] = [0, ""];
-      for (let next = starts.shift(); next !== undefined; next = starts.shift()) {
-        const start = Math.max(next, end);
-        const { bytesRead } = await record.read(buffer, 0, WINDOW, start);
-        const gap = start - end;
-        const lines = ((gap === 0 ? torn : "") + buffer.toString("utf8", 0, bytesRead)).split("\n");
-        torn = lines.pop() ?? "";
-        // A torn first line is no event.
-        const events = lines.flatMap((line) => (tellsPace.test(line) ? (parseEvent(line) ?? []) : []));
-        this.#take(events);
-        reading.take(events, { bytes: bytesRead, gap });
-        end = start + bytesRead;
-        // The first event of a large fleet, which names each node in each stage, may be longer.
-        if (lines.length === 0 && bytesRead > 0) starts.unshift(end);
-        // The view draws and hears keys in between.
-        await breathe();
-        if (this.#stop.signal.aborted) return;
-      }
-      const { pace } = reading;
-      if (pace) this.paces.push(pace);
-    } finally {
-      await record.close();
+  async #readRecord(folder: RunFolder): Promise<void> {
+    const reading = new PaceReading();
+    for await (const event of scanRecord(folder, tellsPace)) {
+      if (this.#stop.signal.aborted) return;
+      reading.add(event);
+      if (event.type === "step.finished") this.#takeDuration(event);
     }
+    if (reading.pace) this.paces.push(reading.pace);
   }
 
-  #take(events: readonly RunEvent[]): void {
-    for (const event of events) {
-      if (event.type !== "step.finished" || event.duration === undefined) continue;
-      if (event.outcome !== "ok" && event.outcome !== "changed") continue;
-      const key = `${event.module} ${event.title}`;
-      const durations = this.#seen.get(key);
-      if (durations) durations.push(event.duration);
-      else this.#seen.set(key, [event.duration]);
-    }
+  #takeDuration({ outcome, duration, module, title }: Extract<RunEvent, { type: "step.finished" }>): void {
+    if (duration === undefined || (outcome !== "ok" && outcome !== "changed")) return;
+    const key = `${module} ${title}`;
+    const durations = this.#seen.get(key);
+    if (durations) durations.push(duration);
+    else this.#seen.set(key, [duration]);
   }
 
   #conclude(): void {

@@ -100,7 +100,7 @@ describe("the pace of a run", () => {
     bodies.map((body, index) => ({ ...body, seq: index + 1, at: 5000 + index * second }) as RunEvent);
   const read = (...bodies: readonly RunEventBody[]) => {
     const reading = new PaceReading();
-    reading.take(eventsOf(...bodies), { bytes: 100, gap: 0 });
+    for (const event of eventsOf(...bodies)) reading.add(event);
     return reading.pace;
   };
 
@@ -125,20 +125,5 @@ describe("the pace of a run", () => {
     expect(read(started, { type: "run.stopping", how: "stop", by: "me" }, done)).to.equal(undefined);
     // A record without its beginning.
     expect(read(step(), done)).to.equal(undefined);
-  });
-
-  it("is known of a record of which only parts were read", () => {
-    const events = eventsOf(started, ...Array.from({ length: 1000 }, () => step()), done);
-    const whole = new PaceReading();
-    whole.take(events, { bytes: 100_200, gap: 0 });
-    const parts = new PaceReading();
-    for (let start = 0; start < events.length; start += 251)
-      parts.take(events.slice(start, start + 60), { bytes: 6000, gap: start === 0 ? 0 : 19_100 });
-    parts.take(events.slice(-20), { bytes: 2000, gap: 16_900 });
-    const [real, known] = [whole.pace, parts.pace];
-    expect(known?.whole).to.equal(real?.whole);
-    expect(known?.ends.length).to.be.closeTo(1000, 20);
-    for (const share of [0.1, 0.3, 0.5, 0.7, 0.9])
-      expect(known?.ends[Math.floor(share * 1000)]).to.be.closeTo(share * 1000 * second, 30 * second);
   });
 });

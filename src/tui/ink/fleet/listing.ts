@@ -6,7 +6,7 @@ import { certificatesSection } from "./certificates-section.ts";
 import { conflictsSection } from "./conflicts-section.ts";
 import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
-import type { FleetUi, SectionName } from "./fleet-ui.ts";
+import { freshFleetUi, type FleetUi, type SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
 import type { Concern, DrawOptions, Order, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
@@ -194,20 +194,15 @@ export function fleetPage(
   options: DrawOptions & { readonly width: number },
 ): (PageLines & { readonly command: string }) | undefined {
   if (!Object.hasOwn(listers, section)) return undefined;
-  const listing = listers[section as SectionName](snapshot, allOf(section as SectionName));
+  const listing = listers[section as SectionName](snapshot, freshFleetUi);
   const [page, command] = [listing.page(key, options), listing.command(key)];
   return page && command !== undefined ? { ...page, command } : undefined;
-}
-
-function allOf(name: SectionName): Choice {
-  const place = { top: 0, sort: 0, reversed: false };
-  return { search: "", trouble: false, places: { [name]: place } as unknown as FleetUi["places"] };
 }
 
 function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
   const { name, title, none, key } = section;
   const columns = section.columns(options);
-  const rows = choose(section, prepare(section, snapshot), allOf(name));
+  const rows = choose(section, prepare(section, snapshot), freshFleetUi);
   return {
     name,
     title,

@@ -14,7 +14,6 @@ import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
 import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
-import { runStarted } from "#support/run-started.ts";
 
 const id = "20261121-061500-a1b2";
 
@@ -86,24 +85,5 @@ describe("a record that a crash cut", () => {
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);
     expect(usual.paces).to.have.length(1);
     expect(usual.paces[0]).to.include({ nodes: 3 });
-  });
-
-  it("tells the pace of a record that is read in parts, however long its first event is", async () => {
-    const at = Date.UTC(2026, 10, 20);
-    const step = { type: "step.finished", node: "n1", stage: "s", title: "t", module: "m", outcome: "ok" };
-    const lines = Array.from({ length: 20_000 }, (_, index) => ({ ...step, step: `s/${index}`, at: at + index * 10 }));
-    const nodes = Array.from({ length: 5000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name.example`);
-    const started = { ...runStarted({ runId: id, nodes }), at };
-    const done = { type: "run.finished", outcome: "done", exitCode: 0, at: at + 200_000 };
-    const text = [started, ...lines, done]
-      .map((event, index) => JSON.stringify({ seq: index + 1, ...event }))
-      .join("\n");
-    await record(Buffer.from(`${text}\n`), "20261121-061500-0003");
-    const earlier = new EarlierRuns(runFolder(project.path, id), 0);
-    await earlier.read();
-    const [pace] = earlier.paces;
-    expect(pace).to.include({ nodes: 5000, whole: 200_000 });
-    expect(pace?.ends.length).to.be.closeTo(20_000, 500);
-    expect(pace?.ends[10_000]).to.be.closeTo(100_000, 5000);
   });
 });

@@ -8,7 +8,7 @@ import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
 
 const events = recordedRun("deploy-three");
 const reading = new PaceReading();
-reading.take(events, { bytes: 1, gap: 0 });
+for (const event of events) reading.add(event);
 const paces = [reading.pace ?? expect.fail("no pace")];
 
 describe("how far a run is", () => {
