@@ -41,18 +41,6 @@ describe("a run on one screen", () => {
     expect(said(false)).to.match(/, no git revision$/);
   });
 
-  it("says why it failed: place, cause, output, log, and what to do", () => {
-    const text = drawn("failed", "failed");
-    expect(text).to.contain("  n1  disks: install tool  (command.run)\n    states/disks.yaml:2:5  the command ended");
-    expect(text).to.contain("    | E: Unable to locate package nope\n");
-    expect(text).to.contain("    log: .kcore/runs/x/nodes/n1.log\n    again: kcore orchestrate deploy_node --on n1\n");
-    expect(text).to.match(/ {2}kcore orchestrate deploy_node \S+ +when the project is mended\n/);
-    expect(text).to.match(
-      / {2}kcore runs resume 20261121-061500-a1b2 +when a node is mended: go on where it stopped\n/,
-    );
-    expect(text).to.not.contain("after it failed");
-  });
-
   it("says how to try it again on all that failed alike, as long as they can be named, and no log that is not there", () => {
     const failed = recordedRun("failed");
     const alike = (count: number) => {

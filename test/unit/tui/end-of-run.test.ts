@@ -74,7 +74,9 @@ describe("the end of a run", () => {
     expect(text).to.contain("| E: Unable to locate package nope").and.to.contain("nodes/n1.log");
     expect(text).to.contain("        2 |   - command.run: { command: apt-get install nope }");
     expect(text).to.contain("n2 (192.0.2.12:22) does not answer within 10 s  [HOST_UNREACHABLE]");
-    expect(text).to.contain("\nNext:\n  kcore orchestrate deploy_node");
+    expect(text).to.contain("    again: kcore orchestrate deploy_node --on n1\n").and.not.to.contain("after it failed");
+    expect(text).to.match(/\nNext:\n {2}kcore orchestrate deploy_node \S+ +when the project is mended\n/);
+    expect(text).to.match(/ {2}kcore runs resume \S+ +when a node is mended: go on where it stopped\n/);
   });
 
   it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {

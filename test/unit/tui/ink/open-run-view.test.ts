@@ -136,29 +136,6 @@ describe("the live view", () => {
     expect(terminal.listenerCount("resize")).to.equal(0);
   });
 
-  it("writes ten frames a second at most while events pour in", async () => {
-    const one = await open(done.slice(0, 17));
-    let frames = 0;
-    const write = terminal.write.bind(terminal);
-    terminal.write = (text, ...more) => {
-      if (String(text).includes("\u001b[?2026h")) frames += 1;
-      return write(text, ...more);
-    };
-    for (let index = 0; index < 3000; index++) {
-      one.draw({
-        seq: 18 + index,
-        at: 1,
-        type: "step.output",
-        node: "n1",
-        step: "disks/issue",
-        stream: "out",
-        text: `line ${index}\n`,
-      });
-      timers.pass(1);
-    }
-    expect(frames).to.be.within(25, 31);
-  });
-
   it("shows nothing that a node could use to drive the terminal (S-4)", async () => {
     const evil = "\u001b]0;owned\u0007\u001b[2Jharmless\u009b6n";
     await open(
@@ -183,21 +160,6 @@ describe("the live view", () => {
     one.draw({ seq: 16, at: 1, type: "node.finished", node: "n2", outcome: "failed", problem });
     await type("\r");
     expect(shown()).to.match(/ n1 running/);
-  });
-
-  it("answers a question of the run", async () => {
-    await open([
-      ...done.slice(0, 15),
-      {
-        seq: 16,
-        at: 1,
-        type: "question.asked",
-        question: { id: "q1", kind: "password", text: "Password", secret: true },
-      },
-    ]);
-    await type("hunter2\r");
-    expect(sent).to.deep.equal([{ type: "answer", id: "q1", value: "hunter2" }]);
-    expect(terminal.written).to.not.contain("hunter2");
   });
 
   it("stops at the first Ctrl-C, aborts at the second, leaves at the third", async () => {
@@ -242,15 +204,6 @@ describe("the live view", () => {
     terminal.resize(20, 5);
     await pass(100);
     expect(shown()).to.contain("20x5 is too small");
-  });
-
-  it("shows what it is given after a seek", async () => {
-    const one = await open(done);
-    const { reduceEvents } = await import("#engine/events/reduce.ts");
-    const before = terminal.written.length;
-    one.replace(reduceEvents(done.slice(0, 8)));
-    await pass(200);
-    expect(stripVTControlCharacters(terminal.written.slice(before))).to.contain("running");
   });
 
   describe("after the end", () => {
