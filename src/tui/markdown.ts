@@ -15,7 +15,7 @@ const OUTPUT = 20;
  * A run in short as Markdown, for a comment or a job's summary. Texts of nodes and files stand in code alone, without links, mentions
  * and HTML (S-4). Pure; ends with a line break.
  */
-export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room?: number } = {}): string {
+export function drawMarkdown(digest: RunDigest): string {
   const { changes, failures, foresight, warnings, nodes } = digest;
   const counts = countLines(digest);
   const blocks = [
@@ -34,7 +34,7 @@ export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room
       warnings.map(({ node, text }) => `- ${node === undefined ? "" : `${code(node)} `}${code(text)}`),
     ),
   ];
-  return `${fitting(blocks, room).join("\n\n")}\n`;
+  return `${fitting(blocks).join("\n\n")}\n`;
 }
 
 function markOf({ state, foresight }: RunDigest): string {
@@ -52,9 +52,9 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
 }
 
 /** As many blocks as there is room for; how many are left out stands at the end. */
-function fitting(blocks: readonly string[], room: number): readonly string[] {
+function fitting(blocks: readonly string[]): readonly string[] {
   let length = 0;
-  const count = blocks.findIndex((block) => (length += block.length + 2) > room);
+  const count = blocks.findIndex((block) => (length += block.length + 2) > ROOM);
   if (count === -1) return blocks;
   return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
 }

@@ -39,8 +39,6 @@ export interface RunViewOptions {
    * Ctrl-C. Called once; the view keeps the terminal until `close`.
    */
   readonly leave: (why: "left" | "detached") => void;
-  /** Copies a text for `c`; without it the text goes to the terminal's clipboard (OSC 52). */
-  readonly copy?: (text: string) => void;
   /** The run's record, for the output of steps; without it the view shows the last lines. */
   readonly read?: ReadRecord;
   /** A replay; nothing is sent then. */
@@ -219,7 +217,7 @@ export class RunView implements RunDrawing {
   }
 
   #do(effect: Effect): void {
-    const { send, player, copy } = this.#options;
+    const { send, player } = this.#options;
     switch (effect.type) {
       case "interrupt":
         return this.#interrupt();
@@ -233,8 +231,7 @@ export class RunView implements RunDrawing {
       case "answer":
         return send({ type: "answer", id: effect.id, value: effect.value });
       case "copy":
-        if (copy) copy(effect.text);
-        else this.#screen?.do(effect);
+        this.#screen?.do(effect);
         return this.#say(`copied: ${effect.text}`, "ok");
       case "say":
         return this.#say(effect.text, "warning");

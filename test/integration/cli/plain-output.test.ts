@@ -5,7 +5,6 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { kcoreProgram } from "#support/deploy.ts";
 import { TestProject } from "#support/kcore.ts";
-import { startSshd } from "#support/sshd.ts";
 import { kcoreEnvironment } from "#support/program.ts";
 
 const run = promisify(execFile);
@@ -54,13 +53,6 @@ describe("a run where nobody looks at a terminal", () => {
     }
   });
 
-  it("is told in lines in a CI, though that has a terminal", async () => {
-    // Outside of script's own session, only CI hides the view.
-    const inside = `stty cols 100 rows 30; setsid -cw sh -c "${words}"`;
-    const { stdout } = await run("script", ["-qec", inside, "/dev/null"], { env: environment({ CI: "true" }) });
-    isPlain(stdout);
-  });
-
   it("is told with --quiet only if something goes wrong", async () => {
     const well = await run("bash", ["-c", `${words} --quiet`], { env: environment() });
     expect(well).to.deep.equal({ stdout: "", stderr: "" });
@@ -72,33 +64,10 @@ describe("a run where nobody looks at a terminal", () => {
     expect(stdout).to.contain("kcore runs resume");
   });
 
-  it("is folded in a CI whose logs can be, with times on request", async () => {
-    project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'seq 1 9' }\n" });
-    const github = await run("bash", ["-c", `${words} --times`], { env: environment({ GITHUB_ACTIONS: "true" }) });
-    expect(github.stdout).to.match(/^::group::here {2}hello: 9 lines\n› \d\d:\d\d:\d\d {2}here {2}\| 1\n/m);
-    const gitlab = await run("bash", ["-c", words], { env: environment({ GITLAB_CI: "true" }) });
-    expect(gitlab.stdout).to.contain("section_start:").and.contain("here  hello: 9 lines\n");
-  });
-
   it("says on GitHub where what failed stands, as the repository names it", async () => {
     project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'exit 3' }\n" });
     const there = environment({ GITHUB_ACTIONS: "true", GITHUB_WORKSPACE: project.path });
     const { stdout } = await run("bash", ["-c", `${words}; test $? = 1`], { env: there });
     expect(stdout).to.match(/^::error title=here {2}hello,file=project\/states\/hello.yaml,line=\d,col=\d+::/m);
-  });
-
-  it("is told in lines over ssh without a terminal", async () => {
-    const sshd = await startSshd();
-    try {
-      const options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"];
-      const { KCORE_SOURCE = "", KCORE_HOME = "" } = environment();
-      const set = `export KCORE_SOURCE=${KCORE_SOURCE} KCORE_HOME=${KCORE_HOME} LC_ALL=C.UTF-8`;
-      const login = ["-T", "-F", "none", "-p", String(sshd.port), "-i", sshd.identityFile];
-      const strange = options.flatMap((option) => ["-o", option]);
-      const { stdout } = await run("ssh", [...login, ...strange, "root@127.0.0.1", `${set}; ${words}`]);
-      isPlain(stdout);
-    } finally {
-      await sshd.stop();
-    }
   });
 });
