@@ -4,7 +4,7 @@ import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
-import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
+import { sumOfDryRun, formatNodes, type Foreseen, type Foresight } from "./foreseen.ts";
 import { fit } from "./ink/text.ts";
 import { endOfDetail } from "./cause-line.ts";
 import { itemTitle } from "./work-item.ts";
@@ -131,7 +131,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
 
 /** The plan of a dry run, with diffs, equal changes once; then unknown steps with their reasons. */
 function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
-  const head = (one: Foreseen) => cleanText(`  ${itemTitle(one)}  ${tellNodes(one.nodes)}`);
+  const head = (one: Foreseen) => cleanText(`  ${itemTitle(one)}  ${formatNodes(one.nodes)}`);
   const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
   const body = ({ diff = "", changes: all }: Foreseen) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),

@@ -55,7 +55,7 @@ export function foreseenSum(model: RunModel): string {
 }
 
 /** `n1, n2`; of many the first and the last: `n1…n40 (40): the same`. */
-export function tellNodes(nodes: readonly string[]): string {
+export function formatNodes(nodes: readonly string[]): string {
   if (nodes.length <= 3) return nodes.join(", ");
   return `${nodes[0]}…${nodes.at(-1)} (${nodes.length}): the same`;
 }

@@ -3,7 +3,7 @@ import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { sendingText } from "./describe-event.ts";
 import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
-import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
+import { actionsByNode, itemOf, mostImportant, workOn, type WorkItem } from "./work-item.ts";
 
 /** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
 const ranks = {
@@ -36,7 +36,7 @@ export interface NodeRow {
   readonly state: RowState;
   readonly rank: Rank;
   readonly items: readonly WorkItem[];
-  /** The most important item of the node now (`telling`). */
+  /** The most important item of the node now (`mostImportant`). */
   readonly item?: WorkItem | undefined;
   /** The reason why it waits, was lost, or failed without a failed step. */
   readonly reason?: string | undefined;
@@ -126,7 +126,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
       return (items ??= work.map(itemOf));
     },
     get item() {
-      const told = telling(work);
+      const told = mostImportant(work);
       return told && itemOf(told);
     },
     // No spreads: a thousand of these may be made in each frame.
@@ -151,7 +151,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
 
 function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   const items = actions.map(itemOf);
-  const item = telling(items);
+  const item = mostImportant(items);
   const ended = items.filter(({ outcome }) => outcome !== undefined).length;
   const { changed, wouldChange, unknown, failed } = tallyOf(actions, 0);
   const planned = Math.max(

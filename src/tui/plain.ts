@@ -2,7 +2,7 @@ import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "
 import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
+import { BriefLines, LONG, type Detail, type EventLines } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
 
@@ -58,7 +58,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   return {
     draw: (event) => {
       const before = (run ?? own).fleeting;
-      const told: Told = brief ? brief.tell(before, event) : { lines: describeEvent(before, event) };
+      const told: EventLines = brief ? brief.linesOf(before, event) : { lines: describeEvent(before, event) };
       const { lines, folded } = told;
       if (!run) own.add(event);
       // The lines of a later event may depend on this event.

@@ -103,13 +103,13 @@ export class Player {
     this.#paused = false;
     this.#anchor = this.#clock.now();
     this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   pause(): void {
     if (this.#paused) return;
     this.#rest();
-    this.#tell();
+    this.#notify();
   }
 
   toggle(): void {
@@ -129,7 +129,7 @@ export class Player {
     this.#position = this.#times[index - 1] ?? 0;
     if (index > this.#done) this.#drawUpTo(index);
     else if (index < this.#done) this.#jump(index);
-    this.#tell();
+    this.#notify();
   }
 
   /** Moves forward or back by so many milliseconds of the recording. */
@@ -144,7 +144,7 @@ export class Player {
     this.#anchor = this.#clock.now();
     if (index !== this.#done) this.#jump(index);
     if (!this.#paused) this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   setSpeed(speed: number): void {
@@ -152,7 +152,7 @@ export class Player {
     this.#anchor = this.#clock.now();
     this.#speed = speed;
     if (!this.#paused) this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   /** Stops all timers. */
@@ -184,7 +184,7 @@ export class Player {
     const next = this.#times[this.#done];
     if (next === undefined) {
       this.#rest();
-      this.#tell();
+      this.#notify();
       return;
     }
     const wait = Math.max(TICK, (next - position) / this.#speed);
@@ -211,7 +211,7 @@ export class Player {
     return reduceEvents(this.#events.slice(wanted * SPACING, count), this.#kept[wanted]);
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

@@ -81,7 +81,7 @@ function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, 
 const { compare } = new Intl.Collator("en", { numeric: true });
 
 function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
-  const keyed = rows.map((row) => ({ row, key: keyOf(row, sort), time: sort === "time" ? (row.time(now) ?? -1) : 0 }));
+  const keyed = rows.map((row) => ({ row, key: sortKey(row, sort), time: sort === "time" ? (row.time(now) ?? -1) : 0 }));
   keyed.sort(
     (a, b) =>
       Number(a.row.rank !== 0) - Number(b.row.rank !== 0) ||
@@ -93,7 +93,7 @@ function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: num
   return keyed.map(({ row }) => row);
 }
 
-function keyOf({ roles, dc }: NodeRow, sort: Exclude<Sort, "state">): string {
+function sortKey({ roles, dc }: NodeRow, sort: Exclude<Sort, "state">): string {
   if (sort === "role") return roles.join(",");
   return sort === "dc" ? dc : "";
 }

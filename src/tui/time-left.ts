@@ -40,7 +40,7 @@ export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Posi
 const slack = 3000;
 
 /** “about 40 s left”, rounded to the precision of the estimate. */
-export function tellTimeLeft(milliseconds: number): string {
+export function formatTimeLeft(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 7.5) return "a few seconds left";
   if (seconds < 57.5) return `about ${Math.round(seconds / 5) * 5} s left`;

@@ -14,9 +14,9 @@ export class WholeOutputs {
   constructor(events: readonly RunEvent[]) {
     for (const event of events) {
       // A step that begins again, in a resumed run or after a reboot, replaces its former output.
-      if (event.type === "step.started" || event.type === "action.started") this.#found.delete(keyOf(event));
+      if (event.type === "step.started" || event.type === "action.started") this.#found.delete(outputKey(event));
       if (event.type !== "step.output" && event.type !== "action.output") continue;
-      const key = keyOf(event);
+      const key = outputKey(event);
       const { text, lines } = this.#found.get(key) ?? { text: "", lines: 0 };
       const whole = text + event.text;
       // Cut seldom: each cut copies the rest.
@@ -27,7 +27,7 @@ export class WholeOutputs {
 
   /** The output of a step (of this node) or of an action. */
   of(work: Work, node = ""): string {
-    return this.#take("step" in work ? keyOf({ node, step: work.step }) : keyOf(work), work);
+    return this.#take("step" in work ? outputKey({ node, step: work.step }) : outputKey(work), work);
   }
 
   /** The end of the output in whole lines, and the number of lines before; beyond the limit of a report, the lines in the model. */
@@ -52,6 +52,6 @@ type Place =
   | { readonly node: string; readonly step: string }
   | { readonly stage: string; readonly action: string; readonly item?: string };
 
-function keyOf(work: Place): string {
+function outputKey(work: Place): string {
   return JSON.stringify("step" in work ? [work.node, work.step] : [work.stage, work.action, work.item]);
 }

@@ -95,7 +95,7 @@ export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(
 }
 
 /** The most important work: the first failure, else the running work, else the last. */
-export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
+export function mostImportant<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (
     work.find(({ outcome }) => outcome === "failed") ??
     work.findLast(({ outcome }) => outcome === undefined) ??

@@ -5,7 +5,7 @@ import { Budget } from "#tui/html/details.ts";
 import { drawFailures, drawWarnings, drawForesight } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
 import { drawHead } from "#tui/html/head.ts";
-import { html, Html, type Part } from "#tui/html/html.ts";
+import { html, Html, type HtmlValue } from "#tui/html/html.ts";
 import { drawLane, drawLaneBody } from "#tui/html/lane.ts";
 import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
@@ -55,7 +55,7 @@ export class RunParts {
     const lanes = this.#lanes(model);
     const rows = byUrgency(lanes.map(({ lane }) => lane));
     const tallies = rows.flatMap(({ node, tally }) => (node ? [tally] : []));
-    const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
+    const part = (id: string, content: HtmlValue) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
       part("figures-part", drawFigures(model, tallyOfRun(model, tallies), isLive)),

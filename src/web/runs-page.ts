@@ -1,5 +1,5 @@
 import { formatDuration } from "#base/units.ts";
-import { html, type Html, type Part } from "#tui/html/html.ts";
+import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
 import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { OpenQuestion } from "#tui/questions.ts";
 
@@ -122,9 +122,9 @@ function drawRow(
   { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
   root: string,
 ): Html {
-  const { mark, word, look } = stateLabel(state);
+  const { mark, word, className } = stateLabel(state);
   return html`<tr>
-    <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</td>
+    <td class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</td>
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small
@@ -132,7 +132,7 @@ function drawRow(
     </th>
     <td data-label="Began">${moment(created)}</td>
     ${
-      look === "running" || state === "waiting"
+      className === "running" || state === "waiting"
         ? html`<td class="time" data-label="Time" data-since="${since}"></td>`
         : html`<td class="time" data-label="Time">${formatDuration(milliseconds)}</td>`
     }
@@ -141,7 +141,7 @@ function drawRow(
   </tr>`;
 }
 
-function nodesOf(nodes: readonly string[]): Part {
+function nodesOf(nodes: readonly string[]): HtmlValue {
   if (nodes.length <= 3) return nodes.join(", ");
   return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
 }

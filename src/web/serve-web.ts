@@ -94,12 +94,12 @@ function receive(
     response.setHeader("allow", "GET, HEAD");
     return routes.refuse(response, 405, "nothing can be changed here");
   }
-  const verdict = mayCome(request);
-  if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
+  const admission = mayCome(request);
+  if (admission.kind === "refused") return routes.refuse(response, admission.status, admission.why);
   const asked = addressOf(url);
   if (!asked) return routes.refuse(response, 400, "this is no address");
   if (root !== "" && asked.pathname.startsWith(`${root}/`)) asked.pathname = asked.pathname.slice(root.length);
-  if (verdict.kind === "welcome") return welcome(response, asked, { cookie: verdict.cookie, root });
+  if (admission.kind === "cookie") return welcome(response, asked, { cookie: admission.cookie, root });
   const last = request.headers["last-event-id"];
   void routes.answer(asked, response, typeof last === "string" ? last : undefined);
 }

@@ -42,7 +42,7 @@ export type Plan = z.infer<typeof Plan>;
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED
  */
 export async function readPlan(file: string, project: string): Promise<Plan> {
-  const plan = parsePlan(file, await textOf(file));
+  const plan = parsePlan(file, await readText(file));
   const { revision, dirty = true } = await gitState(project);
   if (revision !== plan.revision || dirty) {
     const now = revision === undefined ? "not at a commit" : `at ${revision.slice(0, 12)}`;
@@ -53,7 +53,7 @@ export async function readPlan(file: string, project: string): Promise<Plan> {
   return plan;
 }
 
-async function textOf(file: string): Promise<string> {
+async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
@@ -151,11 +151,11 @@ function differencesOf(then: Plan["foresight"], now: Foresight | undefined): rea
 
 function allOf(foresight: Plan["foresight"] | Foresight | undefined): ReadonlyMap<string, unknown> {
   const { changes = [], unknown = [] } = foresight ?? {};
-  const nameOf = ({ stage, title, nodes }: Pick<Foreseen, "stage" | "title" | "nodes">): string =>
+  const stepLabel = ({ stage, title, nodes }: Pick<Foreseen, "stage" | "title" | "nodes">): string =>
     `${stage === title ? title : `${stage}: ${title}`} on ${nodes.join(", ")}`;
   return new Map([
-    ...changes.map((one) => [`would change ${nameOf(one)}`, one] as const),
-    ...unknown.map((one) => [`cannot tell ${nameOf(one)}`, one] as const),
+    ...changes.map((one) => [`would change ${stepLabel(one)}`, one] as const),
+    ...unknown.map((one) => [`cannot tell ${stepLabel(one)}`, one] as const),
   ]);
 }
 

@@ -47,14 +47,14 @@ class Summaries {
     for (const id of (await listRunIds(this.#project)).reverse()) {
       if (found.length >= limit) break;
       if (before !== undefined && id >= before) continue;
-      const run = await this.#look(id);
+      const run = await this.#summaryOf(id);
       if (run && (state === undefined || run.state === state) && (node === undefined || run.nodes.includes(node)))
         found.push(run);
     }
     return found;
   }
 
-  async #look(id: string): Promise<ListedRun | undefined> {
+  async #summaryOf(id: string): Promise<ListedRun | undefined> {
     const known = this.#ended.get(id);
     if (known) return known;
     // A run that is being removed, or is damaged, stands in no list.
@@ -93,7 +93,7 @@ async function feedOf(cluster: Cluster): Promise<FleetFeed> {
       snapshot = next;
       tell();
     },
-    tell: (next) => {
+    showLink: (next) => {
       link = next;
       tell();
     },

@@ -2,10 +2,10 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { failuresOf, type Failure } from "../failures.ts";
 import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./details.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
 import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
-import { foresee, tellNodes, type Foreseen } from "../foreseen.ts";
+import { foresee, formatNodes, type Foreseen } from "../foreseen.ts";
 
 /** Causes beyond these stand in the rows alone. */
 const MANY = 100;
@@ -14,7 +14,7 @@ const NAMES = 60;
 type SourceLine = (at: SourcePosition) => string | undefined;
 
 /** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
-export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): Part {
+export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;
   const ids = new Map(lanes.map(({ name, id }) => [name, id]));
@@ -56,7 +56,7 @@ function drawFailure(
 }
 
 /** The warnings of the run. */
-export function drawWarnings({ warnings }: RunModel): Part {
+export function drawWarnings({ warnings }: RunModel): HtmlValue {
   if (warnings.length === 0) return undefined;
   const shown = warnings.slice(0, 500);
   return html`<section aria-labelledby="warnings">
@@ -71,7 +71,7 @@ export function drawWarnings({ warnings }: RunModel): Part {
 const PLANNED = 200;
 
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
-export function drawForesight(model: RunModel): Part {
+export function drawForesight(model: RunModel): HtmlValue {
   if (!model.dryRun) return undefined;
   const { changes, unknown } = foresee(model);
   if (changes.length + unknown.length === 0) return undefined;
@@ -95,7 +95,7 @@ function drawOne(
       ${badge(stepLabel(would ? "would-change" : "unknown"))} ${stage !== title && `${stage}: `}${title}
       ${module !== title && html`<small>${module}</small>`}
     </h3>
-    <p>${tellNodes(nodes)}</p>
+    <p>${formatNodes(nodes)}</p>
     ${reason && html`<p class="reason">${reason}</p>`}${drawChanges(changes, budget)}${drawDiff(diff, budget)}
   </article>`;
 }

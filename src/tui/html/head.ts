@@ -19,7 +19,7 @@ const ends = {
 export function titleOf(model: RunModel, isLive = false): string {
   const open = !isLive ? "not finished" : model.questions.length > 0 ? waitingForYou.word : "running";
   const outcome = model.outcome === undefined ? open : ends[model.outcome].word;
-  return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
+  return `${runName(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
 /** The page's head: the run, its end, operator, time and revision. `isLive`: the run's process works on it. */
@@ -27,7 +27,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const [question] = isLive && outcome === undefined ? model.questions : [];
   const open = labelOf("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
-  const { mark, word, look } = outcome ? ends[outcome] : question ? waitingForYou : open;
+  const { mark, word, className } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
   const facts: readonly Fact[] = [
@@ -53,7 +53,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   return html`<header class="head">
     <p class="brand">kcore run</p>
     <h1>
-      ${nameOf(model)} <span class="verdict ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>
+      ${runName(model)} <span class="verdict ${className}"><span aria-hidden="true">${mark}</span> ${word}</span>
     </h1>
     ${cause && html`<p class="cause">${cause}</p>`}
     <p class="lead">${leadOf(model, isGoing)}</p>
@@ -72,21 +72,21 @@ function headCause(model: RunModel): string | undefined {
   return found ?? node?.problem?.message ?? (model.outcome === "done" ? undefined : model.problems[0]?.message);
 }
 
-function nameOf({ title }: RunModel): string {
+function runName({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
 /** “2 of 3 nodes done, 1 failed, in 41 s”; a living run has its time only below, where it goes on. */
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
-  const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
+  const counted = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
   const open = all.filter(({ outcome }) => outcome === undefined);
   const waiting = open.filter(({ startedAt }) => startedAt === undefined).length;
   const rest = [
-    [tell("failed"), "failed"],
-    [tell("unreachable"), "unreachable"],
-    [tell("interrupted"), "interrupted"],
-    [tell("not-started"), "not started"],
+    [counted("failed"), "failed"],
+    [counted("unreachable"), "unreachable"],
+    [counted("interrupted"), "interrupted"],
+    [counted("not-started"), "not started"],
     ...(isGoing
       ? ([
           [open.length - waiting, "running"],
@@ -94,7 +94,7 @@ function leadOf(model: RunModel, isGoing: boolean): string {
         ] as const)
       : ([[open.length, "not finished"]] as const)),
   ] as const;
-  const done = tell("done");
+  const done = counted("done");
   const head =
     done === all.length
       ? `${count(done, "node")} done`

@@ -12,13 +12,13 @@ export class Html {
 }
 
 /** A value of a template: anything but `Html` is text, and shown as it is. */
-export type Part = Html | string | number | undefined | false | readonly Part[];
+export type HtmlValue = Html | string | number | undefined | false | readonly HtmlValue[];
 
 /**
  * A piece of HTML. Every value is escaped, and its control characters are written out (S-4): the text of a node becomes
  * neither an element nor a script. `undefined` and `false` are nothing.
  */
-export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Html {
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   const fixed = squeeze(parts);
   const pieces = [fixed[0]];
   for (let index = 0; index < values.length; index += 1) pieces.push(sourceOf(values[index]), fixed[index + 1]);
@@ -37,7 +37,7 @@ function squeeze(parts: TemplateStringsArray): readonly string[] {
   return fixed;
 }
 
-function sourceOf(value: Part): string {
+function sourceOf(value: HtmlValue): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.source;
   if (typeof value === "object") return value.map(sourceOf).join("");

@@ -5,7 +5,7 @@ import { savedText, sendingText, sentText } from "../describe-event.ts";
 import { waitsFor } from "../node-row.ts";
 import { drawBars, type Span } from "./bars.ts";
 import { drawChanges, drawDiff, drawFactRows, drawOutput, drawProblem, type Budget, type Fact } from "./details.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane, Piece } from "./work.ts";
 import { badge, stepLabel, count, nodeLabel } from "./labels.ts";
 
@@ -61,7 +61,7 @@ export function drawLaneBody(
   }`;
 }
 
-function drawFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): Part {
+function drawFacts(node: Lane["node"], log: string | undefined, waits: string | undefined): HtmlValue {
   const {
     milestone,
     fingerprint,
@@ -107,7 +107,7 @@ function drawPiece(piece: Piece, { span, budget, startedAt, keyed = false }: Pie
     drawOutput({ ...item, title }, budget, outcome === "failed" && !problem?.detail),
   ].filter((part) => part !== undefined && part !== false && part !== "");
   const took = item.duration === undefined && outcome !== undefined ? "–" : formatDuration(to - from);
-  return html`<tr class="${stepLabel(outcome).look}" ${keyed && html` data-key="${key}"`}>
+  return html`<tr class="${stepLabel(outcome).className}" ${keyed && html` data-key="${key}"`}>
     <td>${badge(stepLabel(outcome))}</td>
     <th scope="row">
       ${title}
@@ -170,7 +170,7 @@ export function drawLane(
     tally.skipped > 0 && `${tally.skipped} skipped`,
   ].filter((part) => part !== false);
   return html`<details
-    class="lane ${told.look}"
+    class="lane ${told.className}"
     id="${id}"
     data-name="${name}"
     data-kinds="${kinds.filter((kind) => has[kind]).join(" ")}"

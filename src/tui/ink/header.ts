@@ -6,7 +6,7 @@ import { runningMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
-import { tellTimeLeft, timeLeft } from "../time-left.ts";
+import { formatTimeLeft, timeLeft } from "../time-left.ts";
 import { nodeRows } from "../node-row.ts";
 
 export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" | "project" | "player" | "paces"> {
@@ -138,7 +138,7 @@ export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps
   if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
   const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);
   const left = timeLeft(paces, { nodes: model.nodes.size, ended, elapsed: runTime(model, now) });
-  return left === undefined ? undefined : tellTimeLeft(left);
+  return left === undefined ? undefined : formatTimeLeft(left);
 }
 
 /** The share of the run, with equal weight for each node; undefined without nodes. */

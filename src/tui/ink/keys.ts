@@ -12,7 +12,7 @@ export interface KeyPress {
 
 /** Ink's reading of some bytes as keys; a burst of characters is one key each. */
 export function keyPresses(input: string, key: Key): readonly KeyPress[] {
-  const named = nameOf(key);
+  const named = namedKey(key);
   if (named !== undefined) return [{ name: named, text: "" }];
   if (key.ctrl) return input === "" ? [] : [{ name: `ctrl+${input.toLowerCase()}`, text: "" }];
   // Alt with a character, or the rest of an unknown sequence of the terminal, is no typed key.
@@ -26,7 +26,7 @@ export function keyPresses(input: string, key: Key): readonly KeyPress[] {
   });
 }
 
-function nameOf(key: Key): string | undefined {
+function namedKey(key: Key): string | undefined {
   if (key.upArrow) return "up";
   if (key.downArrow) return "down";
   if (key.leftArrow) return "left";

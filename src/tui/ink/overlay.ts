@@ -4,18 +4,18 @@ import { helpLines } from "./keys.ts";
 import { scrolled } from "./blocks.ts";
 import { runKeys } from "./footer.ts";
 import type { RunUi } from "./run-ui.ts";
-import type { Page, SceneProps } from "./scene.ts";
+import type { Extent, SceneProps } from "./scene.ts";
 import { stageList } from "./stages.ts";
 import { span, wrapParts, wrapWords, type Line, justify } from "./text.ts";
 import type { Role, Theme } from "./theme.ts";
 import { changeLines, diffLines } from "./item-body.ts";
-import { foresee, foreseenSum, tellNodes, type Foreseen, type Foresight } from "../foreseen.ts";
+import { foresee, foreseenSum, formatNodes, type Foreseen, type Foresight } from "../foreseen.ts";
 
 /** A page over the nodes: the keys, all stages, all warnings, the plan of a dry run. */
 export interface Overlay {
   readonly lines: readonly Line[];
   readonly ui: RunUi;
-  readonly page: Page;
+  readonly page: Extent;
 }
 
 export function arrangeOverlay(props: SceneProps, width: number, room: number): Overlay {
@@ -123,7 +123,7 @@ function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyph
     span(` ${name}`, "strong"),
     ...(module === title ? [] : [span(`  ${module}`, "muted")]),
   ];
-  return justify(left, [span(`${tellNodes(nodes)} `, "muted")], width, glyphs);
+  return justify(left, [span(`${formatNodes(nodes)} `, "muted")], width, glyphs);
 }
 
 /** The reason why the step is unknown, or the condition of its change. */

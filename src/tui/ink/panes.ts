@@ -1,6 +1,6 @@
 import { nodeRows, type NodeRow, waitsFor } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
-import { telling, type WorkItem } from "../work-item.ts";
+import { mostImportant, type WorkItem } from "../work-item.ts";
 import { glanceLines } from "./at-a-glance.ts";
 import { besides, filled, ruled, titled, windowAround } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
@@ -57,7 +57,7 @@ function choose({ model, ui, now }: SceneProps, height: number): Choice {
   const row = rows[selected];
   const items = row?.items ?? [];
   const picked = ui.pane === "node" && ui.step !== undefined ? items.findIndex(({ key }) => key === ui.step) : -1;
-  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(telling(items) as WorkItem));
+  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(mostImportant(items) as WorkItem));
   const item = items[itemIndex];
   return { rows, selected, items, itemIndex, ...(row ? { row } : {}), ...(item ? { item } : {}) };
 }

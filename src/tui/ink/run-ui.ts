@@ -14,7 +14,7 @@ export interface RunUi {
   readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** The step that a key moved to; without one the most important item (`telling`). */
+  /** The step that a key moved to; without one the most important item (`mostImportant`). */
   readonly step?: string;
   readonly stepTop: number;
   readonly bodyTop: number;

@@ -49,10 +49,10 @@ export interface Scene {
   readonly replay: boolean;
   /** All stages stand beside the nodes. */
   readonly showsStages: boolean;
-  readonly page: Page;
+  readonly page: Extent;
 }
 
-export interface Page {
+export interface Extent {
   /** Rows that the list and the body show. */
   readonly list: number;
   readonly body: number;

@@ -3,7 +3,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
-import { foresee, tellNodes } from "#tui/foreseen.ts";
+import { foresee, formatNodes } from "#tui/foreseen.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { foresightLines } from "#tui/ink/overlay.ts";
 import { createTheme } from "#tui/ink/theme.ts";
@@ -70,5 +70,5 @@ describe("What a dry run foresees", () => {
   });
 
   it("names few nodes, and of many the first and the last", () =>
-    expect([tellNodes(["a", "b"]), tellNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
+    expect([formatNodes(["a", "b"]), formatNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
 });

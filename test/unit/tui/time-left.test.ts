@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
-import { PaceReading, tellTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
+import { PaceReading, formatTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
 import { runStarted } from "#support/run-started.ts";
 
 const second = 1000;
@@ -65,7 +65,7 @@ describe("the time that a run still takes", () => {
   });
 
   it("is told no more exactly than it is known", () => {
-    const told = [1, 7, 12, 38, 57, 58, 89, 91, 600, 5399, 5400, 7300].map((each) => tellTimeLeft(each * second));
+    const told = [1, 7, 12, 38, 57, 58, 89, 91, 600, 5399, 5400, 7300].map((each) => formatTimeLeft(each * second));
     expect(told).to.deep.equal([
       "a few seconds left",
       "a few seconds left",

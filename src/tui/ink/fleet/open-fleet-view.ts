@@ -69,7 +69,7 @@ export class FleetView {
   }
 
   /** Shows the state of the connection. */
-  tell(link: FleetLink): void {
+  showLink(link: FleetLink): void {
     this.#link = link;
     this.#screen?.news();
   }

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
 import { runProgress, type RunProgressProps } from "#tui/ink/header.ts";
-import { PaceReading, tellTimeLeft } from "#tui/time-left.ts";
+import { PaceReading, formatTimeLeft } from "#tui/time-left.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
 
@@ -29,7 +29,7 @@ describe("how far a run is", () => {
       const model = reduceEvents(events.slice(0, count));
       if (model.state !== "running") continue;
       const left = runTime(reduceEvents(events)) - runTime(model);
-      expect(textOf(count, { paces })).to.match(new RegExp(` %  ${tellTimeLeft(left)}$`));
+      expect(textOf(count, { paces })).to.match(new RegExp(` %  ${formatTimeLeft(left)}$`));
     }
   });
 
