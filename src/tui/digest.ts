@@ -5,7 +5,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { openQuestion, type OpenQuestion } from "./questions.ts";
 import { failuresOf, type Failure } from "./failures.ts";
-import { foresee, type Foresight } from "./foreseen.ts";
+import { planOf, type DryRunPlan } from "./dry-run-plan.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { itemsByNode, namesOf } from "./work-item.ts";
@@ -46,7 +46,7 @@ export interface RunDigest {
   readonly questions: readonly OpenQuestion[];
   readonly changes: readonly ChangeDigest[];
   /** In a dry run: each step that would change, with its diff, and each step whose outcome is unknown. */
-  readonly foresight?: Foresight;
+  readonly foresight?: DryRunPlan;
   readonly failures: readonly FailureDigest[];
   readonly warnings: readonly { readonly node?: string; readonly text: string }[];
   readonly next: readonly NextCommand[];
@@ -117,7 +117,7 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
     })),
     questions: isOver(state) ? [] : model.questions.map((question) => openQuestion(question, id)),
     changes: changesOf(model),
-    ...(dryRun && { foresight: foresee(model) }),
+    ...(dryRun && { foresight: planOf(model) }),
     failures,
     warnings,
     next: nextOf(facts, model, failures),

@@ -4,7 +4,7 @@ import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
-import { sumOfDryRun, formatNodes, type Foreseen, type Foresight } from "./foreseen.ts";
+import { formatTotal, formatNodes, type DryRunStep, type DryRunPlan } from "./dry-run-plan.ts";
 import { fit } from "./ink/text.ts";
 import { endOfDetail } from "./cause-line.ts";
 import { itemTitle } from "./work-item.ts";
@@ -113,7 +113,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
     ...(dryRun
-      ? [sumOfDryRun(tally, differing), `${succeeded - wouldChange} in order`]
+      ? [formatTotal(tally, differing), `${succeeded - wouldChange} in order`]
       : [`${succeeded} succeeded (changed=${changed})`]),
     `${failed} failed`,
     ...(unreachable > 0 ? [`${unreachable} unreachable`] : []),
@@ -130,10 +130,10 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
 }
 
 /** The plan of a dry run, with diffs, equal changes once; then unknown steps with their reasons. */
-function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
-  const head = (one: Foreseen) => cleanText(`  ${itemTitle(one)}  ${formatNodes(one.nodes)}`);
-  const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
-  const body = ({ diff = "", changes: all }: Foreseen) => [
+function foresightLines({ changes, unknown }: DryRunPlan, strong: (text: string) => string): readonly string[] {
+  const head = (one: DryRunStep) => cleanText(`  ${itemTitle(one)}  ${formatNodes(one.nodes)}`);
+  const why = ({ reason }: DryRunStep) => (reason === undefined ? "" : cleanText(`  ${reason}`));
+  const body = ({ diff = "", changes: all }: DryRunStep) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
     ...all.map(({ name, have, want }) => cleanLine(`    ${name}: ${have ?? "(absent)"} → ${want}`)),
   ];

@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
 import { countLines, headLine, foldNames } from "./draw-digest.ts";
-import type { Foreseen } from "./foreseen.ts";
+import type { DryRunStep } from "./dry-run-plan.ts";
 import { itemTitle } from "./work-item.ts";
 
 /** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
@@ -65,12 +65,12 @@ function namesOf(nodes: readonly string[]): string {
     .join(", ");
 }
 
-function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<Foreseen, "reason">): string {
+function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<DryRunStep, "reason">): string {
   const { nodes, reason } = change;
   return `- ${code(itemTitle(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
 }
 
-function foreseenBlock(one: Foreseen): string {
+function foreseenBlock(one: DryRunStep): string {
   const { diff = "", changes } = one;
   return [changeLine(one), ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join(
     "\n",

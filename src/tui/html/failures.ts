@@ -5,7 +5,7 @@ import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./detail
 import { html, type Html, type HtmlValue } from "./html.ts";
 import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
-import { foresee, formatNodes, type Foreseen } from "../foreseen.ts";
+import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
 /** Causes beyond these stand in the rows alone. */
 const MANY = 100;
@@ -73,7 +73,7 @@ const PLANNED = 200;
 /** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
 export function drawForesight(model: RunModel): HtmlValue {
   if (!model.dryRun) return undefined;
-  const { changes, unknown } = foresee(model);
+  const { changes, unknown } = planOf(model);
   if (changes.length + unknown.length === 0) return undefined;
   const budget = new Budget(400_000);
   const some = [...changes, ...unknown].slice(0, PLANNED);
@@ -86,7 +86,7 @@ export function drawForesight(model: RunModel): HtmlValue {
 }
 
 function drawOne(
-  { stage, title, module, nodes, changes, diff, reason }: Foreseen,
+  { stage, title, module, nodes, changes, diff, reason }: DryRunStep,
   would: boolean,
   budget: Budget,
 ): Html {

@@ -2,7 +2,7 @@ import { formatDuration } from "#base/units.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { openQuestion } from "../questions.ts";
 import { causeLine } from "../cause-line.ts";
-import { foreseenSum } from "../foreseen.ts";
+import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
@@ -100,7 +100,7 @@ function leadOf(model: RunModel, isGoing: boolean): string {
       ? `${count(done, "node")} done`
       : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
   return [
-    ...(model.dryRun ? [foreseenSum(model)] : []),
+    ...(model.dryRun ? [dryRunTotal(model)] : []),
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
     ...(isGoing ? [] : [`in ${formatDuration(runTime(model))}`]),

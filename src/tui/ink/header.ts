@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { shortDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
-import { foreseenSum } from "../foreseen.ts";
+import { dryRunTotal } from "../dry-run-plan.ts";
 import { runningMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "./text.ts";
@@ -31,7 +31,7 @@ export function headerLines(props: HeaderProps): readonly Line[] {
 }
 
 function bannerText(model: RunModel, width: number): string {
-  const told = model.state === "finished" ? `: ${foreseenSum(model)}` : ". This is what would happen.";
+  const told = model.state === "finished" ? `: ${dryRunTotal(model)}` : ". This is what would happen.";
   return ` DRY RUN   Nothing ${model.state === "finished" ? "was" : "will be"} changed${told}`
     .padEnd(width)
     .slice(0, width);

@@ -9,7 +9,7 @@ import { stageList } from "./stages.ts";
 import { span, wrapParts, wrapWords, type Line, justify } from "./text.ts";
 import type { Role, Theme } from "./theme.ts";
 import { changeLines, diffLines } from "./item-body.ts";
-import { foresee, foreseenSum, formatNodes, type Foreseen, type Foresight } from "../foreseen.ts";
+import { planOf, dryRunTotal, formatNodes, type DryRunStep, type DryRunPlan } from "../dry-run-plan.ts";
 
 /** A page over the nodes: the keys, all stages, all warnings, the plan of a dry run. */
 export interface Overlay {
@@ -93,7 +93,7 @@ export function foresightLines(model: RunModel, theme: Theme, width: number): re
   const { changes, unknown } = known.get(model) ?? keep(model);
   if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
   return [
-    [span(` ${foreseenSum(model)}`, "strong")],
+    [span(` ${dryRunTotal(model)}`, "strong")],
     [],
     ...changes.flatMap((one) => [
       headOf(one, theme.glyphs.wouldChange, theme, width),
@@ -107,15 +107,15 @@ export function foresightLines(model: RunModel, theme: Theme, width: number): re
 }
 
 // The overlay is drawn anew with each key; the run has ended.
-const known = new WeakMap<RunModel, Foresight>();
+const known = new WeakMap<RunModel, DryRunPlan>();
 
-function keep(model: RunModel): Foresight {
-  const found = foresee(model);
+function keep(model: RunModel): DryRunPlan {
+  const found = planOf(model);
   known.set(model, found);
   return found;
 }
 
-function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyphs }: Theme, width: number): Line {
+function headOf({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
   const name = stage === title ? title : `${stage}: ${title}`;
   const left: Line = [
     span(" "),
@@ -127,13 +127,13 @@ function headOf({ stage, title, module, nodes }: Foreseen, mark: string, { glyph
 }
 
 /** The reason why the step is unknown, or the condition of its change. */
-function reasonOf({ reason }: Foreseen, width: number): readonly Line[] {
+function reasonOf({ reason }: DryRunStep, width: number): readonly Line[] {
   if (reason === undefined) return [];
   return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
 }
 
 /** The diff first, then the other changes. */
-function bodyOf({ changes, diff }: Foreseen, theme: Theme, width: number): readonly Line[] {
+function bodyOf({ changes, diff }: DryRunStep, theme: Theme, width: number): readonly Line[] {
   const lines = diff === undefined ? [] : diffLines(diff, width);
   const rest = lines.length - DIFF;
   return [

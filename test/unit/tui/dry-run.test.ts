@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { foreseenSum, sumOfDryRun } from "#tui/foreseen.ts";
+import { dryRunTotal, formatTotal } from "#tui/dry-run-plan.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
@@ -11,10 +11,10 @@ const model = reduceEvents(events);
 
 describe("a dry run in the views", () => {
   it("V7: has one sum", () => {
-    expect(sumOfDryRun({ wouldChange: 3, unknown: 38 }, 2)).to.equal("3 to change on 2 nodes, 38 unknown");
-    expect(sumOfDryRun({ wouldChange: 1, unknown: 0 }, 1)).to.equal("1 to change on 1 node");
-    expect(sumOfDryRun({ wouldChange: 0, unknown: 2 }, 0)).to.equal("nothing to change, 2 unknown");
-    expect(foreseenSum(model)).to.equal("1 to change on 1 node, 2 unknown");
+    expect(formatTotal({ wouldChange: 3, unknown: 38 }, 2)).to.equal("3 to change on 2 nodes, 38 unknown");
+    expect(formatTotal({ wouldChange: 1, unknown: 0 }, 1)).to.equal("1 to change on 1 node");
+    expect(formatTotal({ wouldChange: 0, unknown: 2 }, 0)).to.equal("nothing to change, 2 unknown");
+    expect(dryRunTotal(model)).to.equal("1 to change on 1 node, 2 unknown");
   });
 
   it("V7: marks what would change with ◇, never with what was changed, and counts what is unknown", () => {

@@ -3,7 +3,7 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
-import { foresee, formatNodes } from "#tui/foreseen.ts";
+import { planOf, formatNodes } from "#tui/dry-run-plan.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { foresightLines } from "#tui/ink/overlay.ts";
 import { createTheme } from "#tui/ink/theme.ts";
@@ -37,7 +37,7 @@ describe("What a dry run foresees", () => {
 
   it("is told once for nodes on which it is the same; the diff stands for the content's hashes", () => {
     const alike = nodes.slice(0, 3).map((node) => step(node, { diff, changes: [content, mode] }));
-    const { changes, unknown } = foresee(run(...alike, step("n4", { diff, changes: [content] })));
+    const { changes, unknown } = planOf(run(...alike, step("n4", { diff, changes: [content] })));
     expect(changes).to.deep.equal([
       { stage: "web", title: "config", module: "file.managed", nodes: ["n1", "n2", "n3"], changes: [mode], diff },
       { stage: "web", title: "config", module: "file.managed", nodes: ["n4"], changes: [], diff },
@@ -46,7 +46,7 @@ describe("What a dry run foresees", () => {
   });
 
   it("keeps the hashes where there is no diff, and tells why something is unknown", () => {
-    const { changes, unknown } = foresee(
+    const { changes, unknown } = planOf(
       run(
         step("n1", { changes: [content] }),
         step("n2", { outcome: "unknown", reason: "after install" }),

@@ -5,7 +5,7 @@ import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
 import { itemsByNode, namesOf } from "./work-item.ts";
 
 /** A step of a dry run that would change or is unknown, and the nodes with just this result. */
-export interface Foreseen {
+export interface DryRunStep {
   readonly stage: string;
   readonly title: string;
   readonly module: string;
@@ -18,13 +18,13 @@ export interface Foreseen {
 }
 
 /** The plan of a dry run: changes and unknown steps in the order of the run, equal ones of several nodes once. */
-export interface Foresight {
-  readonly changes: readonly Foreseen[];
-  readonly unknown: readonly Foreseen[];
+export interface DryRunPlan {
+  readonly changes: readonly DryRunStep[];
+  readonly unknown: readonly DryRunStep[];
 }
 
-export function foresee(model: RunModel): Foresight {
-  type Found = Foreseen & { readonly nodes: string[] };
+export function planOf(model: RunModel): DryRunPlan {
+  type Found = DryRunStep & { readonly nodes: string[] };
   const found = { "would-change": new Map<string, Found>(), unknown: new Map<string, Found>() };
   const all = itemsByNode(model);
   // The bastion comes first, as in the live view.
@@ -43,15 +43,15 @@ export function foresee(model: RunModel): Foresight {
 }
 
 /** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: the number of nodes that would change. */
-export function sumOfDryRun({ wouldChange, unknown }: Pick<Tally, "wouldChange" | "unknown">, nodes: number): string {
+export function formatTotal({ wouldChange, unknown }: Pick<Tally, "wouldChange" | "unknown">, nodes: number): string {
   const on = nodes === 0 ? "" : ` on ${nodes === 1 ? "1 node" : `${nodes} nodes`}`;
   return `${wouldChange === 0 ? "nothing" : wouldChange} to change${on}${unknown === 0 ? "" : `, ${unknown} unknown`}`;
 }
 
 /** The same line for a run's model. */
-export function foreseenSum(model: RunModel): string {
+export function dryRunTotal(model: RunModel): string {
   const nodes = [...model.nodes.values()].filter((node) => tallyOfNode(model, node).wouldChange > 0);
-  return sumOfDryRun(tallyOfRun(model), nodes.length);
+  return formatTotal(tallyOfRun(model), nodes.length);
 }
 
 /** `n1, n2`; of many the first and the last: `n1…n40 (40): the same`. */
