@@ -8,7 +8,7 @@ import { failuresOf, type Failure } from "./failures.ts";
 import { planOf, type DryRunPlan } from "./dry-run-plan.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
 
 /** The facts of the record beside the events. */
 export interface DigestFacts {
@@ -136,19 +136,10 @@ function openState({ questions }: RunModel, { name, startedAt }: NodeModel, stat
 }
 
 function changesOf(model: RunModel): readonly ChangeDigest[] {
-  type Found = ChangeDigest & { readonly nodes: string[] };
-  const found = new Map<string, Found>();
-  for (const { node, items } of itemsByNode(model))
-    for (const item of items) {
-      const { outcome } = item;
-      if (outcome !== "changed" && outcome !== "would-change") continue;
-      const change: Found = { ...namesOf(item), outcome, nodes: [] };
-      const key = JSON.stringify(change);
-      const known = found.get(key) ?? change;
-      known.nodes.push(node?.name ?? "bastion");
-      found.set(key, known);
-    }
-  return [...found.values()];
+  return groupAlike(itemsByNode(model), (item) => {
+    const { outcome } = item;
+    return outcome === "changed" || outcome === "would-change" ? { ...namesOf(item), outcome } : undefined;
+  });
 }
 
 function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: DigestFacts["logOf"]): FailureDigest {

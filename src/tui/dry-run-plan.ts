@@ -1,8 +1,8 @@
-import type { Change } from "#engine/events/event.ts";
+import type { Change, Outcome } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
 
 /** A step of a dry run that would change or is unknown, and the nodes with just this result. */
 export interface DryRunStep {
@@ -24,22 +24,17 @@ export interface DryRunPlan {
 }
 
 export function planOf(model: RunModel): DryRunPlan {
-  type Found = DryRunStep & { readonly nodes: string[] };
-  const found = { "would-change": new Map<string, Found>(), unknown: new Map<string, Found>() };
   const all = itemsByNode(model);
   // The bastion comes first, as in the live view.
-  for (const { node, items } of [...all.slice(-1), ...all.slice(0, -1)])
-    for (const item of items) {
+  const groups = [...all.slice(-1), ...all.slice(0, -1)];
+  const stepsOf = (wanted: Outcome): readonly DryRunStep[] =>
+    groupAlike(groups, (item) => {
       const { outcome, changes: all, diff, reason } = item;
-      if (outcome !== "would-change" && outcome !== "unknown") continue;
+      if (outcome !== wanted) return undefined;
       const changes = diff === undefined ? all : all.filter(({ name }) => name !== "content");
-      const one: Found = { ...namesOf(item), nodes: [], changes, ...omitUndefined({ diff, reason }) };
-      const key = JSON.stringify(one);
-      const known = found[outcome].get(key) ?? one;
-      known.nodes.push(node?.name ?? "bastion");
-      found[outcome].set(key, known);
-    }
-  return { changes: [...found["would-change"].values()], unknown: [...found.unknown.values()] };
+      return { ...namesOf(item), changes, ...omitUndefined({ diff, reason }) };
+    });
+  return { changes: stepsOf("would-change"), unknown: stepsOf("unknown") };
 }
 
 /** A dry run in one line: “3 to change on 2 nodes, 38 unknown”. `nodes`: the number of nodes that would change. */

@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Timers } from "./timers.ts";
 
@@ -39,8 +39,6 @@ export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" |
 /** Milliseconds of the shortest timer; events within one are drawn together. */
 const TICK = 15;
 
-/** Events between two kept models, so that a jump back need not begin at the start. */
-const SPACING = 2000;
 
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
@@ -52,7 +50,6 @@ export class Player {
    */
   readonly #times: readonly number[];
   readonly #clock: Timers;
-  readonly #kept: RunModel[] = [emptyRun];
   readonly #listeners = new Set<() => void>();
   #screen: PlayerScreen | undefined;
   #done = 0;
@@ -198,17 +195,7 @@ export class Player {
 
   #jump(index: number): void {
     this.#done = index;
-    this.#screen?.replace(this.#modelAt(index));
-  }
-
-  /** The run after `count` events. */
-  #modelAt(count: number): RunModel {
-    const wanted = Math.floor(count / SPACING);
-    while (this.#kept.length <= wanted) {
-      const from = (this.#kept.length - 1) * SPACING;
-      this.#kept.push(reduceEvents(this.#events.slice(from, from + SPACING), this.#kept.at(-1)));
-    }
-    return reduceEvents(this.#events.slice(wanted * SPACING, count), this.#kept[wanted]);
+    this.#screen?.replace(reduceEvents(this.#events.slice(0, index)));
   }
 
   #notify(): void {

@@ -67,6 +67,24 @@ export function itemsByNode(
   return [...nodes, { items: bastionActions(model).map(itemOf) }];
 }
 
+/** What `resultOf` makes of the items, equal results once, each with the nodes that have it. */
+export function groupAlike<Result extends object>(
+  groups: ReturnType<typeof itemsByNode>,
+  resultOf: (item: WorkItem) => Result | undefined,
+): readonly (Result & { readonly nodes: readonly string[] })[] {
+  const found = new Map<string, Result & { readonly nodes: string[] }>();
+  for (const { node, items } of groups)
+    for (const item of items) {
+      const result = resultOf(item);
+      if (!result) continue;
+      const key = JSON.stringify(result);
+      const known: Result & { readonly nodes: string[] } = found.get(key) ?? { ...result, nodes: [] };
+      known.nodes.push(node?.name ?? "bastion");
+      found.set(key, known);
+    }
+  return [...found.values()];
+}
+
 /** The step of an event, as the run knows it. */
 export function stepIn(
   model: RunModel,

@@ -99,10 +99,15 @@ export async function isFree(
   }
 }
 
+interface WatchOnceOptions extends WatchOptions {
+  /** The operator has used the keys. */
+  readonly isUsed?: boolean;
+}
+
 async function watchOnce(
-  options: WatchOptions & { readonly isUsed?: boolean },
+  options: WatchOnceOptions,
 ): Promise<Watched & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
-  const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
+  const { folder, launched, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on its own terminal, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
@@ -129,15 +134,7 @@ async function watchOnce(
   let endedWith: RunHeader["process"];
   try {
     // The view is there before the run's process is.
-    view = await openView(output, {
-      folder,
-      since,
-      style,
-      controls,
-      run,
-      before: header ? modelBefore(header) : emptyRun,
-      isUsed: options.isUsed ?? false,
-    });
+    view = await openView(options, { output, controls, run });
     for await (const event of follower.events()) {
       onEvent?.(event);
       // The drawing of an event depends on the events before it.
@@ -165,17 +162,6 @@ async function watchOnce(
   return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
 }
 
-interface Opening {
-  readonly folder: RunFolder;
-  readonly since: number;
-  readonly style: LineStyle;
-  readonly controls: RunControls;
-  readonly before: RunModel;
-  readonly run: RunFold;
-  /** The operator has used the keys. */
-  readonly isUsed: boolean;
-}
-
 /** A run as it is known before its first event. */
 function modelBefore({ id, request, who }: RunHeader): RunModel {
   const { what, command, dryRun } = request;
@@ -183,8 +169,8 @@ function modelBefore({ id, request, who }: RunHeader): RunModel {
 }
 
 async function openView(
-  output: RunOutput,
-  { folder, since, style, controls, before, run, isUsed }: Opening,
+  { folder, since = 0, style = {}, isUsed = false, header }: WatchOnceOptions,
+  { output, controls, run }: { readonly output: RunOutput; readonly controls: RunControls; readonly run: RunFold },
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
@@ -194,7 +180,7 @@ async function openView(
       try {
         const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, before, guard, isUsed, ...controls });
+        return await openLiveView({ folder, since, before: header ? modelBefore(header) : emptyRun, guard, isUsed, ...controls });
       } finally {
         process.off("SIGINT", stop);
       }
