@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { formatEvent } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime } from "#engine/events/run-model.ts";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
@@ -9,6 +12,7 @@ import { drawJunit } from "#tui/junit.ts";
 import { Player } from "#tui/player.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
@@ -22,10 +26,10 @@ describe("a record that a crash cut", () => {
   before(async () => (project = await makeTempDir("cut")));
   after(() => project.remove());
 
-  async function record(bytes: Uint8Array, name = id): Promise<void> {
+  async function record(bytes: Uint8Array, name = id, more: Partial<RunHeader> = {}): Promise<void> {
     const folder = runFolder(project.path, name);
     const request = runRequest();
-    const header: RunHeader = { version: 1, id: name, nonce: "0", who: "w", created: 0, attended: false, request };
+    const header: RunHeader = { version: 1, id: name, nonce: "0", who: "w", created: 0, attended: false, request, ...more };
     await mkdir(folder.path, { recursive: true });
     await writeFile(folder.header, JSON.stringify(header));
     await writeFile(folder.events, bytes);
@@ -43,7 +47,9 @@ describe("a record that a crash cut", () => {
         const run = await readRun(project.path, id);
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
         const summary = await summarizeRun(run.folder);
-        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), run.model.exitCode]);
+        const { exitCode } = run.model;
+        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), exitCode]);
+        expect(summary.milliseconds).to.equal(runTime(run.model));
         expect(drawDigest(await digestOf(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
@@ -53,6 +59,13 @@ describe("a record that a crash cut", () => {
         expect(drawn).to.equal(run.events.length);
       }
     });
+
+  it("is listed with the time of the run, as every other view has it, after a resume too", async () => {
+    const { partAt: at, ranBefore } = reduceEvents(recordedRun("resumed"));
+    await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
+    const run = await readRun(project.path, id);
+    expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
+  });
 
   it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name`);
