@@ -4,7 +4,6 @@ import { withoutWave } from "./work-item.ts";
 
 /** Statistics of several runs by step and by node; times are milliseconds. Plain JSON. */
 export interface StatsOfRuns {
-  /** The usually longest step first. */
   readonly steps: readonly StepStats[];
   readonly nodes: readonly NodeStats[];
 }
@@ -89,8 +88,12 @@ export class RunStats {
     }
   }
 
+  /** The usually longest step first. */
+  steps(): readonly StepStats[] {
+    return [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
+  }
+
   result(): StatsOfRuns {
-    const steps = [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
     const nodes = [...this.#nodes].map(([node, { times, failed, unreachable }]) => {
       const own = [...this.#steps.values()].map(({ title, module, nodes: ends }) => ({
         title,
@@ -101,7 +104,7 @@ export class RunStats {
       const time = median([...times.values()]);
       return { node, runs: times.size, failed, unreachable, ...omitUndefined({ time, slowest }) };
     });
-    return { steps, nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
+    return { steps: this.steps(), nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
   }
 
   #addEnd(

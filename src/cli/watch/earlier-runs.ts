@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { RunEvent } from "#engine/events/event.ts";
-import { ninthOfTen } from "#tui/run-stats.ts";
+import { RunStats } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
 import { scanRecord } from "../runs/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
@@ -17,72 +16,48 @@ const PATIENCE = 300;
 /** Most bytes of records to read; the newest one is read in any case. */
 const MOST = 64 << 20;
 
-/**
- * The durations of earlier runs of the same orchestration, for each step and in total; read bit by bit while the view
- * is on.
- */
-export class EarlierRuns {
-  /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
-  readonly durations = new Map<string, number>();
-  /** The paces of runs that did all their work, the newest first; filled likewise. */
-  readonly paces: Pace[] = [];
-  readonly #folder: RunFolder;
-  readonly #seen = new Map<string, number[]>();
-  readonly #stop = new AbortController();
-  readonly #patience: number;
+/** Earlier runs of the same kind, as far as they have been read. */
+export interface EarlierRuns {
+  /** Milliseconds (the ninth of ten) by `${module} ${title}`. */
+  readonly durations: ReadonlyMap<string, number>;
+  /** The paces of runs that did all their work, the newest first. */
+  readonly paces: readonly Pace[];
+  /** Resolves when no further run will be read. Never rejects. */
+  readonly done: Promise<void>;
+}
 
-  /** `patience`: milliseconds before the first look. */
-  constructor(folder: RunFolder, patience = PATIENCE) {
-    this.#folder = folder;
-    this.#patience = patience;
-  }
-
-  /** Reads until the end or `stop`; unreadable runs are left out. Never rejects. */
-  async read(): Promise<void> {
-    await sleep(this.#patience, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-    if (this.#stop.signal.aborted) return;
-    const own = await readHeader(this.#folder).catch(() => undefined);
-    if (!own) return;
+/** Reads earlier runs of the same kind until the signal; unreadable ones are left out. `patience`: milliseconds before the first look. */
+export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = PATIENCE): EarlierRuns {
+  const durations = new Map<string, number>();
+  const paces: Pace[] = [];
+  const stats = new RunStats();
+  const readRecord = async (folder: RunFolder): Promise<void> => {
+    const reading = new PaceReading();
+    for await (const event of scanRecord(folder, tellsPace)) {
+      if (signal.aborted) return;
+      reading.add(event);
+      if (event.type === "step.finished") stats.add(event);
+    }
+    if (reading.pace) paces.push(reading.pace);
+  };
+  const readAll = async (): Promise<void> => {
+    await sleep(patience, undefined, { signal });
+    const header = await readHeader(own);
     let [found, bytes] = [0, 0];
-    const ids = await listRunIds(this.#folder.project);
-    for (const id of ids.reverse().slice(0, HEADERS)) {
-      if (this.#stop.signal.aborted || found >= RUNS) return;
-      const folder = runFolder(this.#folder.project, id);
-      const header = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
-      if (!header || !isAlike(header, own)) continue;
+    for (const id of (await listRunIds(own.project)).reverse().slice(0, HEADERS)) {
+      if (signal.aborted || found >= RUNS) return;
+      const folder = runFolder(own.project, id);
+      const other = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
+      if (!other || !isAlike(other, header)) continue;
       bytes += statSync(folder.events, { throwIfNoEntry: false })?.size ?? 0;
       if (found > 0 && bytes > MOST) return;
       found += 1;
-      await this.#readRecord(folder).catch(() => undefined);
-      this.#conclude();
+      await readRecord(folder).catch(() => undefined);
+      for (const { module, title, usual } of stats.steps())
+        if (usual !== undefined) durations.set(`${module} ${title}`, usual);
     }
-  }
-
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  async #readRecord(folder: RunFolder): Promise<void> {
-    const reading = new PaceReading();
-    for await (const event of scanRecord(folder, tellsPace)) {
-      if (this.#stop.signal.aborted) return;
-      reading.add(event);
-      if (event.type === "step.finished") this.#takeDuration(event);
-    }
-    if (reading.pace) this.paces.push(reading.pace);
-  }
-
-  #takeDuration({ outcome, duration, module, title }: Extract<RunEvent, { type: "step.finished" }>): void {
-    if (duration === undefined || (outcome !== "ok" && outcome !== "changed")) return;
-    const key = `${module} ${title}`;
-    const durations = this.#seen.get(key);
-    if (durations) durations.push(duration);
-    else this.#seen.set(key, [duration]);
-  }
-
-  #conclude(): void {
-    for (const [key, durations] of this.#seen) this.durations.set(key, ninthOfTen(durations) ?? 0);
-  }
+  };
+  return { durations, paces, done: readAll().catch(() => undefined) };
 }
 
 function isAlike(one: RunHeader, other: RunHeader): boolean {

@@ -8,7 +8,7 @@ import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
 import type { DryRunResult } from "#tui/questions.ts";
 import { lastDryRun } from "./last-dry-run.ts";
-import { EarlierRuns } from "./earlier-runs.ts";
+import { readEarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";
 
 /** The controls that a view has over its run. */
@@ -41,7 +41,8 @@ export async function openLiveView({
 }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
   // Ink changes the terminal's modes, so the guard has to know them before.
   const { release } = await guard;
-  const earlier = new EarlierRuns(folder);
+  const stop = new AbortController();
+  const earlier = readEarlierRuns(folder, stop.signal);
   // The terminal is gone: writing and reading fail, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
@@ -60,18 +61,17 @@ export async function openLiveView({
     ...(player ? { player } : {}),
   });
   if (!player) stepBack();
-  const reading = earlier.read();
   if (!player) void lastDryRun(folder).then((found) => (told = found));
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),
     rest: () => view.rest(),
     close: async () => {
-      earlier.stop();
+      stop.abort();
       await view.close();
       await record.close();
       await release();
-      await reading;
+      await earlier.done;
       process.stdin.off("error", onGone);
     },
   };

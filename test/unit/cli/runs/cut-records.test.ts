@@ -17,7 +17,7 @@ import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
-import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
+import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
 
@@ -92,8 +92,8 @@ describe("a record that a crash cut", () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
-    const usual = new EarlierRuns(runFolder(project.path, id), 0);
-    await usual.read();
+    const usual = readEarlierRuns(runFolder(project.path, id), new AbortController().signal, 0);
+    await usual.done;
     expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);
     expect(usual.paces).to.have.length(1);
