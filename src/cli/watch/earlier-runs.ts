@@ -36,7 +36,7 @@ export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = 
     for await (const event of scanRecord(folder, tellsPace)) {
       if (signal.aborted) return;
       reading.add(event);
-      if (event.type === "step.finished") stats.add(event);
+      if (event.type === "step.finished" && event.duration !== undefined) stats.add(event);
     }
     if (reading.pace) paces.push(reading.pace);
   };

@@ -46,7 +46,7 @@ export async function openLiveView({
   // The terminal is gone: writing and reading fail, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
-  const record = new RecordReader(folder.events);
+  const record = recordReader(folder.events);
   let told: DryRunResult | undefined;
   const view = new RunView({
     stdin: process.stdin,
@@ -56,7 +56,7 @@ export async function openLiveView({
     usual: earlier.durations,
     paces: earlier.paces,
     lastDryRun: () => told,
-    read: (at, length) => record.read(at, length),
+    read: record.read,
     ...options,
     ...(player ? { player } : {}),
   });
@@ -92,23 +92,14 @@ function stepBack(): void {
   }
 }
 
-/** Reads events of a run's record by their places; opens the record at the first read. */
-export class RecordReader {
-  readonly #path: string;
-  #file: Promise<FileHandle> | undefined;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  async read(at: number, length: number): Promise<Uint8Array> {
-    const file = await (this.#file ??= open(this.#path, "r"));
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
-    return buffer.subarray(0, bytesRead);
-  }
-
-  async close(): Promise<void> {
-    const file = await this.#file?.catch(() => undefined);
-    await file?.close();
-  }
+/** Reads bytes of a run's record; opens the file at the first read. */
+function recordReader(path: string) {
+  let opened: Promise<FileHandle> | undefined;
+  return {
+    read: async (at: number, length: number): Promise<Uint8Array> => {
+      const { buffer, bytesRead } = await (await (opened ??= open(path, "r"))).read(Buffer.allocUnsafe(length), 0, length, at);
+      return buffer.subarray(0, bytesRead);
+    },
+    close: async (): Promise<void> => (await opened?.catch(() => undefined))?.close(),
+  };
 }

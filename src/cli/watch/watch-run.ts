@@ -13,10 +13,10 @@ import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import type { RunDrawing } from "#tui/plain.ts";
 import { upcomingStages } from "#tui/questions.ts";
 import { drawEnd } from "./draw-end.ts";
-import { Interrupts } from "./interrupts.ts";
+import { listenToInterrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { Prompts } from "./run-prompts.ts";
+import { promptInTurn } from "./run-prompts.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 import { toStderr } from "../terminal/say.ts";
@@ -212,25 +212,21 @@ export async function openLines(output: "plain" | "json", { style, ...more }: Li
 
 /** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
 function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
-  const interrupts = new Interrupts({
+  const interrupts = listenToInterrupts({
     send,
     leave,
     running: () => describeRunning(run.fleeting),
     say: toStderr,
     canChoose,
   });
-  interrupts.listen();
-  const questions = new Prompts(
-    (id, value) => send({ type: "answer", id, value }),
-    () => interrupts.interrupt(),
-  );
+  const prompt = promptInTurn((id, value) => send({ type: "answer", id, value }), interrupts.interrupt);
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
       if (type.startsWith("question.") || type.startsWith("run."))
-        questions.follow(fleeting.questions, upcomingStages(fleeting));
+        prompt(fleeting.questions, upcomingStages(fleeting));
     },
     close: () => {
-      questions.follow([]);
+      prompt([]);
       interrupts.close();
     },
   };

@@ -12,7 +12,7 @@ export function runningMark({ running }: Glyphs, now: number): string {
 /** A shape, and the colour that repeats its meaning. */
 type Mark = readonly [shape: keyof Glyphs, role: Role];
 
-const running: Mark = ["running", "running"];
+const wheel: Mark = ["running", "running"];
 const outcomes: Readonly<Record<Outcome, Mark>> = {
   ok: ["ok", "ok"],
   changed: ["changed", "changed"],
@@ -25,8 +25,8 @@ const outcomes: Readonly<Record<Outcome, Mark>> = {
 const states: Readonly<Record<RowState, Mark>> = {
   failed: ["failed", "failed"],
   unreachable: ["failed", "failed"],
-  running,
-  connecting: running,
+  running: wheel,
+  connecting: wheel,
   rebooting: ["running", "warning"],
   lost: ["warning", "warning"],
   waiting: ["warning", "warning"],
@@ -45,7 +45,7 @@ function drawMark([shape, role]: Mark, glyphs: Glyphs, now: number): Span {
 
 /** A step's outcome as a shape; the label stands beside it wherever there is room. */
 export function outcomeMark(outcome: Outcome | undefined, glyphs: Glyphs, now: number): Span {
-  return drawMark(outcome === undefined ? running : outcomes[outcome], glyphs, now);
+  return drawMark(outcome === undefined ? wheel : outcomes[outcome], glyphs, now);
 }
 
 export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, now: number): Span {
