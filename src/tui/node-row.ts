@@ -2,7 +2,7 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { sendingText } from "./describe-event.ts";
-import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
+import { plansOf, progressOf, type NodePlan } from "./progress.ts";
 import { actionsByNode, itemOf, mostImportant, workOn, type WorkItem } from "./work-item.ts";
 
 /** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
@@ -78,7 +78,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const plans = plansOf(model);
   const isOver = model.state === "finished";
   for (const node of model.nodes.values())
-    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? noPlan, isOver));
+    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? [], isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
   ofModels.set(model, all);
   return all;
