@@ -5,7 +5,6 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
-import { runStarted } from "#support/run-started.ts";
 
 function digest(events: readonly RunEvent[], state: string) {
   const model = reduceEvents(events);
@@ -101,24 +100,4 @@ describe("a run on one screen", () => {
 
   it("says how to watch a run that goes on", () =>
     expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it"));
-
-  it("tells of a thousand nodes that failed alike as one failure, in as few lines", () => {
-    const nodes = Array.from({ length: 1000 }, (_, index) => `node-${index}`);
-    const problem = { code: "STEP_FAILED", message: "no space left" } as const;
-    const step = { stage: "s", step: "s/x", title: "x", module: "file.managed" } as const;
-    const bodies = [
-      runStarted({ nodes }),
-      ...nodes.flatMap((node) => [
-        { type: "step.started", node, ...step } as const,
-        { type: "step.finished", node, ...step, outcome: "failed", problem } as const,
-      ]),
-    ];
-    const events = bodies.map((body, index) => ({ seq: index + 1, at: index, ...body }));
-    const told = digest(events, "failed");
-    expect(told.failures).to.have.length(1);
-    expect(told.failures[0]?.nodes).to.have.length(1000);
-    const lines = drawDigest(told).split("\n");
-    expect(lines.length).to.be.at.most(24);
-    expect(Math.max(...lines.map((line) => line.length))).to.be.at.most(100);
-  });
 });
