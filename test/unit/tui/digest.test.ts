@@ -1,23 +1,11 @@
 import { expect } from "chai";
 import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 
-function digest(events: readonly RunEvent[], state: string) {
-  const model = reduceEvents(events);
-  return digestRun(model, {
-    id: "20261121-061500-a1b2",
-    state,
-    who: "ops@bastion",
-    command: model.command,
-    created: events[0]?.at ?? 0,
-    logOf: (node) => `.kcore/runs/x/nodes/${node}.log`,
-  });
-}
-
+const digest = (events: readonly RunEvent[], state: string) => digestOf(events, { state });
 const drawn = (name: string, state: string) => drawDigest(digest(recordedRun(name), state));
 
 describe("a run on one screen", () => {
@@ -48,11 +36,8 @@ describe("a run on one screen", () => {
       const begun = failed[0];
       if (begun?.type !== "run.started") expect.fail();
       const bodies = names.flatMap((node) => of.map((event) => ({ ...event, node })));
-      const model = reduceEvents(
-        [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }) as RunEvent),
-      );
-      const facts = { id: "x", state: "failed", who: "me", created: 0, logOf: () => undefined };
-      return drawDigest(digestRun(model, { ...facts, command: model.command }), { columns: 120 });
+      const numbered = [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }));
+      return drawDigest(digestOf(numbered as RunEvent[], { state: "failed", logOf: () => undefined }), { columns: 120 });
     };
     expect(alike(3)).to.contain("  n1, n2, n3  disks: install tool").and.to.contain(" --on n1,n2,n3\n");
     expect(alike(40)).to.contain("  n1…n40  disks: install tool").and.to.not.contain("again:");

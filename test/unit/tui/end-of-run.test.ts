@@ -2,19 +2,12 @@ import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCiErrors } from "#tui/ci.ts";
-import { digestRun, type RunDigest } from "#tui/digest.ts";
 import { drawDigest, type DigestOptions } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-function digestOf(events: readonly RunEvent[]): RunDigest {
-  const model = reduceEvents(events);
-  const { outcome: state = "died", command, startedAt: created } = model;
-  const logOf = (node = "bastion") => `.kcore/runs/ID/nodes/${node}.log`;
-  return digestRun(model, { id: "20261121-061500-a1b2", state, who: "ops@bastion", command, created, logOf });
-}
 const draw = (events: readonly RunEvent[], options: DigestOptions = {}) =>
   drawDigest(digestOf(events), { isEnd: true, ...options });
 const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });

@@ -5,12 +5,12 @@ import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
 import { causeLine } from "#tui/cause-line.ts";
 import { describeEvent } from "#tui/describe-event.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { drawJunit } from "#tui/junit.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
+import { digestOf } from "#support/digests.ts";
 import { endedRuns } from "#support/ended-runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
@@ -31,13 +31,8 @@ const views = {
 const pages = ["html", "web"] as const;
 const screen = { columns: 240, rows: 60 };
 
-function digest(events: readonly RunEvent[]) {
-  const model = reduceEvents(events);
-  const { who, command, startedAt } = model;
-  // The process existed before the run: its clock counts in no view.
-  const created = startedAt - 1500;
-  return digestRun(model, { id: model.runId, state: model.outcome ?? "died", who, command, created, logOf });
-}
+/** The process existed before the run: its clock counts in no view. */
+const digest = (events: readonly RunEvent[]) => digestOf(events, { created: (events[0]?.at ?? 0) - 1500 });
 
 /** Each event in the lines view with `--verbose`. */
 function linesOfAll(events: readonly RunEvent[]): string {

@@ -3,8 +3,8 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { stateOf } from "#cli/runs/known-run.ts";
 import { describeDryRun, operatorCaller, upcomingStages } from "#tui/questions.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
 import { runStarted } from "#support/run-started.ts";
@@ -33,8 +33,7 @@ describe("a run that waits for an answer", () => {
 
   it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
     expect([stateOf({ model, alive: true }), stateOf({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
-    const facts = { id: "r1", state: "waiting", who: "op", command: "x", created: 0, logOf: () => undefined };
-    const digest = digestRun(model, facts);
+    const digest = digestOf(events, { id: "r1", state: "waiting" });
     const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };
     expect(digest.questions).to.deep.equal([asked]);
     expect(digest.nodes.map(({ outcome }) => outcome)).to.deep.equal(["waiting for you", "waiting"]);
@@ -42,7 +41,7 @@ describe("a run that waits for an answer", () => {
       .to.match(/^deploy_node {2}waiting for you for /)
       .and.to.contain("Waiting for you:\n  n1  sudo password of op")
       .and.to.match(/kcore runs attach r1 +answer it/);
-    expect(digestRun(model, { ...facts, state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
+    expect(digestOf(events, { state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
   });
 
   it("V2: says so on its page, and no longer when it was answered", () => {

@@ -3,10 +3,10 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCast, createPlainView } from "#tui/plain.ts";
 import type { Detail } from "#tui/brief.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 import { writtenText } from "#support/written-text.ts";
 
@@ -32,12 +32,11 @@ describe("every view of every recorded run", () => {
   for (const name of recordedRunNames) {
     const events = recordedRun(name);
     const model = reduceEvents(events);
-    const logOf = (node = "of the bastion") => `nodes/${node}.log`;
     const texts: Readonly<Record<string, () => string>> = {
       plain: () => textOf(plain(name)),
       brief: () => textOf(plain(name, "brief")),
-      end: () => drawDigest(digestRun(model, { ...facts, command: model.command, logOf }), { isEnd: true }),
-      digest: () => drawDigest(digestRun(model, { ...facts, command: model.command, logOf })),
+      end: () => drawDigest(digestOf(events), { isEnd: true }),
+      digest: () => drawDigest(digestOf(events)),
       junit: () => drawJunit(events),
       html: () => drawReport(model),
     };
@@ -64,5 +63,3 @@ describe("every view of every recorded run", () => {
       expect(diffRuns(model, model)).to.deep.equal({ nodes: [], steps: [] }));
   }
 });
-
-const facts = { id: "20261121-061500-a1b2", state: "failed", who: "ops@bastion", created: 0 } as const;
