@@ -19,12 +19,12 @@ const variants: Readonly<Record<string, Variant>> = {
   "80x24, in colour": { share: 0.75, theme: colourTheme },
   "60x15, three quarters": { share: 0.75, columns: 60, rows: 15 },
   "60x15, a node": { share: 1, columns: 60, rows: 15, keys: ["enter"] },
-  "200x60, three quarters": { share: 0.75, columns: 200, rows: 60 },
+  "150x20, three quarters": { share: 0.75, columns: 150, rows: 20 },
 };
 
 /** The frames of each run that no other run shows; frames.property.test.ts draws every moment of every run. */
 const framesOf: Readonly<Record<string, readonly string[]>> = {
-  "deploy-three": ["80x24, three quarters", "80x24, a node", "60x15, a node", "200x60, three quarters"],
+  "deploy-three": ["80x24, three quarters", "80x24, a node", "60x15, a node", "150x20, three quarters"],
   done: ["80x24, at the end"],
   failed: ["80x24, at the end", "80x24, a node", "80x24, in colour"],
   resumed: ["80x24, halfway"],
