@@ -1,6 +1,6 @@
 import type { Window } from "../blocks.ts";
-import { headingLine, placeColumns, rowLine } from "../table.ts";
-import { span, type Line } from "../text.ts";
+import { headingLine, placeColumns, rowLines } from "../table.ts";
+import { span, type Line, type Span } from "../text.ts";
 import { pageLines } from "./cells.ts";
 import { certificatesSection } from "./certificates-section.ts";
 import { conflictsSection } from "./conflicts-section.ts";
@@ -146,15 +146,10 @@ function tableLines<Row>(
   const { glyphs } = options.theme;
   const placed = placeColumns(columns(options), width - 2);
   const name = placed[1]?.title ?? "";
-  return [
-    [span("  "), ...headingLine(placed, glyphs)],
-    ...rows.slice(window.top, window.end).map((row, index): Line => {
-      const isSelected = window.top + index === selected;
-      const line = rowLine(placed, row, glyphs, isSelected ? new Map([[name, "selected"]]) : undefined);
-      const shown = stale ? line.map(({ text, role }) => span(text, role === "selected" ? role : "muted")) : line;
-      return [span(isSelected ? glyphs.pointer : " ", "accent"), span(" "), ...shown];
-    }),
-  ];
+  const lines = rowLines(placed, rows, { window, selected, glyphs, name });
+  const isKept = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
+  const greyed = (line: Line): Line => line.map((one) => (isKept(one) ? one : span(one.text, "muted")));
+  return [[span("  "), ...headingLine(placed, glyphs)], ...(stale ? lines.map(greyed) : lines)];
 }
 
 const sections = {
