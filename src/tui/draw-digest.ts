@@ -224,7 +224,7 @@ function names(all: readonly string[], columns: number): string {
   return fitting(foldNames(all), columns);
 }
 
-function fitting(folds: readonly Fold[], columns: number): string {
+function fitting(folds: readonly NameRange[], columns: number): string {
   const all = folds.reduce((sum, { count }) => sum + count, 0);
   let [text, told] = ["", 0];
   for (const fold of folds) {
@@ -236,7 +236,7 @@ function fitting(folds: readonly Fold[], columns: number): string {
 }
 
 /** Some names as one text: one of them, or a row of numbered ones (`n1…n40`). */
-export interface Fold {
+interface NameRange {
   readonly text: string;
   readonly count: number;
 }
@@ -245,7 +245,7 @@ export interface Fold {
 const least = 4;
 
 /** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
-export function foldNames(names: readonly string[]): readonly Fold[] {
+export function foldNames(names: readonly string[]): readonly NameRange[] {
   const rows: { readonly names: string[]; place: number | undefined }[] = [];
   for (const name of names) {
     const row = rows.at(-1);

@@ -9,7 +9,7 @@ import { html, Html, type HtmlValue } from "#tui/html/html.ts";
 import { drawLane, drawLaneBody } from "#tui/html/lane.ts";
 import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
-import { byUrgency, laneOf, ownLane, type Lane } from "#tui/html/work.ts";
+import { byUrgency, laneOf, bastionLane, type Lane } from "#tui/html/work.ts";
 import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 
@@ -125,7 +125,7 @@ export class RunParts {
     const nodes = [...model.nodes.values()].map((node, index) =>
       this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
     );
-    const own = ownLane(model, endOf(model)).map((lane) => ({
+    const own = bastionLane(model, endOf(model)).map((lane) => ({
       lane,
       drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
@@ -210,7 +210,7 @@ function spanOf({ startedAt, lastAt, state }: RunModel): Span {
 }
 
 function laneWith(model: RunModel, id: string): Lane | undefined {
-  const [own] = ownLane(model);
+  const [own] = bastionLane(model);
   if (own?.id === id) return own;
   const index = /^node-(\d+)$/.exec(id)?.[1];
   const node = index === undefined ? undefined : [...model.nodes.values()][Number(index)];

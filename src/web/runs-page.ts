@@ -1,6 +1,6 @@
 import { formatDuration } from "#base/units.ts";
 import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
-import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
+import { count, labelOf, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
 import type { OpenQuestion } from "#tui/questions.ts";
 
 /** A run in the list. */
@@ -130,7 +130,7 @@ function drawRow(
       <small>${id}${dryRun && ", dry run"}</small
       >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
     </th>
-    <td data-label="Began">${moment(created)}</td>
+    <td data-label="Began">${timestamp(created)}</td>
     ${
       className === "running" || state === "waiting"
         ? html`<td class="time" data-label="Time" data-since="${since}"></td>`

@@ -6,7 +6,7 @@ import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, goingOn, labelOf, moment, waitingForYou } from "./labels.ts";
+import { count, runningTime, labelOf, timestamp, waitingForYou } from "./labels.ts";
 
 const ends = {
   done: labelOf("ok", "done"),
@@ -32,8 +32,8 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const cause = headCause(model);
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
-    ["Started", startedAt > 0 && moment(startedAt)],
-    ["Took", startedAt > 0 && (isGoing ? goingOn(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model)))],
+    ["Started", startedAt > 0 && timestamp(startedAt)],
+    ["Took", startedAt > 0 && (isGoing ? runningTime(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model)))],
     ["By", who],
     [
       "Revision",

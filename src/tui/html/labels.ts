@@ -72,7 +72,7 @@ export function count(number: number, one: string): string {
 }
 
 /** Milliseconds since the epoch as `2026-11-21 06:15:00 UTC`. */
-export function moment(at: number): Html {
+export function timestamp(at: number): Html {
   const iso = new Date(at).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")} UTC</time>`;
 }
@@ -80,6 +80,6 @@ export function moment(at: number): Html {
 /**
  * A duration that the page's script keeps counting from `since` (milliseconds since the epoch), and its present value.
  */
-export function goingOn(since: number, now: number): Html {
+export function runningTime(since: number, now: number): Html {
   return html`<span data-since="${since}">${formatDuration(now)}</span>`;
 }

@@ -4,7 +4,7 @@ import { placeOf, WIDE, type Span } from "./bars.ts";
 import { html, type Html, type HtmlValue } from "./html.ts";
 import { hasKind, kinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, goingOn, stepLabel } from "./labels.ts";
+import { count, runningTime, stepLabel } from "./labels.ts";
 
 /** Up to this many rows, failed nodes are open from the start and stages are listed. */
 export const FEW = 12;
@@ -131,7 +131,7 @@ export function drawStages(model: RunModel, span: Span, isLive = false): HtmlVal
             class="span ${told.className}"
             ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
           /></svg></span
-      ><span class="time">${isGoing ? goingOn(startedAt, took) : formatDuration(took)}</span>
+      ><span class="time">${isGoing ? runningTime(startedAt, took) : formatDuration(took)}</span>
     </li>`;
   });
   const list = html`<ol class="stages" aria-label="Stages">
