@@ -10,7 +10,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { escapeControls } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import type { RunDrawing } from "#tui/plain.ts";
+import type { PlainOptions, RunDrawing } from "#tui/plain.ts";
 import { upcomingStages } from "#tui/questions.ts";
 import { drawEnd } from "./draw-end.ts";
 import { listenToInterrupts } from "./interrupts.ts";
@@ -193,14 +193,11 @@ async function openView(
   }
 }
 
-interface Lines {
-  readonly since?: number;
-  readonly style?: LineStyle;
-  readonly run?: RunFold;
-}
-
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
-export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
+export async function openLines(
+  output: "plain" | "json",
+  { style, ...more }: { readonly style?: LineStyle } & Pick<PlainOptions, "since" | "run"> = {},
+): Promise<RunDrawing> {
   if (output === "json")
     // Each event as it is recorded; a CI finds no commands in the lines.
     return { draw: (event) => void process.stdout.write(escapeControls(formatEvent(event))) };
