@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import fc from "#support/properties.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { PaceReading, formatTimeLeft, timeLeft, type Pace } from "#tui/time-left.ts";
 import { runStarted } from "#support/run-started.ts";
@@ -48,20 +47,6 @@ describe("the time that a run still takes", () => {
     expect(left(both, 2, 0.2)).to.equal(1.1 * second);
     // One outlier among many does not count.
     expect(left([bare, bare, bare, bare, paceOf(20, 1000, 10)], 1, 20)).to.equal(111 * second);
-  });
-
-  it("is never below nothing, nor more than an earlier run took", () => {
-    const pace = fc
-      .array(fc.nat(10_000), { minLength: 1, maxLength: 20 })
-      .map((gaps) => paceOf(...gaps.map((gap) => gap / 100)));
-    fc.assert(
-      fc.property(fc.array(pace, { maxLength: 5 }), fc.nat(21), fc.nat(3000), (paces, ended, elapsed) => {
-        const told = left(paces, ended, elapsed);
-        if (told === undefined) return;
-        expect(told).to.be.at.least(0);
-        expect(told).to.be.at.most(Math.max(...paces.map(({ whole }) => whole)));
-      }),
-    );
   });
 
   it("is told no more exactly than it is known", () => {
