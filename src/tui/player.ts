@@ -39,7 +39,6 @@ export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" |
 /** Milliseconds of the shortest timer; events within one are drawn together. */
 const TICK = 15;
 
-
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
   readonly #events: readonly RunEvent[];

@@ -81,7 +81,11 @@ function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, 
 const { compare } = new Intl.Collator("en", { numeric: true });
 
 function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
-  const keyed = rows.map((row) => ({ row, key: sortKey(row, sort), time: sort === "time" ? (row.time(now) ?? -1) : 0 }));
+  const keyed = rows.map((row) => ({
+    row,
+    key: sortKey(row, sort),
+    time: sort === "time" ? (row.time(now) ?? -1) : 0,
+  }));
   keyed.sort(
     (a, b) =>
       Number(a.row.rank !== 0) - Number(b.row.rank !== 0) ||

@@ -104,7 +104,10 @@ export class RunStats {
       const time = median([...times.values()]);
       return { node, runs: times.size, failed, unreachable, ...omitUndefined({ time, slowest }) };
     });
-    return { steps: this.steps(), nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
+    return {
+      steps: this.steps(),
+      nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })),
+    };
   }
 
   #addEnd(

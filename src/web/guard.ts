@@ -44,7 +44,10 @@ export function tokenGuard(): TokenGuard {
         if (given === undefined)
           return refuse(401, "the address that “kcore web” printed has the token that is asked for here");
         if (!isSame(given, token))
-          return refuse(403, "this token is not the one that “kcore web” printed: it has a new one each time it starts");
+          return refuse(
+            403,
+            "this token is not the one that “kcore web” printed: it has a new one each time it starts",
+          );
         if (headers.authorization !== undefined) return { kind: "admitted" };
         return { kind: "cookie", cookie: `${name}=${session}; Path=${root}/; HttpOnly; SameSite=Strict` };
       };

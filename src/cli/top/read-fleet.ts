@@ -23,7 +23,10 @@ export const fleetParts: readonly FleetPart[] = ["nodes", "controllers", "certif
 type OwnView = ReplicationStatus | { readonly silent: string };
 
 /** The cluster as one controller tells it. */
-export interface ClusterAnswers extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"> {
+export interface ClusterAnswers extends Pick<
+  FleetSnapshot,
+  "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"
+> {
   readonly controllers: readonly ControllerView[];
   /** The controller's own replication. */
   readonly own: ReplicationStatus;

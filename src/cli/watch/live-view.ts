@@ -97,7 +97,9 @@ function recordReader(path: string) {
   let opened: Promise<FileHandle> | undefined;
   return {
     read: async (at: number, length: number): Promise<Uint8Array> => {
-      const { buffer, bytesRead } = await (await (opened ??= open(path, "r"))).read(Buffer.allocUnsafe(length), 0, length, at);
+      const { buffer, bytesRead } = await (
+        await (opened ??= open(path, "r"))
+      ).read(Buffer.allocUnsafe(length), 0, length, at);
       return buffer.subarray(0, bytesRead);
     },
     close: async (): Promise<void> => (await opened?.catch(() => undefined))?.close(),

@@ -180,7 +180,14 @@ async function openView(
       try {
         const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, before: header ? modelBefore(header) : emptyRun, guard, isUsed, ...controls });
+        return await openLiveView({
+          folder,
+          since,
+          before: header ? modelBefore(header) : emptyRun,
+          guard,
+          isUsed,
+          ...controls,
+        });
       } finally {
         process.off("SIGINT", stop);
       }
@@ -219,8 +226,7 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   const prompt = promptInTurn((id, value) => send({ type: "answer", id, value }), interrupts.interrupt);
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
-      if (type.startsWith("question.") || type.startsWith("run."))
-        prompt(fleeting.questions, upcomingStages(fleeting));
+      if (type.startsWith("question.") || type.startsWith("run.")) prompt(fleeting.questions, upcomingStages(fleeting));
     },
     close: () => {
       prompt([]);

@@ -68,7 +68,10 @@ function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
   // V8 links added strings and flattens them again for each picture; joined strings are flat.
-  paths.set(className, [paths.get(className), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""));
+  paths.set(
+    className,
+    [paths.get(className), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
+  );
 }
 
 function drawPaths(paths: Paths): Html {

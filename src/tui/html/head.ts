@@ -33,7 +33,10 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
     ["Started", startedAt > 0 && timestamp(startedAt)],
-    ["Took", startedAt > 0 && (isGoing ? runningTime(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model)))],
+    [
+      "Took",
+      startedAt > 0 && (isGoing ? runningTime(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model))),
+    ],
     ["By", who],
     [
       "Revision",

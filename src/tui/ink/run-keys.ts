@@ -2,7 +2,7 @@ import { mayResume, repeatCommand } from "../repeat-command.ts";
 import { sorts, type Filter } from "../row-order.ts";
 import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto } from "./keys.ts";
 import { pressOutputKey, typeFind } from "./output-keys.ts";
-import type { Pressed, RunUi } from "./run-ui.ts";
+import type { Effect, Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
 
 /** The view after a key, and its effect. Pure. */

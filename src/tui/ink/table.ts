@@ -84,9 +84,17 @@ export function rowLines<Row>(
     const cells = placed.flatMap((column, at) => {
       const cell = alignCell(column.cell(row, column.columns), column, glyphs);
       const isName = isSelected && column.title === name;
-      return [...(at > 0 ? [span(" ".repeat(gap))] : []), ...(isName ? cell.map(({ text }) => span(text, "selected")) : cell)];
+      return [
+        ...(at > 0 ? [span(" ".repeat(gap))] : []),
+        ...(isName ? cell.map(({ text }) => span(text, "selected")) : cell),
+      ];
     });
-    return [span(isSelected ? glyphs.pointer : " ", "accent"), span(" "), ...(mark ? [mark(row), span(" ")] : []), ...cells];
+    return [
+      span(isSelected ? glyphs.pointer : " ", "accent"),
+      span(" "),
+      ...(mark ? [mark(row), span(" ")] : []),
+      ...cells,
+    ];
   });
 }
 

@@ -111,11 +111,7 @@ export function wrapWords(text: string, width: number): readonly string[] {
 }
 
 /** `blankIn`: the place of the blank at which to break, in a line of which `most` has room; 0 or less: none. */
-function wrapLines(
-  text: string,
-  width: number,
-  blankIn: (rest: string, most: string) => number,
-): readonly string[] {
+function wrapLines(text: string, width: number, blankIn: (rest: string, most: string) => number): readonly string[] {
   const lines: string[] = [];
   for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
     let rest = line;

@@ -37,7 +37,9 @@ describe("a run on one screen", () => {
       if (begun?.type !== "run.started") expect.fail();
       const bodies = names.flatMap((node) => of.map((event) => ({ ...event, node })));
       const numbered = [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }));
-      return drawDigest(digestOf(numbered as RunEvent[], { state: "failed", logOf: () => undefined }), { columns: 120 });
+      return drawDigest(digestOf(numbered as RunEvent[], { state: "failed", logOf: () => undefined }), {
+        columns: 120,
+      });
     };
     expect(alike(3)).to.contain("  n1, n2, n3  disks: install tool").and.to.contain(" --on n1,n2,n3\n");
     expect(alike(40)).to.contain("  n1…n40  disks: install tool").and.to.not.contain("again:");

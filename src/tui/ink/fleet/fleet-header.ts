@@ -104,7 +104,9 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
 
 /** The first of the controllers' alarms, and how many there are. */
 export function alarmLines({ snapshot, theme }: FleetProps): readonly Line[] {
-  const all = controllerRows(snapshot).flatMap((row) => alarmsOf(row).map((text) => ({ name: controllerName(row), text })));
+  const all = controllerRows(snapshot).flatMap((row) =>
+    alarmsOf(row).map((text) => ({ name: controllerName(row), text })),
+  );
   const [first] = all;
   if (!first) return [];
   const more = all.length > 1 ? ` (${all.length} alarms, 3 shows the controllers)` : "";

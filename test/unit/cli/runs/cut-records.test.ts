@@ -29,7 +29,16 @@ describe("a record that a crash cut", () => {
   async function record(bytes: Uint8Array, name = id, more: Partial<RunHeader> = {}): Promise<void> {
     const folder = runFolder(project.path, name);
     const request = runRequest();
-    const header: RunHeader = { version: 1, id: name, nonce: "0", who: "w", created: 0, attended: false, request, ...more };
+    const header: RunHeader = {
+      version: 1,
+      id: name,
+      nonce: "0",
+      who: "w",
+      created: 0,
+      attended: false,
+      request,
+      ...more,
+    };
     await mkdir(folder.path, { recursive: true });
     await writeFile(folder.header, JSON.stringify(header));
     await writeFile(folder.events, bytes);

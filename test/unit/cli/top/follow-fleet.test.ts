@@ -17,7 +17,10 @@ describe("what the dashboard reads again", () => {
   });
 
   it("is nothing for what it does not show, and while nothing happens", () => {
-    expect([outdatedParts(register("cluster/config/updates")), outdatedParts({ type: "idle" })]).to.deep.equal([[], []]);
+    expect([outdatedParts(register("cluster/config/updates")), outdatedParts({ type: "idle" })]).to.deep.equal([
+      [],
+      [],
+    ]);
     expect(outdatedParts({ type: "synced" })).to.deep.equal([]);
   });
 });

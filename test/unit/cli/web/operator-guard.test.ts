@@ -37,7 +37,10 @@ describe("The guard of kcore web --listen", () => {
 
   it("refuses whoever is no operator, is of another CA, or whose certificate has expired", () => {
     for (const role of ["node", "controller"] as const)
-      expect(ask(issueTo(cluster.authority, role, randomUUID()).cert, known)).to.include({ kind: "refused", status: 403 });
+      expect(ask(issueTo(cluster.authority, role, randomUUID()).cert, known)).to.include({
+        kind: "refused",
+        status: 403,
+      });
     expect(ask(cluster.operator.cert, known, { authorized: false })).to.include({ kind: "refused", status: 403 });
     const old = issueTo(cluster.authority, "node", randomUUID(), { now: Date.now() - 200 * 86_400_000 });
     expect(ask(old.cert, known)).to.include({ kind: "refused", status: 401 });

@@ -51,7 +51,12 @@ describe("the theme", () => {
   });
 
   it("has shapes one column wide, in ASCII where it must", () => {
-    const { running, levels, hung: _, ...shapes } = createTheme({ depth: 16, background: "dark", unicode: true }).glyphs;
+    const {
+      running,
+      levels,
+      hung: _,
+      ...shapes
+    } = createTheme({ depth: 16, background: "dark", unicode: true }).glyphs;
     const several = ["arrow", "enter", "upDown", "leftRight"];
     const single = Object.entries(shapes).flatMap(([name, shape]) => (several.includes(name) ? [] : [shape]));
     expect([...running, ...levels, ...single].filter((shape) => widthOf(shape) !== 1)).to.deep.equal([]);

@@ -102,7 +102,10 @@ describe("the dashboard", () => {
 
   it("leaves by q and Ctrl-C, and copies a command", () => {
     expect([press("q").effect, press("ctrl+c", ["/"]).effect]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);
-    expect(press("c").effect).to.deep.equal({ type: "copy", text: "kcore exec --on n4 -- systemctl status kcore-agent" });
+    expect(press("c").effect).to.deep.equal({
+      type: "copy",
+      text: "kcore exec --on n4 -- systemctl status kcore-agent",
+    });
     expect(press("c", ["down", "down"]).effect).to.deep.equal({ type: "copy", text: "kcore node approve n5" });
     expect(press("c", ["G"]).effect).to.deep.include({ text: `kcore describe node ${fleetNode(8).id}` });
     expect(press("c", ["3"]).effect).to.deep.equal({
