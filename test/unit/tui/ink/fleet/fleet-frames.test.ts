@@ -12,10 +12,10 @@ const page = ["enter"];
 
 const variants: Readonly<Record<string, FleetOptions & { readonly keys?: readonly string[] }>> = {
   "80x24, nodes": {},
-  "80x18, a node": { rows: 18, keys: page },
+  "80x24, a node": { keys: page },
   "80x18, datacenters": { rows: 18, keys: ["2"] },
   "80x18, controllers": { rows: 18, keys: ["3"] },
-  "80x18, a controller": { rows: 18, keys: ["3", ...page] },
+  "80x24, a controller": { keys: ["3", ...page] },
   "80x18, certificates": { rows: 18, keys: ["4"] },
   "80x18, a conflict": { rows: 18, keys: ["5", ...page] },
   "80x18, an update": { rows: 18, snapshot: updating, keys: ["6", ...page] },
