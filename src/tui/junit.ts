@@ -214,7 +214,7 @@ const ofAll = 64 << 20;
 
 /**
  * The output of each step (of a node) and action, from a run's events: its end in whole lines, and the number of lines before. Beyond the
- * limit of a report it is what the model keeps.
+ * limit of a report the last lines in the model take its place.
  */
 function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) => string {
   const found = new Map<string, { text: string; lines: number }>();

@@ -67,7 +67,7 @@ export function itemsByNode(
   return [...nodes, { items: bastionActions(model).map(itemOf) }];
 }
 
-/** What `resultOf` makes of the items, equal results once, each with the nodes that have it. */
+/** The results of all items, equal ones once, each with the nodes that have it; `resultOf` leaves an item out by undefined. */
 export function groupAlike<Result extends object>(
   groups: ReturnType<typeof itemsByNode>,
   resultOf: (item: WorkItem) => Result | undefined,
