@@ -97,7 +97,19 @@ module.exports = {
       ["errors", "tui", "engine/events", "engine/run"],
       "Pages are drawn from records and living runs; the cluster comes from outside.",
     ),
-    only("tui-knows-events-only", "tui", ["errors", "engine/events"], "A view draws events; it never reaches a host."),
+    only(
+      "tui-knows-events-only",
+      "tui",
+      ["errors", "engine/events", "api"],
+      "A view draws events and what the API answers; it never reaches a host.",
+    ),
+    {
+      name: "tui-knows-answers-of-the-api",
+      comment: "A view knows the types of the API's answers alone.",
+      severity: "error",
+      from: { path: "^src/tui/" },
+      to: { path: "^src/api/", pathNot: "/schemas\\.ts$" },
+    },
     only(
       "engine-knows-engine",
       "engine",

@@ -6,9 +6,8 @@ import { formatEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
 import { createBackoff } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { renewalChallenge } from "#pki/keys.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
-import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
+import { generateKey, proveKey, publicDer, renewalChallenge } from "#pki/keys.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { discardNext, keepNextKey, swapIn, type OwnCredentials } from "./certificate-files.ts";
 

@@ -9,7 +9,7 @@ import { stepIn, withoutWave, workIn } from "./work-item.ts";
 export type Detail = "quiet" | "brief" | "verbose";
 
 /** The lines of an event. */
-export interface Told {
+export interface EventLines {
   readonly lines: readonly PlainLine[];
   /** Details that may be folded under a title. */
   readonly folded?: { readonly title: string; readonly since: number; readonly lines: readonly PlainLine[] };
@@ -18,7 +18,7 @@ export interface Told {
 type StepOrAction = Extract<RunEvent, { type: `step.${string}` | `action.${string}` }>;
 type Ended = Extract<RunEvent, { type: "step.finished" | "action.finished" }>;
 
-const nothing: Told = { lines: [] };
+const nothing: EventLines = { lines: [] };
 /** Milliseconds after which lines report work in order, too, because the operator waits for it. */
 export const LONG = 5000;
 /** Up to so many lines of output are not folded. */
@@ -44,8 +44,8 @@ export class BriefLines {
     this.#keeps = folds || this.#quiet;
   }
 
-  tell(before: RunModel, event: RunEvent): Told {
-    const told = this.#tell(before, event);
+  linesOf(before: RunModel, event: RunEvent): EventLines {
+    const told = this.#describe(before, event);
     const late = this.overdue(event.at);
     return late.length === 0 ? told : { ...told, lines: [...late, ...told.lines] };
   }
@@ -60,7 +60,7 @@ export class BriefLines {
     return due.flatMap(([, { lines }]) => lines);
   }
 
-  #tell(before: RunModel, event: RunEvent): Told {
+  #describe(before: RunModel, event: RunEvent): EventLines {
     switch (event.type) {
       case "stage.finished":
       case "node.milestone":
@@ -109,11 +109,11 @@ export class BriefLines {
 
   /** Lines of output, and notes of long steps (in a dry run all notes); the step's name stands above the first line. */
   #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
-    const key = keyOf(event);
+    const key = workKey(event);
     const one = workIn(before, event);
     const isNote = event.type === "step.note" || event.type === "action.note";
     const said = describeEvent(before, event).filter(({ mark }) => mark !== "started");
-    const begin = this.#begun.has(key) || this.#quiet ? [] : [nameOf(event, before)];
+    const begin = this.#begun.has(key) || this.#quiet ? [] : [startLine(event, before)];
     if (isNote && !before.dryRun && (!one || event.at - one.startedAt < LONG)) {
       if (one && !this.#quiet) this.#early.set(key, { due: one.startedAt + LONG, lines: [...begin, ...said] });
       return [];
@@ -127,8 +127,8 @@ export class BriefLines {
     return begin;
   }
 
-  #end(before: RunModel, event: Ended): Told {
-    const key = keyOf(event);
+  #end(before: RunModel, event: Ended): EventLines {
+    const key = workKey(event);
     const { outcome, duration = 0 } = event;
     const kept = this.#kept.get(key) ?? [];
     this.#kept.delete(key);
@@ -146,7 +146,7 @@ export class BriefLines {
     const lines = [...left, ...describeEvent(before, rest)];
     if (!this.#keeps || more.length <= FEW) return { lines: [...lines, ...more] };
     const since = workIn(before, event)?.startedAt ?? event.at;
-    return { lines, folded: { title: `${nameOf(event, before).text}: ${more.length} lines`, since, lines: more } };
+    return { lines, folded: { title: `${startLine(event, before).text}: ${more.length} lines`, since, lines: more } };
   }
 
   /** At a node's next stage: the number of steps of the former stage in order. */
@@ -194,11 +194,11 @@ function countsOf(model: RunModel, node: string): string {
   return told.length === 0 ? "" : `: ${told.join(", ")}`;
 }
 
-function keyOf(event: StepOrAction): string {
+function workKey(event: StepOrAction): string {
   return JSON.stringify("step" in event ? [event.node, event.step] : ["", event.stage, event.action, event.item]);
 }
 
-function nameOf(event: StepOrAction, model: RunModel): PlainLine {
+function startLine(event: StepOrAction, model: RunModel): PlainLine {
   if (!("step" in event)) return line("started", event.item ?? "bastion", `${event.stage}: ${event.action}`);
   const title = "title" in event ? event.title : stepIn(model, event)?.title;
   return line("started", event.node, title ?? event.step);

@@ -12,7 +12,7 @@ export function detectCi(env: Readonly<Record<string, string | undefined>>): Ci 
   return env["GITLAB_CI"] === "true" ? "gitlab" : undefined;
 }
 
-export interface Fold {
+export interface FoldedLines {
   readonly title: string;
   /** Unique within a log. */
   readonly id: string;
@@ -22,7 +22,7 @@ export interface Fold {
 }
 
 /** The lines before and after those that are folded. */
-export function foldOf(ci: Ci, { title, id, since, until }: Fold): readonly [string, string] {
+export function foldOf(ci: Ci, { title, id, since, until }: FoldedLines): readonly [string, string] {
   if (ci === "github") return [`::group::${title}`, "::endgroup::"];
   const mark = (edge: string, at: number) => `\u001b[0Ksection_${edge}:${Math.floor(at / 1000)}:${id}`;
   return [`${mark("start", since)}[collapsed=true]\r\u001b[0K${title}`, `${mark("end", until)}\r\u001b[0K`];

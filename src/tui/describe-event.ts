@@ -4,8 +4,7 @@ import type { Change, Outcome, RunEvent, Sending } from "#engine/events/event.ts
 import type { NodeModel, RunModel } from "#engine/events/run-model.ts";
 import { causeFirst, causeLine } from "./cause-line.ts";
 import type { Problem } from "#errors/problem.ts";
-import { outcomeLabel } from "./labels.ts";
-import { stepIn } from "./work-item.ts";
+import { outcomeLabel, stepIn } from "./work-item.ts";
 
 /** One line of the plain view, and its mark, which shows the kind of news. */
 export interface PlainLine {

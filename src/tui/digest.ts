@@ -3,12 +3,12 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import type { SourcePosition } from "#errors/problem.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { askedOf, type Asked } from "./asked.ts";
+import { openQuestion, type OpenQuestion } from "./questions.ts";
 import { failuresOf, type Failure } from "./failures.ts";
-import { foresee, type Foresight } from "./foreseen.ts";
+import { planOf, type DryRunPlan } from "./dry-run-plan.ts";
 import { repeatCommand } from "./repeat-command.ts";
 import { tallyOfNode, tallyOfRun, type Tally } from "./tally.ts";
-import { itemsByNode, namesOf } from "./work-item.ts";
+import { groupAlike, itemsByNode, namesOf } from "./work-item.ts";
 
 /** The facts of the record beside the events. */
 export interface DigestFacts {
@@ -43,10 +43,10 @@ export interface RunDigest {
   readonly tally: Tally;
   readonly nodes: readonly NodeDigest[];
   /** The questions that the run waits for. */
-  readonly questions: readonly Asked[];
+  readonly questions: readonly OpenQuestion[];
   readonly changes: readonly ChangeDigest[];
   /** In a dry run: each step that would change, with its diff, and each step whose outcome is unknown. */
-  readonly foresight?: Foresight;
+  readonly foresight?: DryRunPlan;
   readonly failures: readonly FailureDigest[];
   readonly warnings: readonly { readonly node?: string; readonly text: string }[];
   readonly next: readonly NextCommand[];
@@ -115,9 +115,9 @@ export function digestRun(model: RunModel, facts: DigestFacts): RunDigest {
       ...tallyOfNode(model, node),
       ...omitUndefined({ log: logOf(node.name) }),
     })),
-    questions: isOver(state) ? [] : model.questions.map((question) => askedOf(question, id)),
+    questions: isOver(state) ? [] : model.questions.map((question) => openQuestion(question, id)),
     changes: changesOf(model),
-    ...(dryRun && { foresight: foresee(model) }),
+    ...(dryRun && { foresight: planOf(model) }),
     failures,
     warnings,
     next: nextOf(facts, model, failures),
@@ -136,19 +136,10 @@ function openState({ questions }: RunModel, { name, startedAt }: NodeModel, stat
 }
 
 function changesOf(model: RunModel): readonly ChangeDigest[] {
-  type Found = ChangeDigest & { readonly nodes: string[] };
-  const found = new Map<string, Found>();
-  for (const { node, items } of itemsByNode(model))
-    for (const item of items) {
-      const { outcome } = item;
-      if (outcome !== "changed" && outcome !== "would-change") continue;
-      const change: Found = { ...namesOf(item), outcome, nodes: [] };
-      const key = JSON.stringify(change);
-      const known = found.get(key) ?? change;
-      known.nodes.push(node?.name ?? "bastion");
-      found.set(key, known);
-    }
-  return [...found.values()];
+  return groupAlike(itemsByNode(model), (item) => {
+    const { outcome } = item;
+    return outcome === "changed" || outcome === "would-change" ? { ...namesOf(item), outcome } : undefined;
+  });
 }
 
 function digestFailure(model: RunModel, { item, ...failure }: Failure, logOf: DigestFacts["logOf"]): FailureDigest {

@@ -1,15 +1,14 @@
-import { padColumns, widthOf } from "#base/text.ts";
+import { padColumns, widthOf, wrapLine } from "#base/text.ts";
 import { formatDuration } from "#base/units.ts";
 import { cleanLine, cleanText } from "#engine/events/clean.ts";
 import { drawProblem, type DrawOptions } from "#errors/draw.ts";
 import type { Problem } from "#errors/problem.ts";
 import type { ChangeDigest, FailureDigest, NodeDigest, RunDigest } from "./digest.ts";
-import { sumOfDryRun, tellNodes, type Foreseen, type Foresight } from "./foreseen.ts";
-import { foldNames, type Fold } from "./fold-names.ts";
+import { formatTotal, formatNodes, type DryRunStep, type DryRunPlan } from "./dry-run-plan.ts";
 import { fit } from "./ink/text.ts";
 import { endOfDetail } from "./cause-line.ts";
 import { itemTitle } from "./work-item.ts";
-import { wrapPainted } from "./wrap-painted.ts";
+import { stripVTControlCharacters } from "node:util";
 
 export interface DigestOptions extends DrawOptions {
   /** Columns of the screen; names are left out beyond them. */
@@ -114,7 +113,7 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
   const differing = nodes.filter((node) => node.wouldChange > 0).length;
   const counts = [
     ...(dryRun
-      ? [sumOfDryRun(tally, differing), `${succeeded - wouldChange} in order`]
+      ? [formatTotal(tally, differing), `${succeeded - wouldChange} in order`]
       : [`${succeeded} succeeded (changed=${changed})`]),
     `${failed} failed`,
     ...(unreachable > 0 ? [`${unreachable} unreachable`] : []),
@@ -131,10 +130,10 @@ export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): r
 }
 
 /** The plan of a dry run, with diffs, equal changes once; then unknown steps with their reasons. */
-function foresightLines({ changes, unknown }: Foresight, strong: (text: string) => string): readonly string[] {
-  const head = (one: Foreseen) => cleanText(`  ${itemTitle(one)}  ${tellNodes(one.nodes)}`);
-  const why = ({ reason }: Foreseen) => (reason === undefined ? "" : cleanText(`  ${reason}`));
-  const body = ({ diff = "", changes: all }: Foreseen) => [
+function foresightLines({ changes, unknown }: DryRunPlan, strong: (text: string) => string): readonly string[] {
+  const head = (one: DryRunStep) => cleanText(`  ${itemTitle(one)}  ${formatNodes(one.nodes)}`);
+  const why = ({ reason }: DryRunStep) => (reason === undefined ? "" : cleanText(`  ${reason}`));
+  const body = ({ diff = "", changes: all }: DryRunStep) => [
     ...(diff === "" ? [] : indent(cleanText(diff.replace(/\n$/, "")))),
     ...all.map(({ name, have, want }) => cleanLine(`    ${name}: ${have ?? "(absent)"} → ${want}`)),
   ];
@@ -225,7 +224,7 @@ function names(all: readonly string[], columns: number): string {
   return fitting(foldNames(all), columns);
 }
 
-function fitting(folds: readonly Fold[], columns: number): string {
+function fitting(folds: readonly NameRange[], columns: number): string {
   const all = folds.reduce((sum, { count }) => sum + count, 0);
   let [text, told] = ["", 0];
   for (const fold of folds) {
@@ -234,4 +233,58 @@ function fitting(folds: readonly Fold[], columns: number): string {
     [text, told] = [next, told + fold.count];
   }
   return text;
+}
+
+/** Some names as one text: one of them, or a row of numbered ones (`n1…n40`). */
+interface NameRange {
+  readonly text: string;
+  readonly count: number;
+}
+
+/** Fewer names are listed one by one. */
+const least = 4;
+
+/** Folds four and more names whose number counts up into the first and the last; other names stay as they are. */
+export function foldNames(names: readonly string[]): readonly NameRange[] {
+  const rows: { readonly names: string[]; place: number | undefined }[] = [];
+  for (const name of names) {
+    const row = rows.at(-1);
+    const place = row && countedAt(row.names.at(-1) ?? "", name);
+    if (row && place !== undefined && (row.place ?? place) === place) {
+      row.names.push(name);
+      row.place = place;
+    } else rows.push({ names: [name], place: undefined });
+  }
+  return rows.flatMap(({ names: row }) =>
+    row.length < least
+      ? row.map((text) => ({ text, count: 1 }))
+      : [{ text: `${row[0]}…${row.at(-1)}`, count: row.length }],
+  );
+}
+
+/** The place of the number that is one more than in the name before, if nothing else differs. */
+function countedAt(before: string, name: string): number | undefined {
+  const [one, other] = [before.split(/(\d+)/), name.split(/(\d+)/)];
+  if (one.length !== other.length) return undefined;
+  const places = one.flatMap((part, place) => (part === other[place] ? [] : [place]));
+  const [place] = places;
+  return places.length === 1 && place !== undefined && isNext(one[place] ?? "", other[place] ?? "") ? place : undefined;
+}
+
+/** `009` and `010`, `9` and `10`; not `9` and `010`. */
+function isNext(one: string, other: string): boolean {
+  const isAlike = one.length === other.length || (!one.startsWith("0") && !other.startsWith("0"));
+  return /^\d{1,15}$/.test(one) && isAlike && Number(other) === Number(one) + 1;
+}
+
+/** A line of a file and the mark below it: they must stay in their columns. */
+const excerpt = /^\s*\d* \| /;
+
+/**
+ * A coloured line as lines of at most so many columns, broken between words; further lines have two more columns of indent. A
+ * longer word stays whole, for it is a path or a command that an operator copies.
+ */
+export function wrapPainted(line: string, columns: number): readonly string[] {
+  if (excerpt.test(stripVTControlCharacters(line))) return [line];
+  return wrapLine(line, columns, `${/^ */.exec(line)?.[0] ?? ""}  `);
 }

@@ -7,8 +7,8 @@ import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { ownEnd, ownProblems, tallyOfBastion, tallyOfNode, type OwnEnd, type Tally } from "./tally.ts";
-import { WholeOutputs } from "./whole-outputs.ts";
 import { actionsByNode, bastionActions, itemOf, workOn, type Work } from "./work-item.ts";
+import { lastLines } from "#engine/events/whole-lines.ts";
 
 /** One test of a suite, before it is written. */
 interface Case {
@@ -29,11 +29,11 @@ interface Case {
  */
 export function drawJunit(events: readonly RunEvent[]): string {
   const model = reduceEvents(events);
-  const outputs = new WholeOutputs(events);
+  const outputOf = wholeOutputs(events);
   const nodes = [...model.nodes.values()].map((node) =>
-    suite(model, node.name, casesOf(model, node, outputs), tallyOfNode(model, node)),
+    suite(model, node.name, casesOf(model, node, outputOf), tallyOfNode(model, node)),
   );
-  const actions = bastionActions(model).map((action) => caseOf(action, outputs.of(action)));
+  const actions = bastionActions(model).map((action) => caseOf(action, outputOf(action)));
   const own = [...actions, ...ownProblems(model).map(ownCase(model))];
   const suites = own.length > 0 ? [...nodes, suite(model, "bastion", own, tallyOfBastion(model))] : nodes;
   const all = suites.flatMap(({ cases }) => cases);
@@ -47,9 +47,9 @@ export function drawJunit(events: readonly RunEvent[]): string {
 }
 
 /** The work for a node in the order in which it began; and the node's end, if no work reports it. */
-function casesOf(model: RunModel, node: NodeModel, outputs: WholeOutputs): readonly Case[] {
+function casesOf(model: RunModel, node: NodeModel, outputOf: ReturnType<typeof wholeOutputs>): readonly Case[] {
   const work = workOn(node, actionsByNode(model).get(node.name) ?? []);
-  const known = work.map((one) => caseOf(one, outputs.of(one, node.name)));
+  const known = work.map((one) => caseOf(one, outputOf(one, node.name)));
   const outcome = ownEnd(node, work);
   if (outcome === undefined) return placed(known, node.problem);
   const reason = node.outcome?.replace("-", " ") ?? "the run ended before the node did";
@@ -162,24 +162,21 @@ function causeText({ problem, position, reason }: Case): string {
 
 type Kind = "passed" | "skipped" | "failure" | "error";
 
+const kinds: Readonly<Record<Outcome | OwnEnd, Kind>> = {
+  ok: "passed",
+  changed: "passed",
+  "would-change": "passed",
+  skipped: "skipped",
+  unknown: "skipped",
+  notStarted: "skipped",
+  failed: "failure",
+  unreachable: "error",
+  interrupted: "error",
+  unfinished: "error",
+};
+
 function kindOf({ outcome }: Case): Kind {
-  switch (outcome) {
-    case "ok":
-    case "changed":
-    case "would-change":
-      return "passed";
-    case "skipped":
-    case "unknown":
-    case "notStarted":
-      return "skipped";
-    case "failed":
-      return "failure";
-    case "unreachable":
-    case "interrupted":
-    case "unfinished":
-    case undefined:
-      return "error";
-  }
+  return outcome === undefined ? "error" : kinds[outcome];
 }
 
 function counts(cases: readonly Case[]): Readonly<Record<string, string>> {
@@ -209,4 +206,51 @@ function xml(text: string): string {
     .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
+}
+
+/** Characters of one step's output in a report, and of all outputs (docs/reading-a-run.md, Kept output). */
+const ofStep = 1 << 20;
+const ofAll = 64 << 20;
+
+/**
+ * The output of each step (of a node) and action, from a run's events: its end in whole lines, and the number of lines before. Beyond the
+ * limit of a report the last lines in the model take its place.
+ */
+function wholeOutputs(events: readonly RunEvent[]): (work: Work, node?: string) => string {
+  const found = new Map<string, { text: string; lines: number }>();
+  for (const event of events) {
+    // A step that begins again, in a resumed run or after a reboot, replaces its former output.
+    if (event.type === "step.started" || event.type === "action.started") found.delete(outputKey(event));
+    if (event.type !== "step.output" && event.type !== "action.output") continue;
+    const { text, lines } = found.get(outputKey(event)) ?? { text: "", lines: 0 };
+    const whole = text + event.text;
+    // Cut seldom: each cut copies the rest.
+    const kept = whole.length > 2 * ofStep ? lastLines(whole, ofStep) : whole;
+    found.set(outputKey(event), { text: kept, lines: lines + linesIn(event.text) });
+  }
+  let left = ofAll;
+  return (work, node = "") => {
+    const key = outputKey("step" in work ? { node, step: work.step } : work);
+    const { text, lines } = found.get(key) ?? { text: "", lines: 0 };
+    const kept = lastLines(text, ofStep);
+    const isTooMuch = kept.length > left;
+    const shown = isTooMuch ? work.tail : kept;
+    if (!isTooMuch) left -= kept.length;
+    const before = isTooMuch ? (work.above ?? 0) : lines - linesIn(shown);
+    return `${before > 0 ? `… ${before} lines before: the record has them\n` : ""}${shown.trimEnd()}`;
+  };
+}
+
+function linesIn(text: string): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
+}
+
+type Place =
+  | { readonly node: string; readonly step: string }
+  | { readonly stage: string; readonly action: string; readonly item?: string };
+
+function outputKey(work: Place): string {
+  return JSON.stringify("step" in work ? [work.node, work.step] : [work.stage, work.action, work.item]);
 }

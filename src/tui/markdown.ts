@@ -1,9 +1,8 @@
 import { cleanText } from "#engine/events/clean.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { ChangeDigest, FailureDigest, RunDigest } from "./digest.ts";
-import { countLines, headLine } from "./draw-digest.ts";
-import { foldNames } from "./fold-names.ts";
-import type { Foreseen } from "./foreseen.ts";
+import { countLines, headLine, foldNames } from "./draw-digest.ts";
+import type { DryRunStep } from "./dry-run-plan.ts";
 import { itemTitle } from "./work-item.ts";
 
 /** Characters of the text: a comment of GitHub takes 65,536, a summary and GitLab's notes more. The rest is counted. */
@@ -16,7 +15,7 @@ const OUTPUT = 20;
  * A run in short as Markdown, for a comment or a job's summary. Texts of nodes and files stand in code alone, without links, mentions
  * and HTML (S-4). Pure; ends with a line break.
  */
-export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room?: number } = {}): string {
+export function drawMarkdown(digest: RunDigest): string {
   const { changes, failures, foresight, warnings, nodes } = digest;
   const counts = countLines(digest);
   const blocks = [
@@ -35,7 +34,7 @@ export function drawMarkdown(digest: RunDigest, { room = ROOM }: { readonly room
       warnings.map(({ node, text }) => `- ${node === undefined ? "" : `${code(node)} `}${code(text)}`),
     ),
   ];
-  return `${fitting(blocks, room).join("\n\n")}\n`;
+  return `${fitting(blocks).join("\n\n")}\n`;
 }
 
 function markOf({ state, foresight }: RunDigest): string {
@@ -53,9 +52,9 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
 }
 
 /** As many blocks as there is room for; how many are left out stands at the end. */
-function fitting(blocks: readonly string[], room: number): readonly string[] {
+function fitting(blocks: readonly string[]): readonly string[] {
   let length = 0;
-  const count = blocks.findIndex((block) => (length += block.length + 2) > room);
+  const count = blocks.findIndex((block) => (length += block.length + 2) > ROOM);
   if (count === -1) return blocks;
   return [...blocks.slice(0, count), `… and ${blocks.length - count} more: the run's report or record tells them.`];
 }
@@ -66,12 +65,12 @@ function namesOf(nodes: readonly string[]): string {
     .join(", ");
 }
 
-function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<Foreseen, "reason">): string {
+function changeLine(change: Omit<ChangeDigest, "outcome"> & Pick<DryRunStep, "reason">): string {
   const { nodes, reason } = change;
   return `- ${code(itemTitle(change))} on ${code(namesOf(nodes))}${reason === undefined ? "" : `: ${code(reason)}`}`;
 }
 
-function foreseenBlock(one: Foreseen): string {
+function foreseenBlock(one: DryRunStep): string {
   const { diff = "", changes } = one;
   return [changeLine(one), ...changes.map(factLine), ...(diff === "" ? [] : [indent(fence("diff", diff, DIFF))])].join(
     "\n",

@@ -2,27 +2,29 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { Problem } from "#errors/problem.ts";
 import { busyTime, ownEnd, tallyOf, timeOfNode } from "./tally.ts";
 import { sendingText } from "./describe-event.ts";
-import { noPlan, plansOf, progressOf, type NodePlan } from "./progress.ts";
-import { actionsByNode, itemOf, telling, workOn, type WorkItem } from "./work-item.ts";
+import { plansOf, progressOf, type NodePlan } from "./progress.ts";
+import { actionsByNode, itemOf, mostImportant, workOn, type WorkItem } from "./work-item.ts";
 
-/** Failed nodes come first and stay there; then running nodes, waiting nodes, ended nodes. */
-export type Rank = 0 | 1 | 2 | 3;
+/** Each state of a row with its rank: failed nodes come first and stay there; then running, waiting, ended nodes. */
+const ranks = {
+  failed: 0,
+  unreachable: 0,
+  running: 1,
+  connecting: 1,
+  waiting: 1,
+  asking: 1,
+  lost: 1,
+  rebooting: 1,
+  idle: 2,
+  pending: 2,
+  done: 3,
+  interrupted: 3,
+  unfinished: 3,
+  "not-started": 3,
+} as const;
 
-export type RowState =
-  | "failed"
-  | "unreachable"
-  | "running"
-  | "connecting"
-  | "waiting"
-  | "asking"
-  | "lost"
-  | "rebooting"
-  | "idle"
-  | "pending"
-  | "done"
-  | "interrupted"
-  | "unfinished"
-  | "not-started";
+export type RowState = keyof typeof ranks;
+export type Rank = (typeof ranks)[RowState];
 
 /** A node as a row of a view; the bastion is one too, when it acts for no single node. */
 export interface NodeRow {
@@ -34,7 +36,7 @@ export interface NodeRow {
   readonly state: RowState;
   readonly rank: Rank;
   readonly items: readonly WorkItem[];
-  /** The most important item of the node now (`telling`). */
+  /** The most important item of the node now (`mostImportant`). */
   readonly item?: WorkItem | undefined;
   /** The reason why it waits, was lost, or failed without a failed step. */
   readonly reason?: string | undefined;
@@ -76,7 +78,7 @@ export function nodeRows(model: RunModel): readonly NodeRow[] {
   const plans = plansOf(model);
   const isOver = model.state === "finished";
   for (const node of model.nodes.values())
-    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? noPlan, isOver));
+    rows.push(rowOf(node, actions.get(node.name) ?? none, plans.get(node.name) ?? [], isOver));
   const all = model.questions.length > 0 ? rows.map((row) => askedRow(row, model)) : rows;
   ofModels.set(model, all);
   return all;
@@ -118,13 +120,13 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
     roles: node.roles ?? noRoles,
     dc: node.dc ?? "",
     state,
-    rank: rankOf(state),
+    rank: ranks[state],
     // Made on demand: a view opens one node of a thousand.
     get items() {
       return (items ??= work.map(itemOf));
     },
     get item() {
-      const told = telling(work);
+      const told = mostImportant(work);
       return told && itemOf(told);
     },
     // No spreads: a thousand of these may be made in each frame.
@@ -149,7 +151,7 @@ function rowOf(node: NodeModel, actions: readonly ActionModel[], plan: NodePlan,
 
 function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
   const items = actions.map(itemOf);
-  const item = telling(items);
+  const item = mostImportant(items);
   const ended = items.filter(({ outcome }) => outcome !== undefined).length;
   const { changed, wouldChange, unknown, failed } = tallyOf(actions, 0);
   const planned = Math.max(
@@ -173,7 +175,7 @@ function bastionRow(model: RunModel, actions: readonly ActionModel[]): NodeRow {
     roles: noRoles,
     dc: "",
     state,
-    rank: rankOf(state),
+    rank: ranks[state],
     items,
     ...(item ? { item } : {}),
     ended,
@@ -214,25 +216,28 @@ function stateOf(node: NodeModel, running: number, failed: number, all: number, 
   }
 }
 
-function rankOf(state: RowState): Rank {
-  switch (state) {
-    case "failed":
-    case "unreachable":
-      return 0;
-    case "running":
-    case "connecting":
-    case "waiting":
-    case "asking":
-    case "lost":
-    case "rebooting":
-      return 1;
-    case "idle":
-    case "pending":
-      return 2;
-    case "done":
-    case "interrupted":
-    case "unfinished":
-    case "not-started":
-      return 3;
-  }
+/** The reason why a node waits before its first or its next stage; undefined if no further stage is known. */
+export function waitsFor(model: RunModel, name: string): string | undefined {
+  const node = model.nodes.get(name);
+  if (!node || node.outcome !== undefined || model.state === "finished") return undefined;
+  if (model.questions.some((question) => question.node === undefined || question.node === name))
+    return "waits for your answer";
+  const { stages } = model;
+  const begun = new Set(node.steps.map(({ stage }) => stage));
+  const last = stages.findLastIndex(({ id }) => begun.has(id));
+  const isOpen = ({ state }: (typeof stages)[number]) => state === "pending" || state === "running";
+  const next = stages.findIndex((stage, index) => index > last && isOpen(stage) && setOf(stage.nodes).has(name));
+  if (next === -1) return undefined;
+  const before = stages.slice(0, next).filter(isOpen);
+  const blocking = before.find(({ state }) => state === "running") ?? before[0];
+  return blocking ? `waits for ${blocking.title}` : `waits for its turn: ${stages[next]?.title ?? ""}`;
+}
+
+const nodeSets = new WeakMap<readonly string[], ReadonlySet<string>>();
+
+/** Kept, because a stage's nodes never change and every frame looks up each of perhaps a thousand nodes. */
+function setOf(nodes: readonly string[]): ReadonlySet<string> {
+  const names = nodeSets.get(nodes) ?? new Set(nodes);
+  nodeSets.set(nodes, names);
+  return names;
 }

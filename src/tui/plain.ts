@@ -1,9 +1,15 @@
 import { LISTR_LOGGER_STYLE, ListrLogger, ListrLogLevels, ProcessOutput } from "listr2";
+import type { RunEvent } from "#engine/events/event.ts";
 import { RunFold } from "#engine/events/reduce.ts";
-import { BriefLines, LONG, type Detail, type Told } from "./brief.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
+import { BriefLines, LONG, type Detail, type EventLines } from "./brief.ts";
 import { escapeForCi, foldOf, type Ci } from "./ci.ts";
 import { describeEvent, type PlainLine } from "./describe-event.ts";
-import type { RunDrawing } from "./run-drawing.ts";
+
+/** A view: draws events as they come. */
+export interface RunDrawing {
+  draw(event: RunEvent): void;
+}
 
 export interface PlainOptions {
   readonly out: NodeJS.WriteStream;
@@ -52,7 +58,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   return {
     draw: (event) => {
       const before = (run ?? own).fleeting;
-      const told: Told = brief ? brief.tell(before, event) : { lines: describeEvent(before, event) };
+      const told: EventLines = brief ? brief.linesOf(before, event) : { lines: describeEvent(before, event) };
       const { lines, folded } = told;
       if (!run) own.add(event);
       // The lines of a later event may depend on this event.
@@ -73,4 +79,20 @@ export function createPlainView(options: PlainOptions): RunDrawing {
       out.write(`${close}\n`);
     },
   };
+}
+
+/** A run as a terminal recording (asciicast v2): the texts of the lines view at their times. Pure. */
+export function drawCast(model: RunModel, written: readonly { readonly at: number; readonly text: string }[]): string {
+  const start = written[0]?.at ?? 0;
+  const head = {
+    version: 2,
+    width: 120,
+    height: 40,
+    timestamp: Math.floor(start / 1000),
+    title: `${model.title} ${model.runId}`,
+  };
+  const lines = written
+    .filter(({ text }) => text !== "")
+    .map(({ at, text }) => [Math.max(0, at - start) / 1000, "o", text.replaceAll("\n", "\r\n")]);
+  return [head, ...lines].map((line) => `${JSON.stringify(line)}\n`).join("");
 }

@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
+import type { RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Timers } from "#base/timers.ts";
 
@@ -39,9 +39,6 @@ export type PlayerControls = Pick<Player, "state" | "toggle" | "seek" | "step" |
 /** Milliseconds of the shortest timer; events within one are drawn together. */
 const TICK = 15;
 
-/** Events between two kept models, so that a jump back need not begin at the start. */
-const SPACING = 2000;
-
 /** Plays a recorded run: a clock that can be stopped, sped up and set. Knows neither a terminal nor a file. */
 export class Player {
   readonly #events: readonly RunEvent[];
@@ -52,7 +49,6 @@ export class Player {
    */
   readonly #times: readonly number[];
   readonly #clock: Timers;
-  readonly #kept: RunModel[] = [emptyRun];
   readonly #listeners = new Set<() => void>();
   #screen: PlayerScreen | undefined;
   #done = 0;
@@ -103,13 +99,13 @@ export class Player {
     this.#paused = false;
     this.#anchor = this.#clock.now();
     this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   pause(): void {
     if (this.#paused) return;
     this.#rest();
-    this.#tell();
+    this.#notify();
   }
 
   toggle(): void {
@@ -129,7 +125,7 @@ export class Player {
     this.#position = this.#times[index - 1] ?? 0;
     if (index > this.#done) this.#drawUpTo(index);
     else if (index < this.#done) this.#jump(index);
-    this.#tell();
+    this.#notify();
   }
 
   /** Moves forward or back by so many milliseconds of the recording. */
@@ -144,7 +140,7 @@ export class Player {
     this.#anchor = this.#clock.now();
     if (index !== this.#done) this.#jump(index);
     if (!this.#paused) this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   setSpeed(speed: number): void {
@@ -152,7 +148,7 @@ export class Player {
     this.#anchor = this.#clock.now();
     this.#speed = speed;
     if (!this.#paused) this.#advance();
-    this.#tell();
+    this.#notify();
   }
 
   /** Stops all timers. */
@@ -184,7 +180,7 @@ export class Player {
     const next = this.#times[this.#done];
     if (next === undefined) {
       this.#rest();
-      this.#tell();
+      this.#notify();
       return;
     }
     const wait = Math.max(TICK, (next - position) / this.#speed);
@@ -198,20 +194,10 @@ export class Player {
 
   #jump(index: number): void {
     this.#done = index;
-    this.#screen?.replace(this.#modelAt(index));
+    this.#screen?.replace(reduceEvents(this.#events.slice(0, index)));
   }
 
-  /** The run after `count` events. */
-  #modelAt(count: number): RunModel {
-    const wanted = Math.floor(count / SPACING);
-    while (this.#kept.length <= wanted) {
-      const from = (this.#kept.length - 1) * SPACING;
-      this.#kept.push(reduceEvents(this.#events.slice(from, from + SPACING), this.#kept.at(-1)));
-    }
-    return reduceEvents(this.#events.slice(wanted * SPACING, count), this.#kept[wanted]);
-  }
-
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }

@@ -12,38 +12,23 @@ export interface Progress {
 }
 
 /** The stages of a node, in order, with the steps that were planned when the run began. */
-export interface NodePlan {
-  readonly stages: readonly Planned[];
-  /** The place of each stage among them. */
-  readonly places: ReadonlyMap<string, number>;
-}
-
-/** The plan of a node that no stage concerns. */
-export const noPlan: NodePlan = { stages: [], places: new Map() };
+export type NodePlan = readonly Planned[];
 
 const known = new WeakMap<readonly unknown[], ReadonlyMap<string, NodePlan>>();
 
-/** The plans of all nodes; nodes with the same one share it. */
+/** The plans of all nodes that a stage concerns. */
 export function plansOf({ stages }: RunModel): ReadonlyMap<string, NodePlan> {
   const outlined = stages.filter(({ nodes }) => nodes.length > 0);
   const key = outlined[0]?.nodes;
   const before = key && known.get(key);
   if (before) return before;
-  const ofNodes = new Map<string, Planned[]>();
+  const plans = new Map<string, Planned[]>();
   for (const stage of outlined)
     for (const [index, node] of stage.nodes.entries()) {
-      const list = ofNodes.get(node);
-      if (list) list.push(plannedOn(stage, index));
-      else ofNodes.set(node, [plannedOn(stage, index)]);
+      const plan = plans.get(node);
+      if (plan) plan.push(plannedOn(stage, index));
+      else plans.set(node, [plannedOn(stage, index)]);
     }
-  const plans = new Map<string, NodePlan>();
-  const shared = new Map<string, NodePlan>();
-  for (const [node, list] of ofNodes) {
-    const text = JSON.stringify(list);
-    const plan = shared.get(text) ?? { stages: list, places: new Map(list.map(({ id }, place) => [id, place])) };
-    shared.set(text, plan);
-    plans.set(node, plan);
-  }
   if (key) known.set(key, plans);
   return plans;
 }
@@ -70,15 +55,14 @@ function hasEnded({ outcome, again }: Work): boolean {
 
 /** The progress of the node in its plan. `announced`: steps that the node was sent, with those before them. */
 export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): Progress {
-  const { stages, places } = plan;
-  const seen = stages.map(() => 0);
-  const over = stages.map(() => 0);
+  const seen = plan.map(() => 0);
+  const over = plan.map(() => 0);
   let [ended, cleaning, last] = [0, 0, -1];
   for (const one of work) {
-    const place = places.get(one.stage);
+    const place = plan.findIndex(({ id }) => id === one.stage);
     if (hasEnded(one)) ended += 1;
     // Steps after a failure are in no plan.
-    if (place === undefined) cleaning += 1;
+    if (place < 0) cleaning += 1;
     else {
       last = Math.max(last, place);
       seen[place] = (seen[place] ?? 0) + 1;
@@ -86,7 +70,7 @@ export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0)
     }
   }
   let [planned, isOpen, done, all] = [cleaning, false, 0, 0];
-  for (const [place, stage] of stages.entries()) {
+  for (const [place, stage] of plan.entries()) {
     const isPast = place < last;
     const [came = 0, finished = 0] = [seen[place], over[place]];
     planned += isPast && stage.isOpen ? came : Math.max(stage.planned, came);

@@ -28,7 +28,7 @@ export function orderRows(
     .split(" ")
     .filter((word) => word !== "")
     .map(wordTest);
-  const kept = rows.filter((row) => fits(row, filter) && tests.every((test) => test(row)));
+  const kept = rows.filter((row) => filters[filter](row) && tests.every((test) => test(row)));
   if (sort !== "state") return sorted(kept, sort, now);
   const groups: [NodeRow[], NodeRow[], NodeRow[], NodeRow[]] = [[], [], [], []];
   const allFit = kept.length <= height;
@@ -39,18 +39,12 @@ export function orderRows(
   return groups.flat();
 }
 
-function fits(row: NodeRow, filter: Filter): boolean {
-  switch (filter) {
-    case "all":
-      return true;
-    case "failed":
-      return row.rank === 0;
-    case "changed":
-      return row.changed > 0;
-    case "running":
-      return row.rank === 1;
-  }
-}
+const filters: Readonly<Record<Filter, (row: NodeRow) => boolean>> = {
+  all: () => true,
+  failed: ({ rank }) => rank === 0,
+  changed: ({ changed }) => changed > 0,
+  running: ({ rank }) => rank === 1,
+};
 
 type Test = (row: NodeRow) => boolean;
 
@@ -65,24 +59,18 @@ export function wordTest(word: string): Test {
     return (row) => !test(row);
   }
   const [, kind = "", start = ""] = /^(role|dc|state|name):(.*)$/.exec(wanted) ?? [];
-  if (kind === "") return (row) => mentions(row, wanted);
-  return (row) => valuesOf(row, kind as Kind).some((value) => value.toLowerCase().startsWith(start));
+  const valuesOf = kinds[kind];
+  if (!valuesOf) return (row) => mentions(row, wanted);
+  return (row) => valuesOf(row).some((value) => value.toLowerCase().startsWith(start));
 }
 
-type Kind = "role" | "dc" | "state" | "name";
-
-function valuesOf({ roles, dc, state, name, isBastion }: NodeRow, kind: Kind): readonly string[] {
-  switch (kind) {
-    case "role":
-      return roles;
-    case "dc":
-      return isBastion ? [] : [dc];
-    case "state":
-      return [state];
-    case "name":
-      return [name];
-  }
-}
+/** The values that a word with a kind, such as `role:worker`, looks at. */
+const kinds: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
+  role: ({ roles }) => roles,
+  dc: ({ dc, isBastion }) => (isBastion ? [] : [dc]),
+  state: ({ state }) => [state],
+  name: ({ name }) => [name],
+};
 
 function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, wanted: string): boolean {
   return [name, item?.title, item?.module, milestone, reason, state, dc, ...roles].some((text) =>
@@ -93,7 +81,11 @@ function mentions({ name, item, milestone, reason, state, roles, dc }: NodeRow, 
 const { compare } = new Intl.Collator("en", { numeric: true });
 
 function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: number): readonly NodeRow[] {
-  const keyed = rows.map((row) => ({ row, key: keyOf(row, sort), time: sort === "time" ? (row.time(now) ?? -1) : 0 }));
+  const keyed = rows.map((row) => ({
+    row,
+    key: sortKey(row, sort),
+    time: sort === "time" ? (row.time(now) ?? -1) : 0,
+  }));
   keyed.sort(
     (a, b) =>
       Number(a.row.rank !== 0) - Number(b.row.rank !== 0) ||
@@ -105,7 +97,7 @@ function sorted(rows: readonly NodeRow[], sort: Exclude<Sort, "state">, now: num
   return keyed.map(({ row }) => row);
 }
 
-function keyOf({ roles, dc }: NodeRow, sort: Exclude<Sort, "state">): string {
+function sortKey({ roles, dc }: NodeRow, sort: Exclude<Sort, "state">): string {
   if (sort === "role") return roles.join(",");
   return sort === "dc" ? dc : "";
 }

@@ -1,11 +1,9 @@
 import type { NodeOutcome, Outcome, RunEvent } from "#engine/events/event.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { median, ninthOfTen } from "./quantile.ts";
 import { withoutWave } from "./work-item.ts";
 
 /** Statistics of several runs by step and by node; times are milliseconds. Plain JSON. */
 export interface StatsOfRuns {
-  /** The usually longest step first. */
   readonly steps: readonly StepStats[];
   readonly nodes: readonly NodeStats[];
 }
@@ -90,8 +88,12 @@ export class RunStats {
     }
   }
 
+  /** The usually longest step first. */
+  steps(): readonly StepStats[] {
+    return [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
+  }
+
   result(): StatsOfRuns {
-    const steps = [...this.#steps.values()].map(stepStats).toSorted((a, b) => (b.usual ?? -1) - (a.usual ?? -1));
     const nodes = [...this.#nodes].map(([node, { times, failed, unreachable }]) => {
       const own = [...this.#steps.values()].map(({ title, module, nodes: ends }) => ({
         title,
@@ -102,7 +104,10 @@ export class RunStats {
       const time = median([...times.values()]);
       return { node, runs: times.size, failed, unreachable, ...omitUndefined({ time, slowest }) };
     });
-    return { steps, nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })) };
+    return {
+      steps: this.steps(),
+      nodes: nodes.toSorted((a, b) => a.node.localeCompare(b.node, "en", { numeric: true })),
+    };
   }
 
   #addEnd(
@@ -169,4 +174,20 @@ function got<Value>(map: Map<string, Value>, key: string, make: () => Value): Va
   const made = make();
   map.set(key, made);
   return made;
+}
+
+/** The value that nine of ten do not exceed; undefined for an empty list. */
+export function ninthOfTen(values: readonly number[]): number | undefined {
+  return quantile(values, 0.9);
+}
+
+/** The value that half of them do not exceed; undefined for an empty list. */
+export function median(values: readonly number[]): number | undefined {
+  return quantile(values, 0.5);
+}
+
+/** The value that so large a share of them, 0 to 1, does not exceed; undefined for an empty list. */
+export function quantile(values: readonly number[], share: number): number | undefined {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
 }

@@ -1,5 +1,5 @@
 import type { RunEvent } from "#engine/events/event.ts";
-import { quantile } from "./quantile.ts";
+import { quantile } from "./run-stats.ts";
 
 /** The pace of an earlier run that did all its work. */
 export interface Pace {
@@ -40,7 +40,7 @@ export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Posi
 const slack = 3000;
 
 /** “about 40 s left”, rounded to the precision of the estimate. */
-export function tellTimeLeft(milliseconds: number): string {
+export function formatTimeLeft(milliseconds: number): string {
   const seconds = milliseconds / 1000;
   if (seconds < 7.5) return "a few seconds left";
   if (seconds < 57.5) return `about ${Math.round(seconds / 5) * 5} s left`;
@@ -49,7 +49,7 @@ export function tellTimeLeft(milliseconds: number): string {
   return `about ${Math.round(seconds / 3600)} h left`;
 }
 
-/** Learns the pace of a run from its events, or from parts of its record. */
+/** Learns the pace of a run from its events. */
 export class PaceReading {
   #startedAt: number | undefined;
   #nodes = 0;
@@ -57,23 +57,6 @@ export class PaceReading {
   #whole: number | undefined;
   /** Whether the run was stopped or resumed, or waited for an answer: its time is no measure for others. */
   #isOdd = false;
-  /** The number of ends for each byte of the part before. */
-  #density = 0;
-
-  /** Events of the next part of the record, with its bytes; `gap`: bytes between it and the part before that were not read. */
-  take(events: readonly RunEvent[], { bytes, gap }: { readonly bytes: number; readonly gap: number }): void {
-    const before = this.#ends.length;
-    const ends: number[] = [];
-    for (const event of events) this.#takeEvent(event, ends);
-    const density = ends.length / Math.max(1, bytes);
-    const [from, to] = [this.#ends.at(-1) ?? 0, ends[0]];
-    // The gap had as many ends for each byte as the parts around it.
-    const missed = to === undefined || before === 0 ? 0 : Math.round((gap * (density + this.#density)) / 2);
-    for (let index = 1; index <= missed; index++)
-      this.#ends.push(from + (((to ?? from) - from) * index) / (missed + 1));
-    this.#ends.push(...ends);
-    this.#density = density;
-  }
 
   /** The pace of the run; undefined unless it did all its work at one go. */
   get pace(): Pace | undefined {
@@ -81,7 +64,7 @@ export class PaceReading {
     return { nodes: this.#nodes, ends: this.#ends, whole: this.#whole };
   }
 
-  #takeEvent(event: RunEvent, ends: number[]): void {
+  add(event: RunEvent): void {
     switch (event.type) {
       case "run.started":
         if (this.#startedAt !== undefined || event.resumed) this.#isOdd = true;
@@ -90,7 +73,8 @@ export class PaceReading {
         return;
       case "step.finished":
       case "action.finished":
-        if (event.outcome !== "interrupted" && this.#startedAt !== undefined) ends.push(event.at - this.#startedAt);
+        if (event.outcome !== "interrupted" && this.#startedAt !== undefined)
+          this.#ends.push(event.at - this.#startedAt);
         return;
       case "run.finished":
         if (event.outcome !== "done" || this.#startedAt === undefined) this.#isOdd = true;

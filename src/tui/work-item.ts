@@ -1,4 +1,5 @@
 import type { ActionModel, NodeModel, RunModel, StageModel, StepModel } from "#engine/events/run-model.ts";
+import type { Outcome } from "#engine/events/event.ts";
 
 /** A step on a node or an action on the bastion, as views list them. */
 export interface WorkItem extends Omit<StepModel, "step"> {
@@ -66,6 +67,24 @@ export function itemsByNode(
   return [...nodes, { items: bastionActions(model).map(itemOf) }];
 }
 
+/** The results of all items, equal ones once, each with the nodes that have it; `resultOf` leaves an item out by undefined. */
+export function groupAlike<Result extends object>(
+  groups: ReturnType<typeof itemsByNode>,
+  resultOf: (item: WorkItem) => Result | undefined,
+): readonly (Result & { readonly nodes: readonly string[] })[] {
+  const found = new Map<string, Result & { readonly nodes: string[] }>();
+  for (const { node, items } of groups)
+    for (const item of items) {
+      const result = resultOf(item);
+      if (!result) continue;
+      const key = JSON.stringify(result);
+      const known: Result & { readonly nodes: string[] } = found.get(key) ?? { ...result, nodes: [] };
+      known.nodes.push(node?.name ?? "bastion");
+      found.set(key, known);
+    }
+  return [...found.values()];
+}
+
 /** The step of an event, as the run knows it. */
 export function stepIn(
   model: RunModel,
@@ -94,7 +113,7 @@ export function causeIn<One extends Partial<Pick<Work, "outcome" | "problem">>>(
 }
 
 /** The most important work: the first failure, else the running work, else the last. */
-export function telling<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
+export function mostImportant<One extends Pick<Work, "outcome">>(work: readonly One[]): One | undefined {
   return (
     work.find(({ outcome }) => outcome === "failed") ??
     work.findLast(({ outcome }) => outcome === undefined) ??
@@ -129,4 +148,43 @@ export function itemTitle({
 }): string {
   const kind = module === undefined || module === title ? "" : `  (${module})`;
   return `${stage === undefined || stage === title ? "" : `${stage}: `}${title}${kind}`;
+}
+
+/** The reason to look at a running step: slower than in earlier runs, or long without output. */
+export type Quiet =
+  { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
+
+/** Milliseconds without output after which a running step counts as silent. */
+export const silentAfter = 45_000;
+
+/**
+ * The marker of a quiet step. `usual`: milliseconds by `${module} ${title}` that nine of ten earlier runs did not exceed; slow is
+ * half as much again and at least two seconds more.
+ */
+export function quietOf(item: WorkItem, now: number, usual?: ReadonlyMap<string, number>): Quiet | undefined {
+  if (item.outcome !== undefined) return undefined;
+  const heard = Math.max(item.startedAt, item.heardAt ?? 0);
+  if (now - heard >= silentAfter) return { kind: "silent", since: heard };
+  const before = usual?.get(`${item.module} ${item.title}`);
+  if (before === undefined) return undefined;
+  return now - item.startedAt > Math.max(before * 1.5, before + 2000) ? { kind: "slow", usual: before } : undefined;
+}
+
+/** The label of a step's outcome, the same in every view; undefined: the step still runs. */
+export function outcomeLabel(outcome: Outcome | undefined, always = false): string {
+  switch (outcome) {
+    case undefined:
+      return "running";
+    case "ok":
+      return "in order";
+    case "changed":
+      return always ? "ran (always changes)" : "changed";
+    case "would-change":
+      return always ? "would run (always changes)" : "would change";
+    case "failed":
+    case "skipped":
+    case "unknown":
+    case "interrupted":
+      return outcome;
+  }
 }

@@ -2,13 +2,13 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 /** The decision about a request: accepted, redirected to get its cookie, or refused with a reason. */
-export type Verdict =
-  | { readonly kind: "in" }
-  | { readonly kind: "welcome"; readonly cookie: string }
-  | { readonly kind: "out"; readonly status: number; readonly why: string };
+export type Admission =
+  | { readonly kind: "admitted" }
+  | { readonly kind: "cookie"; readonly cookie: string }
+  | { readonly kind: "refused"; readonly status: number; readonly why: string };
 
 /** Decides whether a request is answered. */
-export type Guard = (request: IncomingMessage) => Verdict;
+export type Guard = (request: IncomingMessage) => Admission;
 
 /** Lets in requests with the token, and the browser that came with it once: other users of the machine reach loopback, too. */
 export interface TokenGuard {
@@ -38,15 +38,18 @@ export function tokenGuard(): TokenGuard {
       // Cookies ignore ports, so another kcore web needs another name.
       const name = `kcore-web-${port}`;
       return ({ headers, url = "" }) => {
-        if (!hosts.has(headers.host ?? "")) return out(421, "this server answers to 127.0.0.1 and localhost only");
-        if (url.startsWith(`${root}/`) && isSame(cookieOf(headers.cookie, name), session)) return { kind: "in" };
+        if (!hosts.has(headers.host ?? "")) return refuse(421, "this server answers to 127.0.0.1 and localhost only");
+        if (url.startsWith(`${root}/`) && isSame(cookieOf(headers.cookie, name), session)) return { kind: "admitted" };
         const given = addressOf(url)?.searchParams.get("token") ?? bearerOf(headers.authorization);
         if (given === undefined)
-          return out(401, "the address that “kcore web” printed has the token that is asked for here");
+          return refuse(401, "the address that “kcore web” printed has the token that is asked for here");
         if (!isSame(given, token))
-          return out(403, "this token is not the one that “kcore web” printed: it has a new one each time it starts");
-        if (headers.authorization !== undefined) return { kind: "in" };
-        return { kind: "welcome", cookie: `${name}=${session}; Path=${root}/; HttpOnly; SameSite=Strict` };
+          return refuse(
+            403,
+            "this token is not the one that “kcore web” printed: it has a new one each time it starts",
+          );
+        if (headers.authorization !== undefined) return { kind: "admitted" };
+        return { kind: "cookie", cookie: `${name}=${session}; Path=${root}/; HttpOnly; SameSite=Strict` };
       };
     },
   };
@@ -57,8 +60,8 @@ export function addressOf(url: string): URL | undefined {
   return URL.parse(`http://localhost${url}`) ?? undefined;
 }
 
-export function out(status: number, why: string): Verdict {
-  return { kind: "out", status, why };
+export function refuse(status: number, why: string): Admission {
+  return { kind: "refused", status, why };
 }
 
 function bearerOf(header: string | undefined): string | undefined {

@@ -1,9 +1,8 @@
-import { html, type Html, type Part } from "#tui/html/html.ts";
-import { pageScript, pageStyle } from "#tui/html/page-parts.ts";
+import { html, type Html, type HtmlValue, pageScript, pageStyle } from "#tui/html/html.ts";
 
-export interface Page {
+export interface WebPage {
   readonly title: string;
-  readonly body: Part;
+  readonly body: HtmlValue;
   /** This page's place in the head. */
   readonly place?: "runs" | "fleet";
   /** The address of the page's changes from this version on. */
@@ -32,7 +31,7 @@ export const headers = {
 } as const;
 
 /** A whole page: head with the places to go, the body, and the one script. */
-export function drawPage({ title, body, place, news }: Page, { project, version, root }: Frame): string {
+export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: Frame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
     html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;
   return html`<!doctype html>

@@ -5,7 +5,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { titleOf } from "#tui/html/head.ts";
 import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
-import { drawPage, drawRefusal, type Frame, type Page } from "./page.ts";
+import { drawPage, drawRefusal, type Frame, type WebPage } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
 import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
 import { SharedResources } from "./shared-resources.ts";
@@ -196,7 +196,7 @@ export class Routes {
     streamParts(response, value.live, known);
   }
 
-  #send(response: ServerResponse, page: Page): void {
+  #send(response: ServerResponse, page: WebPage): void {
     send(response, drawPage(page, this.#frame));
   }
 }

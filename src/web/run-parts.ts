@@ -2,16 +2,14 @@ import type { ActionModel, NodeModel, RunModel } from "#engine/events/run-model.
 import type { SourcePosition } from "#errors/problem.ts";
 import { fitBars, GrowingBars, type Span } from "#tui/html/bars.ts";
 import { Budget } from "#tui/html/details.ts";
-import { drawFailures, drawWarnings } from "#tui/html/failures.ts";
+import { drawFailures, drawWarnings, drawForesight } from "#tui/html/failures.ts";
 import { drawFigures, drawSlowest } from "#tui/html/figures.ts";
-import { drawForesight } from "#tui/html/foresight.ts";
 import { drawHead } from "#tui/html/head.ts";
-import { html, Html, type Part } from "#tui/html/html.ts";
-import { drawLane } from "#tui/html/lane.ts";
-import { drawLaneBody } from "#tui/html/lane-body.ts";
+import { html, Html, type HtmlValue } from "#tui/html/html.ts";
+import { drawLane, drawLaneBody } from "#tui/html/lane.ts";
 import { barTexts } from "#tui/html/lanes.ts";
 import { drawStages, drawTimeline, kindCounts } from "#tui/html/timeline.ts";
-import { byUrgency, laneOf, ownLane, type Lane } from "#tui/html/work.ts";
+import { byUrgency, laneOf, bastionLane, type Lane } from "#tui/html/work.ts";
 import { tallyOfRun } from "#tui/tally.ts";
 import { actionsByNode } from "#tui/work-item.ts";
 
@@ -57,7 +55,7 @@ export class RunParts {
     const lanes = this.#lanes(model);
     const rows = byUrgency(lanes.map(({ lane }) => lane));
     const tallies = rows.flatMap(({ node, tally }) => (node ? [tally] : []));
-    const part = (id: string, content: Part) => [id, html`<div id="${id}">${content}</div>`.source] as const;
+    const part = (id: string, content: HtmlValue) => [id, html`<div id="${id}">${content}</div>`.source] as const;
     return [
       part("head", drawHead(model, isLive)),
       part("figures-part", drawFigures(model, tallyOfRun(model, tallies), isLive)),
@@ -127,7 +125,7 @@ export class RunParts {
     const nodes = [...model.nodes.values()].map((node, index) =>
       this.#lane(model, { node, index, actions: actions.get(node.name) ?? none }),
     );
-    const own = ownLane(model, endOf(model)).map((lane) => ({
+    const own = bastionLane(model, endOf(model)).map((lane) => ({
       lane,
       drawn: drawRow(lane, model, { news: model.lastSeq, isLive: this.#isLive }),
     }));
@@ -212,7 +210,7 @@ function spanOf({ startedAt, lastAt, state }: RunModel): Span {
 }
 
 function laneWith(model: RunModel, id: string): Lane | undefined {
-  const [own] = ownLane(model);
+  const [own] = bastionLane(model);
   if (own?.id === id) return own;
   const index = /^node-(\d+)$/.exec(id)?.[1];
   const node = index === undefined ? undefined : [...model.nodes.values()][Number(index)];

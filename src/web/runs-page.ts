@@ -1,7 +1,7 @@
 import { formatDuration } from "#base/units.ts";
-import { html, type Html, type Part } from "#tui/html/html.ts";
-import { count, labelOf, moment, waitingForYou, type Label } from "#tui/html/labels.ts";
-import type { Asked } from "#tui/asked.ts";
+import { html, type Html, type HtmlValue } from "#tui/html/html.ts";
+import { count, labelOf, timestamp, waitingForYou, type Label } from "#tui/html/labels.ts";
+import type { OpenQuestion } from "#tui/questions.ts";
 
 /** A run in the list. */
 export interface ListedRun {
@@ -17,7 +17,7 @@ export interface ListedRun {
   readonly dryRun: boolean;
   readonly nodes: readonly string[];
   /** The question that the run waits for, and the command that answers it. */
-  readonly asked?: Asked;
+  readonly asked?: OpenQuestion;
 }
 
 /** A filter of runs; the newest first. */
@@ -29,27 +29,21 @@ export interface RunsQuery {
   readonly limit: number;
 }
 
-/** The label of a state, with the marks of a run's own page. */
+/** The marks of a run's own page, by the states of the list. */
+const marks: Readonly<Record<string, Parameters<typeof labelOf>[0]>> = {
+  starting: "running",
+  running: "running",
+  stopping: "running",
+  done: "ok",
+  interrupted: "interrupted",
+  failed: "failed",
+  unreachable: "failed",
+  refused: "failed",
+  died: "failed",
+};
+
 function stateLabel(state: string): Label {
-  switch (state) {
-    case "starting":
-    case "running":
-    case "stopping":
-      return labelOf("running", state);
-    case "waiting":
-      return waitingForYou;
-    case "done":
-      return labelOf("ok", state);
-    case "interrupted":
-      return labelOf("interrupted", state);
-    case "failed":
-    case "unreachable":
-    case "refused":
-    case "died":
-      return labelOf("failed", state);
-    default:
-      return labelOf("unknown", state);
-  }
+  return state === "waiting" ? waitingForYou : labelOf(marks[state] ?? "unknown", state);
 }
 
 export interface RunsPage {
@@ -128,17 +122,17 @@ function drawRow(
   { id, state, created, milliseconds, who, command, dryRun, nodes, asked, since }: ListedRun,
   root: string,
 ): Html {
-  const { mark, word, look } = stateLabel(state);
+  const { mark, word, className } = stateLabel(state);
   return html`<tr>
-    <td class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</td>
+    <td class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</td>
     <th scope="row">
       <a href="${root}/runs/${id}">${command.replace(/^kcore /, "")}</a>
       <small>${id}${dryRun && ", dry run"}</small
       >${asked && html`<small>${asked.text} <code>${asked.command}</code></small>`}
     </th>
-    <td data-label="Began">${moment(created)}</td>
+    <td data-label="Began">${timestamp(created)}</td>
     ${
-      look === "running" || state === "waiting"
+      className === "running" || state === "waiting"
         ? html`<td class="time" data-label="Time" data-since="${since}"></td>`
         : html`<td class="time" data-label="Time">${formatDuration(milliseconds)}</td>`
     }
@@ -147,7 +141,7 @@ function drawRow(
   </tr>`;
 }
 
-function nodesOf(nodes: readonly string[]): Part {
+function nodesOf(nodes: readonly string[]): HtmlValue {
   if (nodes.length <= 3) return nodes.join(", ");
   return html`<span title="${nodes.slice(0, 200).join(", ")}">${count(nodes.length, "node")}</span>`;
 }

@@ -43,10 +43,10 @@ const mostConnections = 256;
  */
 export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOptions): Promise<WebServer> {
   const routes = new Routes(sources, frame);
-  let mayCome: Guard | undefined;
+  let admit: Guard | undefined;
   const onRequest: RequestListener = (request, response) => {
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-    if (mayCome) receive(request, response, { mayCome, routes, root: frame.root });
+    if (admit) receive(request, response, { admit, routes, root: frame.root });
     else response.destroy();
   };
   const limits = { headersTimeout: 10_000, requestTimeout: 30_000, maxHeaderSize: 16 * 1024 };
@@ -71,7 +71,7 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
     throw unusable(cause as NodeJS.ErrnoException, host, port);
   }
   const { port: bound } = server.address() as AddressInfo;
-  mayCome = guard(bound);
+  admit = guard(bound);
   return {
     port: bound,
     close: async () => {
@@ -87,19 +87,19 @@ export async function serveWeb({ host, port, tls, guard, sources, frame }: WebOp
 function receive(
   request: IncomingMessage,
   response: ServerResponse,
-  { mayCome, routes, root }: { readonly mayCome: Guard; readonly routes: Routes; readonly root: string },
+  { admit, routes, root }: { readonly admit: Guard; readonly routes: Routes; readonly root: string },
 ): void {
   const { method = "", url = "/" } = request;
   if (method !== "GET" && method !== "HEAD") {
     response.setHeader("allow", "GET, HEAD");
     return routes.refuse(response, 405, "nothing can be changed here");
   }
-  const verdict = mayCome(request);
-  if (verdict.kind === "out") return routes.refuse(response, verdict.status, verdict.why);
+  const admission = admit(request);
+  if (admission.kind === "refused") return routes.refuse(response, admission.status, admission.why);
   const asked = addressOf(url);
   if (!asked) return routes.refuse(response, 400, "this is no address");
   if (root !== "" && asked.pathname.startsWith(`${root}/`)) asked.pathname = asked.pathname.slice(root.length);
-  if (verdict.kind === "welcome") return welcome(response, asked, { cookie: verdict.cookie, root });
+  if (admission.kind === "cookie") return giveCookie(response, asked, { cookie: admission.cookie, root });
   const last = request.headers["last-event-id"];
   void routes.answer(asked, response, typeof last === "string" ? last : undefined);
 }
@@ -108,7 +108,7 @@ function receive(
  * Sends the browser to the same page without the token. Not by a redirection: a browser that came from another site's page
  * would not send a strict cookie along with that (RFC 6265bis, 5.2).
  */
-function welcome(
+function giveCookie(
   response: ServerResponse,
   asked: URL,
   { cookie, root }: { readonly cookie: string; readonly root: string },

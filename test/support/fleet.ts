@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from "node:util";
 import { pressFleetKey } from "#tui/ink/fleet/fleet-keys.ts";
 import { arrangeFleet, type FleetScene, type FleetSceneProps } from "#tui/ink/fleet/fleet-scene.ts";
 import { freshFleetUi, type FleetUi } from "#tui/ink/fleet/fleet-ui.ts";
-import type { FleetController, FleetNode, FleetSnapshot, FleetUpdate } from "#tui/ink/fleet/snapshot.ts";
+import type { FleetController, FleetNode, FleetPeer, FleetSnapshot, FleetUpdate } from "#tui/ink/fleet/snapshot.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "./scenes.ts";
 
@@ -77,7 +77,7 @@ export function smallFleet(): FleetSnapshot {
       certificateExpires: "",
     }),
   ];
-  const peer = (index: number, changes: object = {}) => ({
+  const peer = (index: number, changes: Partial<FleetPeer> = {}): FleetPeer => ({
     controllerId: ids[index] ?? "",
     address: `192.0.2.${index + 1}:9090`,
     state: "connected",

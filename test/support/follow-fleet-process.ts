@@ -9,5 +9,5 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const { run } = await openFleet(cluster, stop.signal);
 await run({
   show: ({ nodes }) => say(nodes.map(({ hostname, status }) => `${hostname}: ${status}`).join(", ")),
-  tell: ({ state }) => say(state),
+  showLink: ({ state }) => say(state),
 });

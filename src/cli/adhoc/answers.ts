@@ -1,7 +1,7 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { describeEvent } from "#tui/describe-event.ts";
-import type { RunDrawing } from "#tui/run-drawing.ts";
+import type { RunDrawing } from "#tui/plain.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { formatProblem } from "#errors/problem.ts";
 import type { NodeResult } from "./step-results.ts";

@@ -23,7 +23,7 @@ import { quoteWord } from "#tui/repeat-command.ts";
 import { tellWait } from "./step-results.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { Prompts } from "../watch/run-prompts.ts";
+import { promptInTurn } from "../watch/run-prompts.ts";
 
 /** Milliseconds that a question waits for its answer. */
 const answerPatience = 30 * 60_000;
@@ -67,7 +67,7 @@ export async function runHere(
     }
     onEvent(event);
     run.add(event);
-    if (event.type.startsWith("question.")) prompts.follow(run.fleeting.questions);
+    if (event.type.startsWith("question.")) prompt(run.fleeting.questions);
   };
   const cap = new OutputCap();
   const emit = (body: RunEventBody): void => {
@@ -84,7 +84,7 @@ export async function runHere(
     stopped: stop.signal,
     patience: answerPatience,
   });
-  const prompts = new Prompts((asked, value) => questions.answer(asked, value, who), interrupt);
+  const prompt = promptInTurn((asked, value) => questions.answer(asked, value, who), interrupt);
   const look = runnerlessSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);

@@ -5,7 +5,7 @@ import type { CertificateView, ConflictView, NodeView } from "#api/schemas.ts";
 import { certificateWord, valueText, approvalWord, labelPairs, statusWord, taintText } from "#tui/fleet-labels.ts";
 import { findNode, findNodes } from "../node/find-node.ts";
 import type { Listing } from "./show-listing.ts";
-import type { Column } from "../terminal/columns.ts";
+import type { Column } from "../terminal/format-table.ts";
 import { usageError } from "#errors/problem.ts";
 
 /** The named nodes, or all; of these the ones that the flags choose; by name. */

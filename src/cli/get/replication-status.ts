@@ -3,7 +3,7 @@ import type { PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { openCluster, type Cluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
-import { drawTable, type Column } from "../terminal/columns.ts";
+import { drawTable, type Column } from "../terminal/format-table.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 /** One controller's replication status, or the reason why there is none. */
@@ -19,12 +19,12 @@ type Flags = ClusterFlags & { readonly output: "table" | "json" | "yaml"; readon
 /** `kcore get replication-status`: asks every controller that the context or `-s` names. */
 export async function showReplicationStatus({ output, requireHealthy = false, ...flags }: Flags): Promise<void> {
   const cluster = await openCluster(flags);
-  const findings = await Promise.all(cluster.endpoints.map((endpoint) => look(endpoint, cluster)));
+  const findings = await Promise.all(cluster.endpoints.map((endpoint) => askStatus(endpoint, cluster)));
   printResult(findings, output, () => draw(findings));
   if (requireHealthy && findings.some(({ healthy }) => !healthy)) process.exitCode = exitCodes.failed;
 }
 
-async function look(endpoint: string, { ask }: Cluster): Promise<Finding> {
+async function askStatus(endpoint: string, { ask }: Cluster): Promise<Finding> {
   try {
     const status = await ask((client) => client.call("replicationStatus", {}), { endpoints: [endpoint] });
     return { endpoint, healthy: status.healthy, status };

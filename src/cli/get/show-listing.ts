@@ -2,7 +2,7 @@ import type { ApiClient } from "#api/client.ts";
 import { followChanges } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import type { ResultFormat } from "../options.ts";
-import { drawTable, type Column } from "../terminal/columns.ts";
+import { drawTable, type Column } from "../terminal/format-table.ts";
 import { formatOne, printResult } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";

@@ -2,7 +2,7 @@ import { padColumns, takeColumns, widthOf } from "#base/text.ts";
 import { formatBinary } from "#base/units.ts";
 import { visible } from "#errors/draw.ts";
 import { diskName } from "#engine/step/disk-names.ts";
-import { wrapPainted } from "#tui/wrap-painted.ts";
+import { wrapPainted } from "#tui/draw-digest.ts";
 import type { DiskPlan, LayoutPlan, Slice } from "./plan-layout.ts";
 
 export interface Canvas {

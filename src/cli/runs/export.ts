@@ -93,7 +93,7 @@ export async function drawRun(format: Exclude<ExportFormat, "tar">, run: KnownRu
     case "text":
       return (await drawPlain(run)).map(({ text }) => text).join("");
     case "cast":
-      return (await import("#tui/asciicast.ts")).drawCast(run.model, await drawPlain(run));
+      return (await import("#tui/plain.ts")).drawCast(run.model, await drawPlain(run));
   }
 }
 

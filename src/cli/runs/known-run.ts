@@ -1,7 +1,9 @@
+import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import type { RunEvent } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { parseRecording } from "#engine/events/recording.ts";
+import { parseEvent, parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
@@ -39,6 +41,20 @@ export async function readRun(project: string, id: string, isMeant?: IsMeant): P
   const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
   const { events } = parseRecording(bytes, folder.events);
   return { folder, header, events, model: reduceEvents(events), alive };
+}
+
+/** The events of a record whose lines match. Read line by line, because a record may be large; none where there is no record. */
+export async function* scanRecord({ events }: RunFolder, pattern: RegExp): AsyncGenerator<RunEvent, void, void> {
+  const file = createReadStream(events);
+  file.on("error", () => undefined);
+  try {
+    for await (const line of createInterface({ input: file })) {
+      const event = pattern.test(line) ? parseEvent(line) : undefined;
+      if (event) yield event;
+    }
+  } finally {
+    file.destroy();
+  }
 }
 
 /** `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */

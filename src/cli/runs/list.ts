@@ -1,6 +1,6 @@
 import { formatDuration, since } from "#base/units.ts";
 import { detectTheme, type Role } from "#tui/ink/theme.ts";
-import { askedOf, tellAsked } from "#tui/asked.ts";
+import { openQuestion, describeQuestion } from "#tui/questions.ts";
 import { cleanLine } from "#engine/events/clean.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
@@ -49,7 +49,7 @@ export function drawRuns(found: readonly RunSummary[], now: number, isColoured =
   const painted = (text: string, column: number) =>
     column === 1 ? paint(roles[/^\w*/.exec(text)?.[0] ?? ""] ?? "plain", text) : text;
   const asked = found.flatMap(({ folder: { id }, question }) =>
-    question ? [`${cleanLine(`${id} ${tellAsked(askedOf(question, id))}`)}\n`] : [],
+    question ? [`${cleanLine(`${id} ${describeQuestion(openQuestion(question, id))}`)}\n`] : [],
   );
   const table = formatTable(
     ["ID", "STATE", "AGE", "TIME", "NODES", "WHO", "COMMAND"],
@@ -72,6 +72,6 @@ function plainOf({ folder, header, state, started, milliseconds, question, nodes
     dirty: header.dirty,
     nodes,
     exitCode,
-    ...(question && { question: askedOf(question, folder.id) }),
+    ...(question && { question: openQuestion(question, folder.id) }),
   };
 }

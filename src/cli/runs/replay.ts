@@ -1,6 +1,6 @@
 import type { RunEvent } from "#engine/events/event.ts";
 import { MAX_SPEED, Player } from "#tui/player.ts";
-import type { RunDrawing } from "#tui/run-drawing.ts";
+import type { RunDrawing } from "#tui/plain.ts";
 import { realTimers } from "#base/timers.ts";
 import { exitCodes } from "#errors/problem.ts";
 import type { CommonFlags } from "../options.ts";

@@ -1,14 +1,11 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
 import { formatDuration } from "#base/units.ts";
 import type { RunEvent } from "#engine/events/event.ts";
-import { parseEvent } from "#engine/events/recording.ts";
 import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { findRuns, type RunSummary } from "./run-summary.ts";
-import type { RunFilter } from "./run-summary.ts";
+import { scanRecord } from "./known-run.ts";
+import { findRuns, type RunFilter, type RunSummary } from "./run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface StatsFlags extends CommonFlags, RunFilter {
@@ -24,7 +21,8 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   const stats = new RunStats();
   for (const { folder } of found) {
     stats.begin(folder.id);
-    for await (const event of endsIn(folder.events)) if (isOf(event, filter.node)) stats.add(event);
+    for await (const event of scanRecord(folder, /"type":"(?:step|action|node)\.finished"/))
+      if (isOf(event, filter.node)) stats.add(event);
   }
   const result = stats.result();
   const created = found.map(({ header }) => header.created);
@@ -35,14 +33,6 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
 /** Counts real runs of files: a dry run takes another time, and an ad-hoc command does not come again. */
 function isCounted({ header: { request } }: RunSummary): boolean {
   return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
-}
-
-async function* endsIn(file: string): AsyncGenerator<RunEvent, void, void> {
-  // Most lines are output, and need not be understood.
-  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Infinity })) {
-    const event = /"type":"(?:step|action|node)\.finished"/.test(line) ? parseEvent(line) : undefined;
-    if (event) yield event;
-  }
 }
 
 function isOf(event: RunEvent, nodes: readonly string[] | undefined): boolean {

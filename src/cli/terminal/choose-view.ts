@@ -72,7 +72,7 @@ let script: boolean | undefined;
  * child.
  */
 function isUnderScript(): boolean {
-  script ??= nameOf(parentOf(fieldsOf("self")?.session)) === "script";
+  script ??= processName(parentOf(fieldsOf("self")?.session)) === "script";
   return script;
 }
 
@@ -89,7 +89,7 @@ function fieldsOf(pid: string): { readonly parent: number; readonly session: num
     : { parent: Number(parent), session: Number(session) };
 }
 
-function nameOf(pid: number | undefined): string {
+function processName(pid: number | undefined): string {
   return pid === undefined ? "" : read(`/proc/${pid}/comm`).trim();
 }
 

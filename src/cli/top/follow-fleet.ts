@@ -4,7 +4,7 @@ import { wait } from "#base/wait.ts";
 import type { FleetDetail, FleetLink, FleetRun, FleetSnapshot } from "#tui/ink/fleet/snapshot.ts";
 import { follow, News } from "../cluster/follow.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { allParts, detailOf, readFleet, snapshotOf, type Part, type Told } from "./read-fleet.ts";
+import { fleetParts, detailOf, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
 /** Milliseconds between two reads: a large cluster is slower to read, and is read less often. */
@@ -14,9 +14,9 @@ const pause = { least: 500, share: 4 };
  * Parts that are read again without news, because heartbeats and lag are no registers. Updates consist of registers
  * alone.
  */
-const readAgain: readonly { readonly ms: number; readonly parts: readonly Part[] }[] = [
+const readAgain: readonly { readonly ms: number; readonly parts: readonly FleetPart[] }[] = [
   { ms: 5000, parts: ["nodes", "controllers"] },
-  { ms: 60_000, parts: allParts.filter((part) => part !== "updates") },
+  { ms: 60_000, parts: fleetParts.filter((part) => part !== "updates") },
 ];
 
 /** A controller that does not answer within so many milliseconds is shown as silent. */
@@ -24,7 +24,7 @@ const limitMs = 3000;
 
 export interface FleetViews {
   readonly show: (snapshot: FleetSnapshot) => void;
-  readonly tell: (link: FleetLink) => void;
+  readonly showLink: (link: FleetLink) => void;
 }
 
 export interface Fleet {
@@ -45,10 +45,10 @@ export async function openFleet(
   signal: AbortSignal,
   runsOf?: (node: string) => Promise<readonly FleetRun[]>,
 ): Promise<Fleet> {
-  let told = await cluster.ask((client) => readFleet(client, new Set(allParts)));
-  const news = new News<Part>();
+  let told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
+  const news = new News<FleetPart>();
   const trends = new Trends();
-  const others: Told["others"] = new Map();
+  const others: ClusterAnswers["others"] = new Map();
   const asking = new Set<string>();
   let nodeId: string | undefined;
   let detail: FleetDetail | undefined;
@@ -63,11 +63,11 @@ export async function openFleet(
     const runs = await runsOf?.(node.hostname);
     return { ...detailOf(node), ...(runs && { runs }) };
   };
-  const run = async ({ show, tell }: FleetViews): Promise<void> => {
+  const run = async ({ show, showLink }: FleetViews): Promise<void> => {
     let began = 0;
     let lost: { readonly endpoint: string; readonly why: string } | undefined;
     const draw = (): void => void (signal.aborted || show(current()));
-    const read = async (client: ApiClient, parts: ReadonlySet<Part>): Promise<void> => {
+    const read = async (client: ApiClient, parts: ReadonlySet<FleetPart>): Promise<void> => {
       began = performance.now();
       const id = nodeId;
       const [next, found] = await Promise.all([
@@ -83,12 +83,12 @@ export async function openFleet(
     const onLost = (endpoint: string, { message }: Error, trying: string): void => {
       // While no controller answers, the view names the controller whose data it shows.
       lost ??= { endpoint, why: message };
-      tell({ state: "lost", ...lost, trying });
+      showLink({ state: "lost", ...lost, trying });
     };
-    const watch = { news, all: allParts, registers: [], partsOf, every: readAgain };
+    const watch = { news, all: fleetParts, registers: [], partsOf: outdatedParts, every: readAgain };
     for await (const { endpoint } of follow(cluster, { ...watch, read, onLost, first: told.asked, signal })) {
       lost = undefined;
-      tell({ state: "live", endpoint });
+      showLink({ state: "live", endpoint });
       draw();
       await wait(Math.max(pause.least, pause.share * (performance.now() - began)), signal).catch(() => undefined);
     }
@@ -106,8 +106,8 @@ export async function openFleet(
 
 /** The cluster as it stands, with each controller's own view of its replication. */
 export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
-  const told = await cluster.ask((client) => readFleet(client, new Set(allParts)));
-  const others: Told["others"] = new Map();
+  const told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
+  const others: ClusterAnswers["others"] = new Map();
   await askOthers(cluster, told, { others, asking: new Set(), onTold: () => undefined });
   return snapshotOf(cluster.context, { ...told, others });
 }
@@ -115,12 +115,12 @@ export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
 /** Asks each other controller about its own replication, in parallel: none of them delays a view. */
 async function askOthers(
   { clientAt }: Cluster,
-  { controllers }: Told,
+  { controllers }: ClusterAnswers,
   {
     others,
     asking,
     onTold,
-  }: { readonly others: Told["others"]; readonly asking: Set<string>; readonly onTold: () => void },
+  }: { readonly others: ClusterAnswers["others"]; readonly asking: Set<string>; readonly onTold: () => void },
 ): Promise<void> {
   for (const id of others.keys()) if (!controllers.some(({ controllerId }) => controllerId === id)) others.delete(id);
   const wanted = controllers.filter(
@@ -144,7 +144,7 @@ async function askOthers(
 }
 
 /** The parts that are out of date after a line of the watch. */
-export function partsOf(line: WatchLine): readonly Part[] {
+export function outdatedParts(line: WatchLine): readonly FleetPart[] {
   if (line.type === "soft") return line.about === "conflicts" ? ["conflicts", "nodes"] : [line.about];
   if (line.type !== "register") return [];
   switch (line.key.slice(0, line.key.indexOf("/"))) {

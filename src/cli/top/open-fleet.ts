@@ -8,7 +8,7 @@ import { guardTerminal } from "../terminal/terminal-guard.ts";
  */
 export async function openFleetScreen(
   options: Pick<FleetViewOptions, "snapshot" | "leave" | "openNode">,
-): Promise<Pick<FleetView, "show" | "tell" | "close">> {
+): Promise<Pick<FleetView, "show" | "showLink" | "close">> {
   const guard = await guardTerminal("The view was killed: kcore top opens it again");
   // The terminal went away: the hangup has made the view leave.
   const onGone = () => options.leave();
@@ -17,7 +17,7 @@ export async function openFleetScreen(
   const view = new FleetView({ stdin: process.stdin, stdout: process.stdout, theme, ...options });
   return {
     show: (snapshot) => view.show(snapshot),
-    tell: (link) => view.tell(link),
+    showLink: (link) => view.showLink(link),
     close: async () => {
       await view.close();
       await guard.release();

@@ -17,14 +17,17 @@ import { troubleOf } from "../update/draw-update.ts";
 import { taintText, valueText } from "#tui/fleet-labels.ts";
 
 /** Facts of the cluster that are read together. */
-export type Part = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
-export const allParts: readonly Part[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
+export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
+export const fleetParts: readonly FleetPart[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
 /** A controller's own view of its replication, or why the controller could not be asked. */
 type OwnView = ReplicationStatus | { readonly silent: string };
 
 /** The cluster as one controller tells it. */
-export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"> {
+export interface ClusterAnswers extends Pick<
+  FleetSnapshot,
+  "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"
+> {
   readonly controllers: readonly ControllerView[];
   /** The controller's own replication. */
   readonly own: ReplicationStatus;
@@ -35,11 +38,11 @@ export interface Told extends Pick<FleetSnapshot, "asked" | "at" | "nodes" | "ce
 /** Reads these parts anew and keeps the others. @throws as `call` */
 export async function readFleet(
   client: ApiClient,
-  parts: ReadonlySet<Part>,
-  { known, signal }: { readonly known?: Told; readonly signal?: AbortSignal } = {},
-): Promise<Told> {
+  parts: ReadonlySet<FleetPart>,
+  { known, signal }: { readonly known?: ClusterAnswers; readonly signal?: AbortSignal } = {},
+): Promise<ClusterAnswers> {
   const options = omitUndefined({ signal });
-  const wants = (part: Part): boolean => parts.has(part);
+  const wants = (part: FleetPart): boolean => parts.has(part);
   const [nodes, controllers, certificates, conflicts, updates] = await Promise.all([
     wants("nodes") ? client.call("listNodes", {}, options) : known,
     wants("controllers")
@@ -68,7 +71,7 @@ export async function readFleet(
 /** The snapshot that a view draws. */
 export function snapshotOf(
   context: string,
-  { asked, at, nodes, controllers, own, others, certificates, conflicts, updates }: Told,
+  { asked, at, nodes, controllers, own, others, certificates, conflicts, updates }: ClusterAnswers,
 ): FleetSnapshot {
   const names = new Map(controllers.map(({ controllerId, address }) => [controllerId, address || controllerId]));
   return {

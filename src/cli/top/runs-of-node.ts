@@ -1,9 +1,7 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
-import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
+import { scanRecord } from "../runs/known-run.ts";
 import { summarizeRun } from "../runs/run-summary.ts";
 
 /** The number of newest runs to look at, and to show. */
@@ -32,25 +30,16 @@ export async function runsOfNode(project: string, node: string): Promise<readonl
   return found;
 }
 
-/** The last milestone that the node reached, and its own outcome; read line by line because a record may be large. */
+/** The last milestone that the node reached, and its own outcome. */
 async function readNode(
-  { events }: RunFolder,
+  folder: RunFolder,
   node: string,
 ): Promise<{ readonly milestone?: string | undefined; readonly outcome?: string | undefined }> {
   let milestone: string | undefined;
   let outcome: string | undefined;
-  const file = createReadStream(events);
-  // A run that has just been made has no record yet.
-  file.on("error", () => undefined);
-  try {
-    for await (const line of createInterface({ input: file })) {
-      if (!line.includes('"node.milestone"') && !line.includes('"node.finished"')) continue;
-      const event = parseEvent(line);
-      if (event?.type === "node.milestone" && event.node === node) milestone = event.milestone;
-      if (event?.type === "node.finished" && event.node === node) outcome = event.outcome;
-    }
-  } catch {
-    // What could be read of it counts.
+  for await (const event of scanRecord(folder, /"type":"node\.(?:milestone|finished)"/)) {
+    if (event.type === "node.milestone" && event.node === node) milestone = event.milestone;
+    if (event.type === "node.finished" && event.node === node) outcome = event.outcome;
   }
   return { milestone, outcome };
 }

@@ -4,8 +4,7 @@ import { cleanLine } from "#engine/events/clean.ts";
 import { attendantOf, bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
-import type { Column } from "../terminal/columns.ts";
-import { drawTable } from "../terminal/columns.ts";
+import { type Column, drawTable } from "../terminal/format-table.ts";
 import { shortHash } from "./draw-plan.ts";
 
 export const updateColumns: readonly Column<UpdateSummary>[] = [

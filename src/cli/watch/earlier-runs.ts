@@ -1,10 +1,9 @@
-import { open } from "node:fs/promises";
-import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
+import { statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { RunEvent } from "#engine/events/event.ts";
-import { parseEvent } from "#engine/events/recording.ts";
-import { ninthOfTen } from "#tui/quantile.ts";
+import { RunStats } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
+import { scanRecord } from "../runs/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** The most earlier runs of the same kind to read, and the most headers to look at for them. */
@@ -14,103 +13,51 @@ const HEADERS = 200;
 /** Milliseconds for the view's first pictures before the disk is used. */
 const PATIENCE = 300;
 
-/** The number of windows of a long record to read, spread over it, and their bytes. */
-const WINDOWS = 8;
-const WINDOW = 131_072;
+/** Most bytes of records to read; the newest one is read in any case. */
+const MOST = 64 << 20;
 
-/**
- * The durations of earlier runs of the same orchestration, for each step and in total; read bit by bit while the view
- * is on.
- */
-export class EarlierRuns {
-  /** Milliseconds (the ninth of ten) by `${module} ${title}`; filled while `read` goes on. */
-  readonly durations = new Map<string, number>();
-  /** The paces of runs that did all their work, the newest first; filled likewise. */
-  readonly paces: Pace[] = [];
-  readonly #folder: RunFolder;
-  readonly #seen = new Map<string, number[]>();
-  readonly #stop = new AbortController();
+/** Earlier runs of the same kind, as far as they have been read. */
+export interface EarlierRuns {
+  /** Milliseconds (the ninth of ten) by `${module} ${title}`. */
+  readonly durations: ReadonlyMap<string, number>;
+  /** The paces of runs that did all their work, the newest first. */
+  readonly paces: readonly Pace[];
+  /** Resolves when no further run will be read. Never rejects. */
+  readonly done: Promise<void>;
+}
 
-  readonly #patience: number;
-
-  /** `patience`: milliseconds before the first look. */
-  constructor(folder: RunFolder, patience = PATIENCE) {
-    this.#folder = folder;
-    this.#patience = patience;
-  }
-
-  /** Reads until the end or `stop`; unreadable runs are left out. Never rejects. */
-  async read(): Promise<void> {
-    await sleep(this.#patience, undefined, { signal: this.#stop.signal }).catch(() => undefined);
-    if (this.#stop.signal.aborted) return;
-    const own = await readHeader(this.#folder).catch(() => undefined);
-    if (!own) return;
-    let found = 0;
-    const ids = await listRunIds(this.#folder.project);
-    for (const id of ids.reverse().slice(0, HEADERS)) {
-      if (this.#stop.signal.aborted || found >= RUNS) return;
-      const folder = runFolder(this.#folder.project, id);
-      const header = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
-      if (!header || !isAlike(header, own)) continue;
+/** Reads earlier runs of the same kind until the signal; unreadable ones are left out. `patience`: milliseconds before the first look. */
+export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = PATIENCE): EarlierRuns {
+  const durations = new Map<string, number>();
+  const paces: Pace[] = [];
+  const stats = new RunStats();
+  const readRecord = async (folder: RunFolder): Promise<void> => {
+    const reading = new PaceReading();
+    for await (const event of scanRecord(folder, tellsPace)) {
+      if (signal.aborted) return;
+      reading.add(event);
+      if (event.type === "step.finished" && event.duration !== undefined) stats.add(event);
+    }
+    if (reading.pace) paces.push(reading.pace);
+  };
+  const readAll = async (): Promise<void> => {
+    await sleep(patience, undefined, { signal });
+    const header = await readHeader(own);
+    let [found, bytes] = [0, 0];
+    for (const id of (await listRunIds(own.project)).reverse().slice(0, HEADERS)) {
+      if (signal.aborted || found >= RUNS) return;
+      const folder = runFolder(own.project, id);
+      const other = id === own.id ? undefined : await readHeader(folder).catch(() => undefined);
+      if (!other || !isAlike(other, header)) continue;
+      bytes += statSync(folder.events, { throwIfNoEntry: false })?.size ?? 0;
+      if (found > 0 && bytes > MOST) return;
       found += 1;
-      await this.#readRecord(folder.events).catch(() => undefined);
-      this.#conclude();
+      await readRecord(folder).catch(() => undefined);
+      for (const { module, title, usual } of stats.steps())
+        if (usual !== undefined) durations.set(`${module} ${title}`, usual);
     }
-  }
-
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  async #readRecord(file: string): Promise<void> {
-    const record = await open(file, "r");
-    try {
-      const { size } = await record.stat();
-      const starts =
-        size <= WINDOWS * WINDOW
-          ? Array.from({ length: Math.ceil(size / WINDOW) }, (_, index) => index * WINDOW)
-          : Array.from({ length: WINDOWS }, (_, index) => Math.floor((index * (size - WINDOW)) / (WINDOWS - 1)));
-      const buffer = Buffer.alloc(WINDOW);
-      const reading = new PaceReading();
-      let [end, torn] = [0, ""];
-      for (let next = starts.shift(); next !== undefined; next = starts.shift()) {
-        const start = Math.max(next, end);
-        const { bytesRead } = await record.read(buffer, 0, WINDOW, start);
-        const gap = start - end;
-        const lines = ((gap === 0 ? torn : "") + buffer.toString("utf8", 0, bytesRead)).split("\n");
-        torn = lines.pop() ?? "";
-        // A torn first line is no event.
-        const events = lines.flatMap((line) => (tellsPace.test(line) ? (parseEvent(line) ?? []) : []));
-        this.#take(events);
-        reading.take(events, { bytes: bytesRead, gap });
-        end = start + bytesRead;
-        // The first event of a large fleet, which names each node in each stage, may be longer.
-        if (lines.length === 0 && bytesRead > 0) starts.unshift(end);
-        // The view draws and hears keys in between.
-        await breathe();
-        if (this.#stop.signal.aborted) return;
-      }
-      const { pace } = reading;
-      if (pace) this.paces.push(pace);
-    } finally {
-      await record.close();
-    }
-  }
-
-  #take(events: readonly RunEvent[]): void {
-    for (const event of events) {
-      if (event.type !== "step.finished" || event.duration === undefined) continue;
-      if (event.outcome !== "ok" && event.outcome !== "changed") continue;
-      const key = `${event.module} ${event.title}`;
-      const durations = this.#seen.get(key);
-      if (durations) durations.push(event.duration);
-      else this.#seen.set(key, [event.duration]);
-    }
-  }
-
-  #conclude(): void {
-    for (const [key, durations] of this.#seen) this.durations.set(key, ninthOfTen(durations) ?? 0);
-  }
+  };
+  return { durations, paces, done: readAll().catch(() => undefined) };
 }
 
 function isAlike(one: RunHeader, other: RunHeader): boolean {

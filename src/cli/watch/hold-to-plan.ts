@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import type { Foreseen, Foresight } from "#tui/foreseen.ts";
+import type { DryRunStep, DryRunPlan } from "#tui/dry-run-plan.ts";
 import { gitState } from "../process/git-state.ts";
 import type { RecordedDigest } from "../runs/print-digest.ts";
 
@@ -42,7 +42,7 @@ export type Plan = z.infer<typeof Plan>;
  * @throws KcoreError FILE_UNREADABLE, PLAN_INVALID, PLAN_OUTDATED
  */
 export async function readPlan(file: string, project: string): Promise<Plan> {
-  const plan = parsePlan(file, await textOf(file));
+  const plan = parsePlan(file, await readText(file));
   const { revision, dirty = true } = await gitState(project);
   if (revision !== plan.revision || dirty) {
     const now = revision === undefined ? "not at a commit" : `at ${revision.slice(0, 12)}`;
@@ -53,7 +53,7 @@ export async function readPlan(file: string, project: string): Promise<Plan> {
   return plan;
 }
 
-async function textOf(file: string): Promise<string> {
+async function readText(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
@@ -137,7 +137,7 @@ function askedOtherwise(then: Plan["asked"], now: RecordedDigest["asked"]): read
 }
 
 /** Compares steps by name and nodes, with all that the dry run foresees of them. */
-function differencesOf(then: Plan["foresight"], now: Foresight | undefined): readonly string[] {
+function differencesOf(then: Plan["foresight"], now: DryRunPlan | undefined): readonly string[] {
   const [before, after] = [allOf(then), allOf(now)];
   const gone = [...before].filter(([key]) => !after.has(key)).map(([key]) => `${key}: no longer`);
   const other = [...after].flatMap(([key, one]) => {
@@ -149,13 +149,13 @@ function differencesOf(then: Plan["foresight"], now: Foresight | undefined): rea
   return [...gone, ...other];
 }
 
-function allOf(foresight: Plan["foresight"] | Foresight | undefined): ReadonlyMap<string, unknown> {
+function allOf(foresight: Plan["foresight"] | DryRunPlan | undefined): ReadonlyMap<string, unknown> {
   const { changes = [], unknown = [] } = foresight ?? {};
-  const nameOf = ({ stage, title, nodes }: Pick<Foreseen, "stage" | "title" | "nodes">): string =>
+  const stepLabel = ({ stage, title, nodes }: Pick<DryRunStep, "stage" | "title" | "nodes">): string =>
     `${stage === title ? title : `${stage}: ${title}`} on ${nodes.join(", ")}`;
   return new Map([
-    ...changes.map((one) => [`would change ${nameOf(one)}`, one] as const),
-    ...unknown.map((one) => [`cannot tell ${nameOf(one)}`, one] as const),
+    ...changes.map((one) => [`would change ${stepLabel(one)}`, one] as const),
+    ...unknown.map((one) => [`cannot tell ${stepLabel(one)}`, one] as const),
   ]);
 }
 

@@ -1,16 +1,14 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 import type { Outcome } from "#engine/events/event.ts";
-import { parseEvent } from "#engine/events/recording.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
-import type { Foretold } from "#tui/confirmation-text.ts";
+import type { DryRunResult } from "#tui/questions.ts";
+import { scanRecord } from "../runs/known-run.ts";
 
 /** The most earlier runs to look at for a dry run of the same request. */
 const HEADERS = 100;
 
 /** The result of the newest recorded dry run of the same request; unreadable ones are passed over. Never rejects. */
-export async function lastDryRun(folder: RunFolder): Promise<Foretold | undefined> {
+export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | undefined> {
   const { project, id } = folder;
   try {
     const own = await readHeader(folder);
@@ -38,15 +36,13 @@ function isDryRunOf({ request }: RunHeader, own: RunHeader): boolean {
   return request.dryRun && request.on === on && isDeepStrictEqual([request.what, request.params], [what, params]);
 }
 
-/** Counts the outcomes of a finished dry run; reads line by line, because a record may be large. */
-async function countOutcomes({ events }: RunFolder): Promise<Omit<Foretold, "at" | "isSame"> | undefined> {
+/** Counts the outcomes of a finished dry run. */
+async function countOutcomes(folder: RunFolder): Promise<Omit<DryRunResult, "at" | "isSame"> | undefined> {
   const counts: Partial<Record<Outcome, number>> = {};
   let isOver = false;
-  for await (const line of createInterface({ input: createReadStream(events) })) {
-    if (!/"type":"(step|action|run)\.finished"/.test(line)) continue;
-    const event = parseEvent(line);
-    if (event?.type === "run.finished") isOver = event.outcome !== "interrupted";
-    if (event?.type === "step.finished" || event?.type === "action.finished")
+  for await (const event of scanRecord(folder, /"type":"(step|action|run)\.finished"/)) {
+    if (event.type === "run.finished") isOver = event.outcome !== "interrupted";
+    if (event.type === "step.finished" || event.type === "action.finished")
       counts[event.outcome] = (counts[event.outcome] ?? 0) + 1;
   }
   if (!isOver) return undefined;

@@ -6,9 +6,9 @@ import { RunView } from "#tui/ink/open-run-view.ts";
 import { detectTheme } from "#tui/ink/theme.ts";
 import type { PlayerControls } from "#tui/player.ts";
 import type { TerminalGuard } from "../terminal/terminal-guard.ts";
-import type { Foretold } from "#tui/confirmation-text.ts";
+import type { DryRunResult } from "#tui/questions.ts";
 import { lastDryRun } from "./last-dry-run.ts";
-import { EarlierRuns } from "./earlier-runs.ts";
+import { readEarlierRuns } from "./earlier-runs.ts";
 import { open, type FileHandle } from "node:fs/promises";
 
 /** The controls that a view has over its run. */
@@ -41,12 +41,13 @@ export async function openLiveView({
 }: LiveViewOptions): Promise<Pick<RunView, "draw" | "replace" | "rest" | "close">> {
   // Ink changes the terminal's modes, so the guard has to know them before.
   const { release } = await guard;
-  const earlier = new EarlierRuns(folder);
+  const stop = new AbortController();
+  const earlier = readEarlierRuns(folder, stop.signal);
   // The terminal is gone: writing and reading fail, and the hangup has made the view leave.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
-  const record = new RecordReader(folder.events);
-  let told: Foretold | undefined;
+  const record = recordReader(folder.events);
+  let told: DryRunResult | undefined;
   const view = new RunView({
     stdin: process.stdin,
     stdout: process.stdout,
@@ -54,24 +55,23 @@ export async function openLiveView({
     project: folder.project,
     usual: earlier.durations,
     paces: earlier.paces,
-    foretold: () => told,
-    read: (at, length) => record.read(at, length),
+    lastDryRun: () => told,
+    read: record.read,
     ...options,
     ...(player ? { player } : {}),
   });
   if (!player) stepBack();
-  const reading = earlier.read();
   if (!player) void lastDryRun(folder).then((found) => (told = found));
   return {
     draw: (event) => view.draw(event),
     replace: (model) => view.replace(model),
     rest: () => view.rest(),
     close: async () => {
-      earlier.stop();
+      stop.abort();
       await view.close();
       await record.close();
       await release();
-      await reading;
+      await earlier.done;
       process.stdin.off("error", onGone);
     },
   };
@@ -92,23 +92,16 @@ function stepBack(): void {
   }
 }
 
-/** Reads events of a run's record by their places; opens the record at the first read. */
-export class RecordReader {
-  readonly #path: string;
-  #file: Promise<FileHandle> | undefined;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  async read(at: number, length: number): Promise<Uint8Array> {
-    const file = await (this.#file ??= open(this.#path, "r"));
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, at);
-    return buffer.subarray(0, bytesRead);
-  }
-
-  async close(): Promise<void> {
-    const file = await this.#file?.catch(() => undefined);
-    await file?.close();
-  }
+/** Reads bytes of a run's record; opens the file at the first read. */
+function recordReader(path: string) {
+  let opened: Promise<FileHandle> | undefined;
+  return {
+    read: async (at: number, length: number): Promise<Uint8Array> => {
+      const { buffer, bytesRead } = await (
+        await (opened ??= open(path, "r"))
+      ).read(Buffer.allocUnsafe(length), 0, length, at);
+      return buffer.subarray(0, bytesRead);
+    },
+    close: async (): Promise<void> => (await opened?.catch(() => undefined))?.close(),
+  };
 }

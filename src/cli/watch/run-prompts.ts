@@ -1,46 +1,37 @@
 import type { Question } from "#engine/events/event.ts";
-import { calling, knowsTitles } from "#tui/attention.ts";
+import { operatorCaller, knowsTitles } from "#tui/questions.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 
-/** Asks one open question after the other; removes the prompt when another view has answered. */
-export class Prompts {
-  readonly #answer: (id: string, value: string) => void;
-  readonly #onInterrupt: () => void;
-  readonly #asked = new Set<string>();
-  #current: { readonly id: string; readonly stop: AbortController } | undefined;
-  #open: readonly Question[] = [];
-  #follows = "";
-  readonly #call = calling((text) => process.stderr.write(text), knowsTitles(process.env));
-
-  constructor(answer: (id: string, value: string) => void, onInterrupt: () => void) {
-    this.#answer = answer;
-    this.#onInterrupt = onInterrupt;
-  }
-
-  /** `follows`: the work that begins when a confirmation is answered by yes. */
-  follow(open: readonly Question[], follows = ""): void {
-    this.#open = open;
-    if (canPrompt()) this.#call(open.length);
-    this.#follows = follows;
-    if (this.#current && !open.some(({ id }) => id === this.#current?.id)) this.#current.stop.abort();
-    if (!this.#current) void this.#next();
-  }
-
-  #choice(): string {
-    return `${this.#follows === "" ? "" : ` (${this.#follows})`} [yes/no]`;
-  }
-
-  async #next(): Promise<void> {
-    const question = this.#open.find(({ id }) => !this.#asked.has(id));
+/**
+ * Asks one open question after the other; removes the prompt when another view has answered. The returned function takes the open
+ * questions, and the work that begins when a confirmation is answered by yes.
+ */
+export function promptInTurn(
+  answer: (id: string, value: string) => void,
+  onInterrupt: () => void,
+): (open: readonly Question[], upcoming?: string) => void {
+  const asked = new Set<string>();
+  const call = operatorCaller((text) => process.stderr.write(text), knowsTitles(process.env));
+  let current: { readonly id: string; readonly stop: AbortController } | undefined;
+  let [open, upcoming]: [readonly Question[], string] = [[], ""];
+  const next = async (): Promise<void> => {
+    const question = open.find(({ id }) => !asked.has(id));
     if (!question) return;
     const { id, secret, node, kind } = question;
-    this.#asked.add(id);
+    asked.add(id);
     const stop = new AbortController();
-    this.#current = { id, stop };
-    const text = `${node === undefined ? "" : `${node}  `}${question.text}${kind === "confirm" ? this.#choice() : ""}`;
-    const answer = await promptLine({ text, secret, signal: stop.signal, onInterrupt: this.#onInterrupt });
-    if (answer !== undefined) this.#answer(id, answer);
-    this.#current = undefined;
-    await this.#next();
-  }
+    current = { id, stop };
+    const choice = kind === "confirm" ? `${upcoming === "" ? "" : ` (${upcoming})`} [yes/no]` : "";
+    const text = `${node === undefined ? "" : `${node}  `}${question.text}${choice}`;
+    const typed = await promptLine({ text, secret, signal: stop.signal, onInterrupt });
+    if (typed !== undefined) answer(id, typed);
+    current = undefined;
+    await next();
+  };
+  return (questions, work = "") => {
+    [open, upcoming] = [questions, work];
+    if (canPrompt()) call(open.length);
+    if (current && !open.some(({ id }) => id === current?.id)) current.stop.abort();
+    if (!current) void next();
+  };
 }

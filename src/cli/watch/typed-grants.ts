@@ -3,7 +3,7 @@ import type { Problem } from "#errors/problem.ts";
 import { ask } from "../terminal/confirm.ts";
 import { canPrompt } from "../terminal/prompt.ts";
 
-interface Asked {
+interface GrantQuestion {
   readonly node: string;
   /** The disk's serial number, or another name from the refusal. */
   readonly name: string;
@@ -47,8 +47,8 @@ function grantsIn(message: string): readonly (readonly [string, string])[] {
 }
 
 /** The grants that would let the failed steps of a run continue, as their refusals name them; each once. */
-export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly Asked[] {
-  const found = new Map<string, Asked>();
+export function grantsWanted({ nodes }: Pick<RunModel, "nodes">): readonly GrantQuestion[] {
+  const found = new Map<string, GrantQuestion>();
   for (const { name: node, steps } of nodes.values())
     for (const { outcome, problem } of steps) {
       if (outcome !== "failed" || !problem) continue;

@@ -1,20 +1,22 @@
 import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
+import { formatEvent } from "#engine/events/recording.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/execute.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
 import type { Launched } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
+import { escapeControls } from "#errors/draw.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
-import type { RunDrawing } from "#tui/run-drawing.ts";
-import { upcomingStages } from "#tui/confirmation-text.ts";
+import type { PlainOptions, RunDrawing } from "#tui/plain.ts";
+import { upcomingStages } from "#tui/questions.ts";
 import { drawEnd } from "./draw-end.ts";
-import { Interrupts } from "./interrupts.ts";
+import { listenToInterrupts } from "./interrupts.ts";
 import type { RunControls } from "./live-view.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { Prompts } from "./run-prompts.ts";
+import { promptInTurn } from "./run-prompts.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 import { toStderr } from "../terminal/say.ts";
@@ -97,10 +99,15 @@ export async function isFree(
   }
 }
 
+interface WatchOnceOptions extends WatchOptions {
+  /** The operator has used the keys. */
+  readonly isUsed?: boolean;
+}
+
 async function watchOnce(
-  options: WatchOptions & { readonly isUsed?: boolean },
+  options: WatchOnceOptions,
 ): Promise<Watched & { readonly isResumed?: boolean; readonly endedWith?: RunHeader["process"] }> {
-  const { folder, launched, header, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
+  const { folder, launched, detach = false, replayOnly = false, since = 0, style = {}, onEvent } = options;
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on its own terminal, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
@@ -127,15 +134,7 @@ async function watchOnce(
   let endedWith: RunHeader["process"];
   try {
     // The view is there before the run's process is.
-    view = await openView(output, {
-      folder,
-      since,
-      style,
-      controls,
-      run,
-      before: header ? modelBefore(header) : emptyRun,
-      isUsed: options.isUsed ?? false,
-    });
+    view = await openView(options, { output, controls, run });
     for await (const event of follower.events()) {
       onEvent?.(event);
       // The drawing of an event depends on the events before it.
@@ -163,17 +162,6 @@ async function watchOnce(
   return { exitCode: (model.exitCode ?? exitCodes.failed) as ExitCode, model, left: false };
 }
 
-interface Opening {
-  readonly folder: RunFolder;
-  readonly since: number;
-  readonly style: LineStyle;
-  readonly controls: RunControls;
-  readonly before: RunModel;
-  readonly run: RunFold;
-  /** The operator has used the keys. */
-  readonly isUsed: boolean;
-}
-
 /** A run as it is known before its first event. */
 function modelBefore({ id, request, who }: RunHeader): RunModel {
   const { what, command, dryRun } = request;
@@ -181,8 +169,8 @@ function modelBefore({ id, request, who }: RunHeader): RunModel {
 }
 
 async function openView(
-  output: RunOutput,
-  { folder, since, style, controls, before, run, isUsed }: Opening,
+  { folder, since = 0, style = {}, isUsed = false, header }: WatchOnceOptions,
+  { output, controls, run }: { readonly output: RunOutput; readonly controls: RunControls; readonly run: RunFold },
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
@@ -192,7 +180,14 @@ async function openView(
       try {
         const guard = guardTerminal(`The view was killed; the run goes on: kcore runs attach ${folder.id}`);
         const { openLiveView } = await import("./live-view.ts");
-        return await openLiveView({ folder, since, before, guard, isUsed, ...controls });
+        return await openLiveView({
+          folder,
+          since,
+          before: header ? modelBefore(header) : emptyRun,
+          guard,
+          isUsed,
+          ...controls,
+        });
       } finally {
         process.off("SIGINT", stop);
       }
@@ -205,16 +200,14 @@ async function openView(
   }
 }
 
-interface Lines {
-  readonly since?: number;
-  readonly style?: LineStyle;
-  readonly run?: RunFold;
-}
-
 /** A view that writes lines to the output; events up to `since` are known and not told again. */
-export async function openLines(output: "plain" | "json", { style, ...more }: Lines = {}): Promise<RunDrawing> {
+export async function openLines(
+  output: "plain" | "json",
+  { style, ...more }: { readonly style?: LineStyle } & Pick<PlainOptions, "since" | "run"> = {},
+): Promise<RunDrawing> {
   if (output === "json")
-    return (await import("#tui/run-drawing.ts")).createJsonView((text) => process.stdout.write(text));
+    // Each event as it is recorded; a CI finds no commands in the lines.
+    return { draw: (event) => void process.stdout.write(escapeControls(formatEvent(event))) };
   const { createPlainView } = await import("#tui/plain.ts");
   const { detectCi } = await import("#tui/ci.ts");
   const ci = detectCi(process.env);
@@ -223,25 +216,20 @@ export async function openLines(output: "plain" | "json", { style, ...more }: Li
 
 /** Signals and questions where the view is lines: on stderr, with the keyboard's lines. */
 function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose: boolean) {
-  const interrupts = new Interrupts({
+  const interrupts = listenToInterrupts({
     send,
     leave,
     running: () => describeRunning(run.fleeting),
     say: toStderr,
     canChoose,
   });
-  interrupts.listen();
-  const questions = new Prompts(
-    (id, value) => send({ type: "answer", id, value }),
-    () => interrupts.interrupt(),
-  );
+  const prompt = promptInTurn((id, value) => send({ type: "answer", id, value }), interrupts.interrupt);
   return {
     follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
-      if (type.startsWith("question.") || type.startsWith("run."))
-        questions.follow(fleeting.questions, upcomingStages(fleeting));
+      if (type.startsWith("question.") || type.startsWith("run.")) prompt(fleeting.questions, upcomingStages(fleeting));
     },
     close: () => {
-      questions.follow([]);
+      prompt([]);
       interrupts.close();
     },
   };

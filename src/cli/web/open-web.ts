@@ -13,7 +13,7 @@ import { tokenGuard } from "#web/guard.ts";
 import { serveWeb, type WebOptions, type WebServer } from "#web/serve-web.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import { operatorGuard, type ToldKeys } from "./operator-guard.ts";
+import { operatorGuard, type KeyAnswers } from "./operator-guard.ts";
 
 type Common = Pick<WebOptions, "sources" | "host" | "port"> & { readonly frame: Omit<WebOptions["frame"], "root"> };
 
@@ -57,7 +57,7 @@ export async function openWide(options: WideOptions, cluster: Cluster | undefine
     ["ca.crt", "kctl.crt"].map((name) => readText(join(cluster.folder, name))),
   )) as [string, string];
   const operator = firstCertificate(chain);
-  let told: ToldKeys = {};
+  let told: KeyAnswers = {};
   const ask = async (): Promise<void> => {
     try {
       const { certificates } = await cluster.ask((client) => client.call("listCertificates", {}));

@@ -4,18 +4,18 @@ import { KcoreError } from "#errors/problem.ts";
 import type { BastionCas } from "#pki/chain.ts";
 import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
-import { out, type Guard, type Verdict } from "#web/guard.ts";
+import { refuse, type Guard, type Admission } from "#web/guard.ts";
 
 export interface OperatorGuardOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
   /** Fingerprint of this machine's own operator's key, which needs no answer of the cluster. */
   readonly own: string;
-  readonly told: () => ToldKeys;
+  readonly told: () => KeyAnswers;
 }
 
 /** The controllers' answer about keys; empty until one was reached. */
-export interface ToldKeys {
+export interface KeyAnswers {
   /** Fingerprints of the revoked keys. */
   readonly revoked?: ReadonlySet<string>;
   /** The reason why the controllers refuse this machine an answer. */
@@ -24,35 +24,35 @@ export interface ToldKeys {
 
 /** Accepts an operator's certificate that the bastion issued and that is not revoked. TLS has verified its chain. */
 export function operatorGuard({ cluster, bastion, own, told }: OperatorGuardOptions): Guard {
-  return ({ socket }: IncomingMessage): Verdict => {
+  return ({ socket }: IncomingMessage): Admission => {
     const tls = socket as TLSSocket;
     const certificate = tls.getPeerX509Certificate();
     if (!certificate)
-      return out(
+      return refuse(
         401,
         "this page asks for an operator's certificate: docs/reading-a-run.md says how a browser gets one",
       );
-    if (!tls.authorized) return out(403, "this certificate is not of this cluster");
-    if (certificate.validToDate.getTime() <= Date.now()) return out(401, "this certificate has expired");
+    if (!tls.authorized) return refuse(403, "this certificate is not of this cluster");
+    if (certificate.validToDate.getTime() <= Date.now()) return refuse(401, "this certificate has expired");
     try {
       const identity = identityOf(certificate, "client");
       if (identity.cluster !== cluster || identity.role !== "operator")
-        return out(403, `${identity.role} ${identity.id} of ${identity.cluster} is no operator of ${cluster}`);
+        return refuse(403, `${identity.role} ${identity.id} of ${identity.cluster} is no operator of ${cluster}`);
     } catch (error) {
-      if (error instanceof KcoreError) return out(403, error.message);
+      if (error instanceof KcoreError) return refuse(403, error.message);
       throw error;
     }
     const refusal = bastion.refusalOf(certificate);
-    if (refusal !== undefined) return out(403, `this certificate ${refusal}`);
+    if (refusal !== undefined) return refuse(403, `this certificate ${refusal}`);
     const key = keyFingerprint(publicDer(certificate.publicKey));
     const { revoked, refusal: untold } = told();
-    if (untold !== undefined) return out(503, `the controllers refuse this machine's own operator: ${untold}`);
-    if (revoked?.has(key)) return out(403, "this key was revoked");
+    if (untold !== undefined) return refuse(503, `the controllers refuse this machine's own operator: ${untold}`);
+    if (revoked?.has(key)) return refuse(403, "this key was revoked");
     if (revoked === undefined && key !== own)
-      return out(
+      return refuse(
         503,
         "no controller has said yet which keys are revoked: only this machine's own operator is let in until then",
       );
-    return { kind: "in" };
+    return { kind: "admitted" };
   };
 }

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { askedOf } from "#tui/asked.ts";
+import { openQuestion } from "#tui/questions.ts";
 import type { FleetLink } from "#tui/ink/fleet/snapshot.ts";
 import type { FleetFeed, WebSources } from "#web/routes.ts";
 import { RunFeed } from "#web/run-feed.ts";
-import type { ListedRun, RunsQuery } from "#web/runs-page.ts";
+import type { ListedRun } from "#web/runs-page.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { whoAmI } from "../process/who.ts";
 import { summarizeRun, type RunSummary, runStates } from "../runs/run-summary.ts";
@@ -17,10 +17,9 @@ import { openFleet } from "../top/follow-fleet.ts";
 
 /** The sources of the pages: the project's records and living runs, and the cluster once one exists. */
 export function webSources(project: string, cluster: () => Promise<Cluster>): WebSources {
-  const summaries = new Summaries(project);
   return {
     runStates,
-    listRuns: (query) => summaries.list(query),
+    listRuns: listerOf(project),
     openRun: async (id) => {
       const folder = runFolder(project, id);
       const alive = isAlive((await readHeader(folder)).process);
@@ -33,40 +32,31 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
   };
 }
 
-/** Reads the summary of an ended run once, and that of a living one each time. */
-class Summaries {
-  readonly #project: string;
-  readonly #ended = new Map<string, ListedRun>();
-
-  constructor(project: string) {
-    this.#project = project;
-  }
-
-  async list({ state, node, before, limit }: RunsQuery): Promise<readonly ListedRun[]> {
+/** A list of runs that reads the summary of an ended run once, and that of a living one each time. */
+function listerOf(project: string): WebSources["listRuns"] {
+  const ended = new Map<string, ListedRun>();
+  const summaryOf = async (id: string): Promise<ListedRun | undefined> => {
+    // A run that is being removed, or is damaged, stands in no list.
+    const run = ended.get(id) ?? (await summarizeRun(runFolder(project, id)).then(listed, () => undefined));
+    if (run?.state === "done") ended.set(id, run);
+    return run;
+  };
+  return async ({ state, node, before, limit }) => {
     const found: ListedRun[] = [];
-    for (const id of (await listRunIds(this.#project)).reverse()) {
+    for (const id of (await listRunIds(project)).reverse()) {
       if (found.length >= limit) break;
       if (before !== undefined && id >= before) continue;
-      const run = await this.#look(id);
+      const run = await summaryOf(id);
       if (run && (state === undefined || run.state === state) && (node === undefined || run.nodes.includes(node)))
         found.push(run);
     }
     return found;
-  }
-
-  async #look(id: string): Promise<ListedRun | undefined> {
-    const known = this.#ended.get(id);
-    if (known) return known;
-    // A run that is being removed, or is damaged, stands in no list.
-    const run = await summarizeRun(runFolder(this.#project, id)).then(listed, () => undefined);
-    if (run?.state === "done") this.#ended.set(id, run);
-    return run;
-  }
+  };
 }
 
 function listed({ folder, header, state, started, since, milliseconds, nodes, question }: RunSummary): ListedRun {
   const { who, request } = header;
-  const asked = question && askedOf(question, folder.id);
+  const asked = question && openQuestion(question, folder.id);
   return {
     id: folder.id,
     state,
@@ -93,7 +83,7 @@ async function feedOf(cluster: Cluster): Promise<FleetFeed> {
       snapshot = next;
       tell();
     },
-    tell: (next) => {
+    showLink: (next) => {
       link = next;
       tell();
     },

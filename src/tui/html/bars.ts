@@ -59,8 +59,8 @@ export class GrowingBars {
 type Paths = Map<string, string>;
 
 function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span): void {
-  const { look } = stepLabel(outcome);
-  const tall = heights[look] ?? TALL;
+  const { className } = stepLabel(outcome);
+  const tall = heights[className] ?? TALL;
   const [start, end] = [placeOf(from, span), placeOf(to, span)];
   // On a growing axis: the unit at the beginning of the bar.
   const unit = span.to === Infinity ? Math.max(1, start / WIDE) : 1;
@@ -68,11 +68,14 @@ function addBar(paths: Paths, { item: { outcome }, from, to }: Piece, span: Span
   const gap = end - start > 60 * unit ? Math.round(Math.min(15 * unit, (end - start) * 0.06)) : 0;
   const [x, wide] = [start + gap, Math.max(Math.round(unit), end - start - 2 * gap)];
   // V8 links added strings and flattens them again for each picture; joined strings are flat.
-  paths.set(look, [paths.get(look), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""));
+  paths.set(
+    className,
+    [paths.get(className), "M", x, " ", (TALL - tall) / 2, "h", wide, "v", tall, "h-", wide, "z"].join(""),
+  );
 }
 
 function drawPaths(paths: Paths): Html {
-  const drawn = [...paths].map(([look, path]) => `<path class="${look}" d="${path}"/>`).join("");
+  const drawn = [...paths].map(([className, path]) => `<path class="${className}" d="${path}"/>`).join("");
   return html`<svg class="bars" ${viewBox(WIDE)} preserveAspectRatio="none" aria-hidden="true">
     ${new Html(drawn)}
   </svg>`;

@@ -2,7 +2,7 @@ import type { Problem, SourcePosition } from "#errors/problem.ts";
 import type { Change } from "#engine/events/event.ts";
 import type { WorkItem } from "../work-item.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
 
 /** The characters left for texts from nodes, whose length kcore does not control, so that a page stays small. */
 export class Budget {
@@ -39,7 +39,7 @@ export class Budget {
 const VALUE = 400;
 
 /** A name and its value; a fact without a value is left out. */
-export type Fact = readonly [name: string, value: Part];
+export type Fact = readonly [name: string, value: HtmlValue];
 
 /** The rows of a `dl`. */
 export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
@@ -56,7 +56,7 @@ export function drawFactRows(facts: readonly Fact[]): readonly Html[] {
 }
 
 /** Changes, from the present value to the wanted one. */
-export function drawChanges(changes: readonly Change[], budget: Budget): Part {
+export function drawChanges(changes: readonly Change[], budget: Budget): HtmlValue {
   if (changes.length === 0) return undefined;
   const rows = changes.map(({ name, have, want }) => {
     const values = budget.start(`${have ?? ""}${want}`) === undefined ? undefined : ([have, want] as const);
@@ -77,7 +77,7 @@ function value(text: string): string {
 }
 
 /** A unified diff, its lines coloured; the signs stay. */
-export function drawDiff(diff: string | undefined, budget: Budget): Part {
+export function drawDiff(diff: string | undefined, budget: Budget): HtmlValue {
   if (!diff) return undefined;
   const shown = budget.start(diff);
   if (shown === undefined) return html`<p class="gone">The diff is left out here; it stands in the node's log.</p>`;
@@ -86,7 +86,7 @@ export function drawDiff(diff: string | undefined, budget: Budget): Part {
 ${lines}${shown.length < diff.length && "…\n"}</pre>`;
 }
 
-function drawLine(line: string): Part {
+function drawLine(line: string): HtmlValue {
   if (/^(---|\+\+\+|@@)/.test(line)) return html`<span class="where">${line}</span>`;
   if (line.startsWith("+")) return html`<ins>${line}</ins>`;
   if (line.startsWith("-")) return html`<del>${line}</del>`;
@@ -98,7 +98,7 @@ export function drawOutput(
   { tail, above = 0, title }: Pick<WorkItem, "tail" | "above" | "title">,
   budget: Budget,
   open: boolean,
-): Part {
+): HtmlValue {
   const text = tail.trimEnd();
   if (text === "") return undefined;
   const shown = budget.end(text);

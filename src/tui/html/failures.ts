@@ -1,10 +1,11 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { SourcePosition } from "#errors/problem.ts";
 import { failuresOf, type Failure } from "../failures.ts";
-import { Budget, drawOutput, drawProblem } from "./details.ts";
-import { html, type Html, type Part } from "./html.ts";
-import { count } from "./labels.ts";
+import { Budget, drawOutput, drawProblem, drawChanges, drawDiff } from "./details.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
+import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
+import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
 /** Causes beyond these stand in the rows alone. */
 const MANY = 100;
@@ -13,7 +14,7 @@ const NAMES = 60;
 type SourceLine = (at: SourcePosition) => string | undefined;
 
 /** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
-export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): Part {
+export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;
   const ids = new Map(lanes.map(({ name, id }) => [name, id]));
@@ -55,7 +56,7 @@ function drawFailure(
 }
 
 /** The warnings of the run. */
-export function drawWarnings({ warnings }: RunModel): Part {
+export function drawWarnings({ warnings }: RunModel): HtmlValue {
   if (warnings.length === 0) return undefined;
   const shown = warnings.slice(0, 500);
   return html`<section aria-labelledby="warnings">
@@ -64,4 +65,37 @@ export function drawWarnings({ warnings }: RunModel): Part {
       ${shown.map(({ node, text }) => html`<li>${node !== undefined && html`<b>${node}</b> `}${text}</li>`)}${warnings.length > shown.length && html`<li>and ${warnings.length - shown.length} more</li>`}
     </ul>
   </section>`;
+}
+
+/** The most steps listed here; the nodes' rows show the rest. */
+const PLANNED = 200;
+
+/** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
+export function drawForesight(model: RunModel): HtmlValue {
+  if (!model.dryRun) return undefined;
+  const { changes, unknown } = planOf(model);
+  if (changes.length + unknown.length === 0) return undefined;
+  const budget = new Budget(400_000);
+  const some = [...changes, ...unknown].slice(0, PLANNED);
+  const rest = changes.length + unknown.length - some.length;
+  return html`<section class="foresight" aria-labelledby="foresight">
+    <h2 id="foresight">What would change</h2>
+    ${some.map((one, index) => drawOne(one, index < changes.length, budget))}
+    ${rest > 0 && html`<p>${count(rest, "more step")}: see the nodes below.</p>`}
+  </section>`;
+}
+
+function drawOne(
+  { stage, title, module, nodes, changes, diff, reason }: DryRunStep,
+  would: boolean,
+  budget: Budget,
+): Html {
+  return html`<article class="card">
+    <h3>
+      ${badge(stepLabel(would ? "would-change" : "unknown"))} ${stage !== title && `${stage}: `}${title}
+      ${module !== title && html`<small>${module}</small>`}
+    </h3>
+    <p>${formatNodes(nodes)}</p>
+    ${reason && html`<p class="reason">${reason}</p>`}${drawChanges(changes, budget)}${drawDiff(diff, budget)}
+  </article>`;
 }

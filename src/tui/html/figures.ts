@@ -1,11 +1,11 @@
 import { formatDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
 import { tallyOfRun } from "../tally.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
 import type { Lane } from "./work.ts";
 
 /** The figures of the run, and a bar of their shares. */
-export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive = false): Part {
+export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive = false): HtmlValue {
   if (model.runId === "") return undefined;
   const differs = tally.changed + tally.wouldChange;
   const figures = [
@@ -25,9 +25,9 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
     figures.reduce((sum, [, number]) => sum + number, 0),
   );
   let at = 0;
-  const shares = shown.map(([look, number]) => {
+  const shares = shown.map(([className, number]) => {
     const wide = (number / total) * 1000;
-    const drawn = html`<rect class="${look}" x="${at.toFixed(1)}" y="0" width="${wide.toFixed(1)}" height="10" />`;
+    const drawn = html`<rect class="${className}" x="${at.toFixed(1)}" y="0" width="${wide.toFixed(1)}" height="10" />`;
     at += wide;
     return drawn;
   });
@@ -35,7 +35,7 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
     <h2 id="figures">Steps</h2>
     <svg class="shares" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${shares}</svg>
     <ul>
-      ${[["", tally.run, "ran"] as const, ...shown].map(([look, number, word]) => html`<li class="${look === "failed" && number === 0 ? "" : look}"><b>${number.toLocaleString("en")}</b> <span>${word}</span></li>`)}
+      ${[["", tally.run, "ran"] as const, ...shown].map(([className, number, word]) => html`<li class="${className === "failed" && number === 0 ? "" : className}"><b>${number.toLocaleString("en")}</b> <span>${word}</span></li>`)}
     </ul>
   </section>`;
 }
@@ -44,7 +44,7 @@ const ROWS = 8;
 const SHORTEST = 1_000;
 
 /** The longest steps over all nodes, with which a faster run would begin. */
-export function drawSlowest(model: RunModel, lanes: readonly Lane[]): Part {
+export function drawSlowest(model: RunModel, lanes: readonly Lane[]): HtmlValue {
   const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
   for (const lane of lanes)
     for (const { item, title, from, to } of lane.pieces) {

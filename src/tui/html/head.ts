@@ -1,12 +1,12 @@
 import { formatDuration } from "#base/units.ts";
 import { runTime, type NodeModel, type RunModel } from "#engine/events/run-model.ts";
-import { askedOf } from "../asked.ts";
+import { openQuestion } from "../questions.ts";
 import { causeLine } from "../cause-line.ts";
-import { foreseenSum } from "../foreseen.ts";
+import { dryRunTotal } from "../dry-run-plan.ts";
 import { actionsByNode, bastionActions, causeIn, itemOf, workOn } from "../work-item.ts";
 import { drawFactRows, type Fact } from "./details.ts";
 import { html, type Html } from "./html.ts";
-import { count, goingOn, labelOf, moment, waitingForYou } from "./labels.ts";
+import { count, runningTime, labelOf, timestamp, waitingForYou } from "./labels.ts";
 
 const ends = {
   done: labelOf("ok", "done"),
@@ -19,7 +19,7 @@ const ends = {
 export function titleOf(model: RunModel, isLive = false): string {
   const open = !isLive ? "not finished" : model.questions.length > 0 ? waitingForYou.word : "running";
   const outcome = model.outcome === undefined ? open : ends[model.outcome].word;
-  return `${nameOf(model)}: ${outcome} · kcore run ${model.runId}`;
+  return `${runName(model)}: ${outcome} · kcore run ${model.runId}`;
 }
 
 /** The page's head: the run, its end, operator, time and revision. `isLive`: the run's process works on it. */
@@ -27,13 +27,16 @@ export function drawHead(model: RunModel, isLive = false): Html {
   const { outcome, dryRun, startedAt, partAt, ranBefore, revision, dirty, who, command, runId, resumed } = model;
   const [question] = isLive && outcome === undefined ? model.questions : [];
   const open = labelOf("running", isLive ? (model.state === "stopping" ? "stopping" : "running") : "not finished");
-  const { mark, word, look } = outcome ? ends[outcome] : question ? waitingForYou : open;
+  const { mark, word, className } = outcome ? ends[outcome] : question ? waitingForYou : open;
   const isGoing = isLive && outcome === undefined;
   const cause = headCause(model);
   const facts: readonly Fact[] = [
     ["Run", runId !== "" && html`<code>${runId}</code>${resumed && " (resumed)"}`],
-    ["Started", startedAt > 0 && moment(startedAt)],
-    ["Took", startedAt > 0 && (isGoing ? goingOn(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model)))],
+    ["Started", startedAt > 0 && timestamp(startedAt)],
+    [
+      "Took",
+      startedAt > 0 && (isGoing ? runningTime(partAt - ranBefore, runTime(model)) : formatDuration(runTime(model))),
+    ],
     ["By", who],
     [
       "Revision",
@@ -43,7 +46,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
     ],
     ["Command", command && html`<code class="command">${command}</code>`],
     ["Asks", question && (question.node === undefined ? question.text : `${question.node}: ${question.text}`)],
-    ["Answer with", question && html`<code>${askedOf(question, runId).command}</code>`],
+    ["Answer with", question && html`<code>${openQuestion(question, runId).command}</code>`],
     ["Exit code", model.exitCode !== undefined && String(model.exitCode)],
     [
       "Resume with",
@@ -53,7 +56,7 @@ export function drawHead(model: RunModel, isLive = false): Html {
   return html`<header class="head">
     <p class="brand">kcore run</p>
     <h1>
-      ${nameOf(model)} <span class="verdict ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>
+      ${runName(model)} <span class="verdict ${className}"><span aria-hidden="true">${mark}</span> ${word}</span>
     </h1>
     ${cause && html`<p class="cause">${cause}</p>`}
     <p class="lead">${leadOf(model, isGoing)}</p>
@@ -72,21 +75,21 @@ function headCause(model: RunModel): string | undefined {
   return found ?? node?.problem?.message ?? (model.outcome === "done" ? undefined : model.problems[0]?.message);
 }
 
-function nameOf({ title }: RunModel): string {
+function runName({ title }: RunModel): string {
   return title === "" ? "a run that did not begin" : title;
 }
 
 /** “2 of 3 nodes done, 1 failed, in 41 s”; a living run has its time only below, where it goes on. */
 function leadOf(model: RunModel, isGoing: boolean): string {
   const all = [...model.nodes.values()];
-  const tell = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
+  const counted = (...outcomes: readonly unknown[]) => all.filter(({ outcome }) => outcomes.includes(outcome)).length;
   const open = all.filter(({ outcome }) => outcome === undefined);
   const waiting = open.filter(({ startedAt }) => startedAt === undefined).length;
   const rest = [
-    [tell("failed"), "failed"],
-    [tell("unreachable"), "unreachable"],
-    [tell("interrupted"), "interrupted"],
-    [tell("not-started"), "not started"],
+    [counted("failed"), "failed"],
+    [counted("unreachable"), "unreachable"],
+    [counted("interrupted"), "interrupted"],
+    [counted("not-started"), "not started"],
     ...(isGoing
       ? ([
           [open.length - waiting, "running"],
@@ -94,13 +97,13 @@ function leadOf(model: RunModel, isGoing: boolean): string {
         ] as const)
       : ([[open.length, "not finished"]] as const)),
   ] as const;
-  const done = tell("done");
+  const done = counted("done");
   const head =
     done === all.length
       ? `${count(done, "node")} done`
       : `${done.toLocaleString("en")} of ${count(all.length, "node")} done`;
   return [
-    ...(model.dryRun ? [foreseenSum(model)] : []),
+    ...(model.dryRun ? [dryRunTotal(model)] : []),
     head,
     ...rest.flatMap(([number, word]) => (number > 0 ? [`${number.toLocaleString("en")} ${word}`] : [])),
     ...(isGoing ? [] : [`in ${formatDuration(runTime(model))}`]),

@@ -1,4 +1,6 @@
 import { cleanText } from "#engine/events/clean.ts";
+import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
 
 /** Text that is HTML already, made by {@link html} and the page's own parts alone. */
 export class Html {
@@ -10,13 +12,13 @@ export class Html {
 }
 
 /** A value of a template: anything but `Html` is text, and shown as it is. */
-export type Part = Html | string | number | undefined | false | readonly Part[];
+export type HtmlValue = Html | string | number | undefined | false | readonly HtmlValue[];
 
 /**
  * A piece of HTML. Every value is escaped, and its control characters are written out (S-4): the text of a node becomes
  * neither an element nor a script. `undefined` and `false` are nothing.
  */
-export function html(parts: TemplateStringsArray, ...values: readonly Part[]): Html {
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
   const fixed = squeeze(parts);
   const pieces = [fixed[0]];
   for (let index = 0; index < values.length; index += 1) pieces.push(sourceOf(values[index]), fixed[index + 1]);
@@ -35,7 +37,7 @@ function squeeze(parts: TemplateStringsArray): readonly string[] {
   return fixed;
 }
 
-function sourceOf(value: Part): string {
+function sourceOf(value: HtmlValue): string {
   if (value === undefined || value === false) return "";
   if (value instanceof Html) return value.source;
   if (typeof value === "object") return value.map(sourceOf).join("");
@@ -51,4 +53,34 @@ function escapeText(text: string): string {
   return text
     .replace(/[&<>"']/g, (character) => names[character] ?? "")
     .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+/** A style or script that stands in a page, and its hash for the page's policy (CSP Level 3, 2.3.1). */
+export interface PagePart {
+  readonly html: Html;
+  readonly hash: string;
+}
+
+const style = new URL("./report-page.css", import.meta.url);
+const script = new URL("./report-page.js", import.meta.url);
+
+/** The style of all pages; then those of `more`. */
+export function pageStyle(...more: readonly URL[]): PagePart {
+  return partOf("style", [style, ...more]);
+}
+
+/** The script of a run's page; then those of `more`. */
+export function pageScript(...more: readonly URL[]): PagePart {
+  return partOf("script", [script, ...more]);
+}
+
+/** One element with the texts of these files, without comments and indentation. */
+function partOf(name: "style" | "script", files: readonly URL[]): PagePart {
+  const text = files
+    .map((file) => readFileSync(file, "utf8"))
+    .join("\n")
+    .replace(/^\s*(\/\/|\/\*).*$/gm, "")
+    .replace(/\n\s*/g, "\n");
+  const hash = `sha256-${createHash("sha256").update(text).digest("base64")}`;
+  return { html: new Html(`<${name}>${text}</${name}>`), hash };
 }

@@ -1,14 +1,14 @@
 import { formatDuration } from "#base/units.ts";
 import type { Outcome } from "#engine/events/event.ts";
 import type { NodeModel } from "#engine/events/run-model.ts";
-import { outcomeLabel } from "../labels.ts";
+import { outcomeLabel } from "../work-item.ts";
 import { html, type Html } from "./html.ts";
 
 /** A mark, a word and the class of their colour: an outcome never shows by colour alone. */
 export interface Label {
   readonly mark: string;
   readonly word: string;
-  readonly look: string;
+  readonly className: string;
 }
 
 const marks = {
@@ -24,8 +24,8 @@ const marks = {
 
 /** A label with the mark and colour of this outcome, and a word of its own. */
 export function labelOf(kind: keyof typeof marks, word: string): Label {
-  const [mark, look] = marks[kind];
-  return { mark, word, look };
+  const [mark, className] = marks[kind];
+  return { mark, word, className };
 }
 
 export const waitingForYou: Label = labelOf("unknown", "waiting for you");
@@ -59,20 +59,20 @@ export function nodeLabel(
 }
 
 /** Mark and word, coloured. */
-export function badge({ mark, word, look }: Label): Html {
-  return html`<span class="badge ${look}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
+export function badge({ mark, word, className }: Label): Html {
+  return html`<span class="badge ${className}"><span aria-hidden="true">${mark}</span> ${word}</span>`;
 }
 
 // A formatter is slow to make, and a thousand rows have numbers each.
 const inEnglish = new Intl.NumberFormat("en");
 
 /** `1,234` of something, its name in the plural unless it is one. */
-export function count(number: number, one: string, many = `${one}s`): string {
-  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? one : many}`;
+export function count(number: number, one: string): string {
+  return `${number < 1000 ? number : inEnglish.format(number)} ${number === 1 ? one : `${one}s`}`;
 }
 
 /** Milliseconds since the epoch as `2026-11-21 06:15:00 UTC`. */
-export function moment(at: number): Html {
+export function timestamp(at: number): Html {
   const iso = new Date(at).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 19).replace("T", " ")} UTC</time>`;
 }
@@ -80,6 +80,6 @@ export function moment(at: number): Html {
 /**
  * A duration that the page's script keeps counting from `since` (milliseconds since the epoch), and its present value.
  */
-export function goingOn(since: number, now: number): Html {
+export function runningTime(since: number, now: number): Html {
   return html`<span data-since="${since}">${formatDuration(now)}</span>`;
 }

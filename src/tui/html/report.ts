@@ -1,12 +1,10 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { drawFailures, drawWarnings } from "./failures.ts";
+import { drawFailures, drawWarnings, drawForesight } from "./failures.ts";
 import { drawFigures, drawSlowest } from "./figures.ts";
-import { drawForesight } from "./foresight.ts";
 import { drawHead, titleOf } from "./head.ts";
-import { html } from "./html.ts";
+import { html, pageScript, pageStyle } from "./html.ts";
 import { drawLanes } from "./lanes.ts";
-import { pageScript, pageStyle } from "./page-parts.ts";
 import { lanesOf } from "./work.ts";
 
 export interface ReportOptions {

@@ -1,10 +1,10 @@
 import { formatDuration } from "#base/units.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { placeOf, WIDE, type Span } from "./bars.ts";
-import { html, type Html, type Part } from "./html.ts";
+import { html, type Html, type HtmlValue } from "./html.ts";
 import { hasKind, kinds } from "./lane.ts";
 import type { Lane } from "./work.ts";
-import { count, goingOn, stepLabel } from "./labels.ts";
+import { count, runningTime, stepLabel } from "./labels.ts";
 
 /** Up to this many rows, failed nodes are open from the start and stages are listed. */
 export const FEW = 12;
@@ -109,7 +109,7 @@ export function tickText(milliseconds: number): string {
 }
 
 /** The stages as bars over time, if there are several. `isLive`: the page's script lets running bars grow. */
-export function drawStages(model: RunModel, span: Span, isLive = false): Part {
+export function drawStages(model: RunModel, span: Span, isLive = false): HtmlValue {
   const known = model.stages.filter(({ startedAt }) => startedAt !== undefined);
   if (model.stages.length < 2 || known.length === 0) return undefined;
   const rows = known.map(({ title, state, startedAt = span.from, endedAt = model.lastAt }) => {
@@ -120,7 +120,7 @@ export function drawStages(model: RunModel, span: Span, isLive = false): Part {
     const [x, end] = [placeOf(startedAt, span), placeOf(endedAt, span)];
     const isGoing = isLive && outcome === undefined;
     const took = Math.max(0, endedAt - startedAt);
-    return html`<li class="stage ${told.look}">
+    return html`<li class="stage ${told.className}">
       <span class="name"
         ><span aria-hidden="true" class="mark">${outcome === "ok" ? "✔" : told.mark}</span> ${title}<span class="hidden"
           >: ${word},</span
@@ -128,10 +128,10 @@ export function drawStages(model: RunModel, span: Span, isLive = false): Part {
       ><span class="track"
         ><svg class="bars" viewBox="0 0 ${WIDE} 20" preserveAspectRatio="none" aria-hidden="true">
           <path
-            class="span ${told.look}"
+            class="span ${told.className}"
             ${isGoing && html`data-from="${x}" `}d="M${x} 7h${Math.max(1, end - x)}v6h-${Math.max(1, end - x)}z"
           /></svg></span
-      ><span class="time">${isGoing ? goingOn(startedAt, took) : formatDuration(took)}</span>
+      ><span class="time">${isGoing ? runningTime(startedAt, took) : formatDuration(took)}</span>
     </li>`;
   });
   const list = html`<ol class="stages" aria-label="Stages">

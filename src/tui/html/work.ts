@@ -29,11 +29,11 @@ export function lanesOf(model: RunModel): readonly Lane[] {
   const nodes = [...model.nodes.values()].map((node, index) =>
     laneOf(model, { node, index, actions: actions.get(node.name) ?? [], end: model.lastAt }),
   );
-  return byUrgency([...ownLane(model), ...nodes]);
+  return byUrgency([...bastionLane(model), ...nodes]);
 }
 
 /** The row of the bastion's actions for no single node. */
-export function ownLane(model: RunModel, end = model.lastAt): readonly Lane[] {
+export function bastionLane(model: RunModel, end = model.lastAt): readonly Lane[] {
   const own = bastionActions(model);
   if (own.length === 0) return [];
   const pieces = own.map((action) => pieceOf(model, action, end)).toSorted((a, b) => a.from - b.from);

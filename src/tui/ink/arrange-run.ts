@@ -1,15 +1,14 @@
 import { shortAge } from "#base/units.ts";
 import type { Question } from "#engine/events/event.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { tellForetold, upcomingStages } from "../confirmation-text.ts";
-import { besides, filled, titled, tooSmall } from "./blocks.ts";
+import { describeDryRun, upcomingStages } from "../questions.ts";
+import { besides, filled, titled, tooSmall, windowAround } from "./blocks.ts";
 import { footerOf } from "./footer.ts";
 import { headerLines } from "./header.ts";
 import { warningLines } from "./overlay.ts";
 import { arrangeMain } from "./panes.ts";
 import { playerLine, questionLines, resumeLines, stopLines } from "./panels.ts";
 import type { Scene, SceneProps } from "./scene.ts";
-import { windowAround } from "./scroll.ts";
 import { stageList, stageStrip } from "./stages.ts";
 import { span, type Line } from "./text.ts";
 
@@ -60,15 +59,15 @@ export function arrange(props: SceneProps): Scene {
 
 /** The choice after a Ctrl-C has precedence over a question. */
 function panelOf(
-  { model, ui, theme, size, foretold, real }: SceneProps,
+  { model, ui, theme, size, lastDryRun, real }: SceneProps,
   question: Question | undefined,
   open: number,
 ): readonly Line[] {
   if (ui.stopping) return stopLines(model, theme, size.columns);
   if (ui.resuming) return resumeLines(model, theme, size.columns);
   if (!question) return [];
-  const known = foretold?.();
-  const follows = [upcomingStages(model), ...(known ? [tellForetold(known, shortAge(real - known.at))] : [])].filter(
+  const known = lastDryRun?.();
+  const follows = [upcomingStages(model), ...(known ? [describeDryRun(known, shortAge(real - known.at))] : [])].filter(
     (line) => line !== "",
   );
   const typed = ui.answer.id === question.id ? ui.answer.typed : "";

@@ -1,12 +1,13 @@
 import { basename } from "node:path";
 import { shortDuration } from "#base/units.ts";
 import { runTime, type RunModel } from "#engine/events/run-model.ts";
-import { foreseenSum } from "../foreseen.ts";
+import { dryRunTotal } from "../dry-run-plan.ts";
 import { runningMark } from "./marks.ts";
-import { leftOf, runProgress } from "./run-progress.ts";
 import type { SceneProps } from "./scene.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "./text.ts";
 import type { Theme } from "./theme.ts";
+import { formatTimeLeft, timeLeft } from "../time-left.ts";
+import { nodeRows } from "../node-row.ts";
 
 export interface HeaderProps extends Pick<SceneProps, "model" | "theme" | "now" | "project" | "player" | "paces"> {
   readonly width: number;
@@ -30,7 +31,7 @@ export function headerLines(props: HeaderProps): readonly Line[] {
 }
 
 function bannerText(model: RunModel, width: number): string {
-  const told = model.state === "finished" ? `: ${foreseenSum(model)}` : ". This is what would happen.";
+  const told = model.state === "finished" ? `: ${dryRunTotal(model)}` : ". This is what would happen.";
   return ` DRY RUN   Nothing ${model.state === "finished" ? "was" : "will be"} changed${told}`
     .padEnd(width)
     .slice(0, width);
@@ -107,4 +108,46 @@ function idsOf(props: HeaderProps): Line {
   ].filter((part) => lineWidth(part) > 0);
   const line = joinFitting(parts, `  ${glyphs.dot}  `, room);
   return progress.length === 0 ? line : justify(line, [...progress, span(" ")], width, glyphs);
+}
+
+export interface RunProgressProps extends Pick<SceneProps, "model" | "theme" | "now" | "paces"> {
+  readonly width: number;
+  /** Whether a question is open, for an unknown time. */
+  readonly isAsking?: boolean;
+}
+
+/** The progress of a running run as a bar, and the time left if earlier runs allow an estimate. */
+export function runProgress(props: RunProgressProps): Line {
+  const { model, theme, width } = props;
+  if (model.state !== "running" && model.state !== "stopping") return [];
+  const share = shareOf(model);
+  if (share === undefined) return [];
+  const cells = width >= 100 ? 20 : 10;
+  const done = Math.floor(share * cells);
+  const left = leftOf(props);
+  return [
+    span(theme.glyphs.barDone.repeat(done), "running"),
+    span(theme.glyphs.barLeft.repeat(cells - done), "muted"),
+    span(` ${Math.floor(share * 100)} %`, "strong"),
+    ...(left === undefined ? [] : [span(`  ${left}`, "muted")]),
+  ];
+}
+
+/** “about 40 s left”, if earlier runs allow an estimate. */
+export function leftOf({ model, now, paces, isAsking = false }: RunProgressProps): string | undefined {
+  if (model.state !== "running" || isAsking || !paces || paces.length === 0) return undefined;
+  const ended = nodeRows(model).reduce((sum, row) => sum + row.ended, 0);
+  const left = timeLeft(paces, { nodes: model.nodes.size, ended, elapsed: runTime(model, now) });
+  return left === undefined ? undefined : formatTimeLeft(left);
+}
+
+/** The share of the run, with equal weight for each node; undefined without nodes. */
+function shareOf(model: RunModel): number | undefined {
+  let [sum, nodes] = [0, 0];
+  for (const { isBastion, progress } of nodeRows(model)) {
+    if (isBastion) continue;
+    nodes += 1;
+    sum += progress;
+  }
+  return nodes === 0 ? undefined : sum / nodes;
 }

@@ -1,11 +1,9 @@
 import { shortDuration } from "#base/units.ts";
-import { quietOf } from "../quiet.ts";
-import type { WorkItem } from "../work-item.ts";
-import { outcomeLabel } from "../labels.ts";
+import { quietOf, type WorkItem, outcomeLabel } from "../work-item.ts";
 import { outcomeMark } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import type { Window } from "./scroll.ts";
-import { placeColumns, rowLine, type Column } from "./table.ts";
+import type { Window } from "./blocks.ts";
+import { placeColumns, rowLines, type Column } from "./table.ts";
 import { span, type Line } from "./text.ts";
 
 interface ItemListProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
@@ -54,14 +52,6 @@ export function itemLines({ items, window, selected, theme, width, now, usual }:
     },
   ];
   const placed = placeColumns(columns, width - 4);
-  return items.slice(window.top, window.end).map((item, index): Line => {
-    const isSelected = window.top + index === selected;
-    return [
-      span(isSelected ? glyphs.pointer : " ", "accent"),
-      span(" "),
-      outcomeMark(item.outcome, glyphs, now),
-      span(" "),
-      ...rowLine(placed, item, glyphs, isSelected ? new Map([["STEP", "selected"]]) : undefined),
-    ];
-  });
+  const mark = ({ outcome }: WorkItem) => outcomeMark(outcome, glyphs, now);
+  return rowLines(placed, items, { window, selected, glyphs, name: "STEP", mark });
 }

@@ -1,7 +1,6 @@
 import type { Key } from "ink";
-import type { Line } from "./text.ts";
 import { widthOf } from "#base/text.ts";
-import { span, wrapWords } from "./text.ts";
+import { span, wrapWords, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 /** A key as the views name it: `up`, `pagedown`, `enter`, `escape`, `ctrl+c`, or the character that it types. */
@@ -13,7 +12,7 @@ export interface KeyPress {
 
 /** Ink's reading of some bytes as keys; a burst of characters is one key each. */
 export function keyPresses(input: string, key: Key): readonly KeyPress[] {
-  const named = nameOf(key);
+  const named = namedKey(key);
   if (named !== undefined) return [{ name: named, text: "" }];
   if (key.ctrl) return input === "" ? [] : [{ name: `ctrl+${input.toLowerCase()}`, text: "" }];
   // Alt with a character, or the rest of an unknown sequence of the terminal, is no typed key.
@@ -27,7 +26,7 @@ export function keyPresses(input: string, key: Key): readonly KeyPress[] {
   });
 }
 
-function nameOf(key: Key): string | undefined {
+function namedKey(key: Key): string | undefined {
   if (key.upArrow) return "up";
   if (key.downArrow) return "down";
   if (key.leftArrow) return "left";
@@ -90,4 +89,56 @@ export function helpLines(keys: readonly KeyHelp[], width: number): readonly Lin
       return [span(" ".repeat(1 + Math.max(0, column - widthOf(shown)))), span(shown, "strong"), span(`  ${part}`)];
     }),
   );
+}
+
+/** An effect of a key on the terminal itself. */
+export type ScreenEffect =
+  { readonly type: "suspend" } | { readonly type: "redraw" } | { readonly type: "copy"; readonly text: string };
+
+/** The keys that mean the same everywhere: suspend the view, draw the screen anew. */
+export function pressScreenKey({ name }: KeyPress): ScreenEffect | undefined {
+  if (name === "ctrl+z") return { type: "suspend" };
+  return name === "ctrl+l" ? { type: "redraw" } : undefined;
+}
+
+/** The text of a field after a key; undefined: the key does not change the text. */
+export function typeInto(field: string, { name, text }: KeyPress): string | undefined {
+  switch (name) {
+    case "backspace":
+      return Array.from(field).slice(0, -1).join("");
+    case "ctrl+u":
+      return "";
+    default:
+      return text === "" ? undefined : field + text;
+  }
+}
+
+/** Whether a key moves in the list while a search is typed. */
+export function isMove({ name }: KeyPress): boolean {
+  return ["up", "down", "pageup", "pagedown"].includes(name);
+}
+
+/** Lines by which a key moves, ±Infinity for both ends; undefined for every other key. */
+export function linesMoved(name: string, page: number): number | undefined {
+  switch (name) {
+    case "down":
+    case "j":
+      return 1;
+    case "up":
+    case "k":
+      return -1;
+    case "pagedown":
+    case "space":
+      return page;
+    case "pageup":
+      return -page;
+    case "g":
+    case "home":
+      return -Infinity;
+    case "G":
+    case "end":
+      return Infinity;
+    default:
+      return undefined;
+  }
 }

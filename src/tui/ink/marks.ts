@@ -9,26 +9,43 @@ export function runningMark({ running }: Glyphs, now: number): string {
   return running[Math.floor(now / 1000) % running.length] ?? "";
 }
 
+/** A shape, and the colour that repeats its meaning. */
+type Mark = readonly [shape: keyof Glyphs, role: Role];
+
+const wheel: Mark = ["running", "running"];
+const outcomes: Readonly<Record<Outcome, Mark>> = {
+  ok: ["ok", "ok"],
+  changed: ["changed", "changed"],
+  "would-change": ["wouldChange", "changed"],
+  failed: ["failed", "failed"],
+  skipped: ["skipped", "muted"],
+  unknown: ["unknown", "warning"],
+  interrupted: ["interrupted", "warning"],
+};
+const states: Readonly<Record<RowState, Mark>> = {
+  failed: ["failed", "failed"],
+  unreachable: ["failed", "failed"],
+  running: wheel,
+  connecting: wheel,
+  rebooting: ["running", "warning"],
+  lost: ["warning", "warning"],
+  waiting: ["warning", "warning"],
+  asking: ["unknown", "warning"],
+  interrupted: ["interrupted", "warning"],
+  unfinished: ["interrupted", "warning"],
+  idle: ["pending", "muted"],
+  pending: ["pending", "muted"],
+  "not-started": ["skipped", "muted"],
+  done: ["ok", "ok"],
+};
+
+function drawMark([shape, role]: Mark, glyphs: Glyphs, now: number): Span {
+  return span(shape === "running" ? runningMark(glyphs, now) : glyphs[shape], role);
+}
+
 /** A step's outcome as a shape; the label stands beside it wherever there is room. */
 export function outcomeMark(outcome: Outcome | undefined, glyphs: Glyphs, now: number): Span {
-  switch (outcome) {
-    case undefined:
-      return span(runningMark(glyphs, now), "running");
-    case "ok":
-      return span(glyphs.ok, "ok");
-    case "changed":
-      return span(glyphs.changed, "changed");
-    case "would-change":
-      return span(glyphs.wouldChange, "changed");
-    case "failed":
-      return span(glyphs.failed, "failed");
-    case "skipped":
-      return span(glyphs.skipped, "muted");
-    case "unknown":
-      return span(glyphs.unknown, "warning");
-    case "interrupted":
-      return span(glyphs.interrupted, "warning");
-  }
+  return drawMark(outcome === undefined ? wheel : outcomes[outcome], glyphs, now);
 }
 
 export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, now: number): Span {
@@ -37,27 +54,7 @@ export function stageMark({ state }: Pick<StageModel, "state">, glyphs: Glyphs, 
 }
 
 export function stateRole(state: RowState): Role {
-  switch (state) {
-    case "failed":
-    case "unreachable":
-      return "failed";
-    case "running":
-    case "connecting":
-      return "running";
-    case "lost":
-    case "rebooting":
-    case "waiting":
-    case "asking":
-    case "interrupted":
-    case "unfinished":
-      return "warning";
-    case "idle":
-    case "pending":
-    case "not-started":
-      return "muted";
-    case "done":
-      return "ok";
-  }
+  return states[state][1];
 }
 
 export function stateLabel({ state }: Pick<NodeRow, "state">): string {
@@ -71,29 +68,6 @@ export function stateMark(
   glyphs: Glyphs,
   now: number,
 ): Span {
-  const role = stateRole(state);
-  switch (state) {
-    case "failed":
-    case "unreachable":
-      return span(glyphs.failed, role);
-    case "running":
-    case "connecting":
-    case "rebooting":
-      return span(runningMark(glyphs, now), role);
-    case "asking":
-      return span(glyphs.unknown, role);
-    case "lost":
-    case "waiting":
-      return span(glyphs.warning, role);
-    case "interrupted":
-    case "unfinished":
-      return span(glyphs.interrupted, role);
-    case "not-started":
-      return span(glyphs.skipped, role);
-    case "idle":
-    case "pending":
-      return span(glyphs.pending, role);
-    case "done":
-      return changed > 0 ? span(isForeseen ? glyphs.wouldChange : glyphs.changed, "changed") : span(glyphs.ok, role);
-  }
+  const isDifferent = state === "done" && changed > 0;
+  return drawMark(isDifferent ? outcomes[isForeseen ? "would-change" : "changed"] : states[state], glyphs, now);
 }

@@ -1,13 +1,12 @@
 import { formatDuration, shortDuration } from "#base/units.ts";
 import { causeLine } from "../cause-line.ts";
 import type { NodeRow } from "../node-row.ts";
-import { quietOf, type Quiet } from "../quiet.ts";
+import { quietOf, type Quiet } from "../work-item.ts";
 import type { Filter, Sort } from "../row-order.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import type { SceneProps } from "./scene.ts";
-import type { Window } from "./scroll.ts";
-import { ruled } from "./blocks.ts";
-import { headingLine, placeColumns, rowLine, type Column } from "./table.ts";
+import { type Window, ruled } from "./blocks.ts";
+import { headingLine, placeColumns, rowLines, type Column } from "./table.ts";
 import { commonStart, tellApart } from "./tell-apart.ts";
 import { widthOf } from "#base/text.ts";
 import { fit, lineWidth, oneLine, span, type Line, type Span } from "./text.ts";
@@ -39,16 +38,7 @@ export function nodeLines({ rows, window, selected, theme, width, now, usual, so
   const areCut = names !== undefined && names.columns < (names.max ?? 0);
   const lines = [
     [span("    "), ...headingLine(placed, glyphs)],
-    ...shown.map((row, index): Line => {
-      const isSelected = window.top + index === selected;
-      return [
-        span(isSelected ? glyphs.pointer : " ", "accent"),
-        span(" "),
-        stateMark(row, glyphs, now),
-        span(" "),
-        ...rowLine(placed, row, glyphs, isSelected ? new Map([["NODE", "selected"]]) : undefined),
-      ];
-    }),
+    ...rowLines(placed, rows, { window, selected, glyphs, name: "NODE", mark: (row) => stateMark(row, glyphs, now) }),
   ];
   const own = areCut ? rows.filter(({ isBastion }) => !isBastion).map(({ name }) => name) : [];
   return { lines, common: commonStart(own) };

@@ -2,18 +2,17 @@ import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import type { RunDrawing } from "../run-drawing.ts";
-import { calling, knowsTitles } from "../attention.ts";
+import type { RunDrawing } from "../plain.ts";
+import { operatorCaller, knowsTitles, type DryRunResult } from "../questions.ts";
 import { InterruptSteps } from "../interrupt-steps.ts";
 import type { PlayerControls } from "../player.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../confirmation-text.ts";
 import { arrange } from "./arrange-run.ts";
 import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "./keys.ts";
 import { isSamePlace, isSameStep, OutputPager, type OutputPlace, type ReadRecord } from "./output-pager.ts";
 import { pressKey } from "./run-keys.ts";
-import { freshUi, type Deed, type RunUi } from "./run-ui.ts";
+import { freshUi, type Effect, type RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
 import { Screen, type Size } from "./screen.ts";
 import type { Theme } from "./theme.ts";
@@ -32,7 +31,7 @@ export interface RunViewOptions {
   /** The paces of earlier runs of the same kind, as far as known: for “about 40 s left”. */
   readonly paces?: readonly Pace[];
   /** The last dry run of the same kind, once known: a confirmation shows it. */
-  readonly foretold?: () => Foretold | undefined;
+  readonly lastDryRun?: () => DryRunResult | undefined;
   /** Answers, stop and abort. Never called with a player. */
   readonly send: (control: RunControl) => void;
   /**
@@ -40,8 +39,6 @@ export interface RunViewOptions {
    * Ctrl-C. Called once; the view keeps the terminal until `close`.
    */
   readonly leave: (why: "left" | "detached") => void;
-  /** Copies a text for `c`; without it the text goes to the terminal's clipboard (OSC 52). */
-  readonly copy?: (text: string) => void;
   /** The run's record, for the output of steps; without it the view shows the last lines. */
   readonly read?: ReadRecord;
   /** A replay; nothing is sent then. */
@@ -89,7 +86,7 @@ export class RunView implements RunDrawing {
 
   constructor(options: RunViewOptions) {
     this.#options = options;
-    this.#call = calling((text) => options.stdout.write(text), knowsTitles(process.env));
+    this.#call = operatorCaller((text) => options.stdout.write(text), knowsTitles(process.env));
     this.#model = options.before ?? emptyRun;
     this.#isUsed = options.isUsed ?? false;
     this.#scene = this.#arrange({ columns: 80, rows: 24 });
@@ -158,7 +155,7 @@ export class RunView implements RunDrawing {
   }
 
   #arrange(size: Size): Scene {
-    const { theme, project, usual, paces, foretold, player, now = Date.now } = this.#options;
+    const { theme, project, usual, paces, lastDryRun, player, now = Date.now } = this.#options;
     const model = this.#model;
     // A question that was not there before comes to the front, also when an earlier one was put aside.
     if (model.questions.length > this.#asked) {
@@ -176,7 +173,7 @@ export class RunView implements RunDrawing {
       now: replay?.at ?? (model.state === "finished" ? model.lastAt : now()),
       real: now(),
       project,
-      ...omitUndefined({ usual, paces, foretold, player: replay, output: this.#paged }),
+      ...omitUndefined({ usual, paces, lastDryRun, player: replay, output: this.#paged }),
       isReading: this.#pager !== this.#paged,
     });
     this.#page(scene.page.output, model.lastSeq);
@@ -207,9 +204,9 @@ export class RunView implements RunDrawing {
     const { now = Date.now } = this.#options;
     const isHasty = this.#scene.question?.kind === "confirm" && now() - this.#askedAt < hastyMs;
     if (isHasty && /^[yn]$/i.test(press.name)) return;
-    const { ui, does } = pressKey(this.#scene, press);
+    const { ui, effect } = pressKey(this.#scene, press);
     this.#ui = ui;
-    if (does) this.#do(does);
+    if (effect) this.#do(effect);
     this.#screen?.key();
   }
 
@@ -219,37 +216,36 @@ export class RunView implements RunDrawing {
     this.#screen?.key();
   }
 
-  #do(deed: Deed): void {
-    const { send, player, copy } = this.#options;
-    switch (deed.type) {
+  #do(effect: Effect): void {
+    const { send, player } = this.#options;
+    switch (effect.type) {
       case "interrupt":
         return this.#interrupt();
       case "abort":
         this.#interrupts.skipToAbort();
         return send({ type: "abort" });
       case "leave":
-        return this.#leave(deed.why);
+        return this.#leave(effect.why);
       case "resume":
         return this.#rested.resolve("resume");
       case "answer":
-        return send({ type: "answer", id: deed.id, value: deed.value });
+        return send({ type: "answer", id: effect.id, value: effect.value });
       case "copy":
-        if (copy) copy(deed.text);
-        else this.#screen?.do(deed);
-        return this.#say(`copied: ${deed.text}`, "ok");
+        this.#screen?.do(effect);
+        return this.#say(`copied: ${effect.text}`, "ok");
       case "say":
-        return this.#say(deed.text, "warning");
+        return this.#say(effect.text, "warning");
       case "suspend":
       case "redraw":
-        return this.#screen?.do(deed);
+        return this.#screen?.do(effect);
       case "toggle":
         return player?.toggle();
       case "seek":
-        return player?.seek(deed.by);
+        return player?.seek(effect.by);
       case "step":
-        return player?.step(deed.direction);
+        return player?.step(effect.direction);
       case "speed": {
-        const speed = (player?.state().speed ?? 1) * deed.factor;
+        const speed = (player?.state().speed ?? 1) * effect.factor;
         return player?.setSpeed(Math.max(0.25, Math.min(64, speed)));
       }
     }

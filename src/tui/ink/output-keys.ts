@@ -1,7 +1,6 @@
-import type { KeyPress } from "./keys.ts";
+import { type KeyPress, linesMoved, typeInto } from "./keys.ts";
 import type { Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { linesMoved, typeInto } from "./shared-keys.ts";
 import { toShow } from "./step-body.ts";
 
 /** The keys of a step's texts, beside the steps or over the whole terminal; undefined for every other key. */
@@ -21,7 +20,7 @@ export function pressOutputKey(scene: Scene, press: KeyPress): Pressed | undefin
           find: { text: ui.find.text },
           ...(!ui.follow && { bodyShare: ui.bodyTop / Math.max(1, scene.page.count) }),
         },
-        does: { type: "say", text: ui.wrap ? "long lines are cut; w wraps them" : "long lines are wrapped" },
+        effect: { type: "say", text: ui.wrap ? "long lines are cut; w wraps them" : "long lines are wrapped" },
       };
     case "escape":
       if (ui.find.text !== "") return { ui: { ...ui, find: { text: "" } } };
@@ -60,17 +59,17 @@ function reading({ ui, item }: Scene): RunUi {
 function goToMatch(scene: Scene, by: 1 | -1): Pressed {
   const { ui, page } = scene;
   const { matches } = page;
-  if (!matches) return { ui, does: { type: "say", text: "still reading the output" } };
+  if (!matches) return { ui, effect: { type: "say", text: "still reading the output" } };
   const [first, last] = [matches[0], matches.at(-1)];
   if (first === undefined || last === undefined)
-    return { ui, does: { type: "say", text: `“${ui.find.text}” is not in it` } };
+    return { ui, effect: { type: "say", text: `“${ui.find.text}” is not in it` } };
   const at = ui.find.row ?? (by === 1 ? ui.bodyTop - 1 : ui.bodyTop);
   const next = by === 1 ? matches.find((row) => row > at) : matches.findLast((row) => row < at);
   const row = next ?? (by === 1 ? first : last);
   const to = { ...reading(scene), follow: false, bodyTop: toShow(row, ui.bodyTop, page.body) };
   const found: Pressed = { ui: { ...to, find: { text: ui.find.text, row } } };
   if (next !== undefined) return found;
-  return { ...found, does: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
+  return { ...found, effect: { type: "say", text: by === 1 ? "on from the top" : "on from the end" } };
 }
 
 /** A key while a search is typed; the search begins with Enter. */

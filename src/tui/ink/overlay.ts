@@ -1,20 +1,21 @@
 import type { RunModel } from "#engine/events/run-model.ts";
 import { ownProblems } from "../tally.ts";
-import { foresightLines } from "./foresight.ts";
 import { helpLines } from "./keys.ts";
 import { scrolled } from "./blocks.ts";
-import { runKeys } from "./run-help.ts";
+import { runKeys } from "./footer.ts";
 import type { RunUi } from "./run-ui.ts";
-import type { Page, SceneProps } from "./scene.ts";
+import type { Extent, SceneProps } from "./scene.ts";
 import { stageList } from "./stages.ts";
-import { span, wrapParts, wrapWords, type Line } from "./text.ts";
+import { span, wrapParts, wrapWords, type Line, justify } from "./text.ts";
 import type { Role, Theme } from "./theme.ts";
+import { changeLines, diffLines } from "./item-body.ts";
+import { planOf, dryRunTotal, formatNodes, type DryRunStep, type DryRunPlan } from "../dry-run-plan.ts";
 
 /** A page over the nodes: the keys, all stages, all warnings, the plan of a dry run. */
 export interface Overlay {
   readonly lines: readonly Line[];
   readonly ui: RunUi;
-  readonly page: Page;
+  readonly page: Extent;
 }
 
 export function arrangeOverlay(props: SceneProps, width: number, room: number): Overlay {
@@ -82,4 +83,62 @@ function allWarnings({ warnings }: RunModel, { glyphs }: Theme, width: number): 
       span(part),
     ]),
   );
+}
+
+/** Most lines of a diff here; the step itself shows all of it. */
+const DIFF = 40;
+
+/** The plan of a dry run: each change with its diff, once for all nodes with the same change; then unknown steps with their reasons. */
+export function foresightLines(model: RunModel, theme: Theme, width: number): readonly Line[] {
+  const { changes, unknown } = known.get(model) ?? keep(model);
+  if (changes.length + unknown.length === 0) return [[span("  nothing would change: all is in order", "ok")]];
+  return [
+    [span(` ${dryRunTotal(model)}`, "strong")],
+    [],
+    ...changes.flatMap((one) => [
+      headOf(one, theme.glyphs.wouldChange, theme, width),
+      ...reasonOf(one, width),
+      ...bodyOf(one, theme, width),
+      [],
+    ]),
+    ...(unknown.length > 0 ? [[span(" unknown until earlier steps are applied", "accent")]] : []),
+    ...unknown.flatMap((one) => [headOf(one, theme.glyphs.unknown, theme, width), ...reasonOf(one, width)]),
+  ];
+}
+
+// The overlay is drawn anew with each key; the run has ended.
+const known = new WeakMap<RunModel, DryRunPlan>();
+
+function keep(model: RunModel): DryRunPlan {
+  const found = planOf(model);
+  known.set(model, found);
+  return found;
+}
+
+function headOf({ stage, title, module, nodes }: DryRunStep, mark: string, { glyphs }: Theme, width: number): Line {
+  const name = stage === title ? title : `${stage}: ${title}`;
+  const left: Line = [
+    span(" "),
+    span(mark, "changed"),
+    span(` ${name}`, "strong"),
+    ...(module === title ? [] : [span(`  ${module}`, "muted")]),
+  ];
+  return justify(left, [span(`${formatNodes(nodes)} `, "muted")], width, glyphs);
+}
+
+/** The reason why the step is unknown, or the condition of its change. */
+function reasonOf({ reason }: DryRunStep, width: number): readonly Line[] {
+  if (reason === undefined) return [];
+  return wrapWords(reason, width - 6).map((line): Line => [span("     "), span(line, "muted")]);
+}
+
+/** The diff first, then the other changes. */
+function bodyOf({ changes, diff }: DryRunStep, theme: Theme, width: number): readonly Line[] {
+  const lines = diff === undefined ? [] : diffLines(diff, width);
+  const rest = lines.length - DIFF;
+  return [
+    ...lines.slice(0, DIFF),
+    ...(rest > 0 ? [[span(`   ${theme.glyphs.ellipsis} ${rest} more lines: open the step`, "muted")] as Line] : []),
+    ...(changes.length > 0 ? changeLines(changes, theme, width) : []),
+  ];
 }

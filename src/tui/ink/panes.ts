@@ -1,17 +1,15 @@
-import { nodeRows, type NodeRow } from "../node-row.ts";
+import { nodeRows, type NodeRow, waitsFor } from "../node-row.ts";
 import { orderRows } from "../row-order.ts";
-import { waitsFor } from "../waits-for.ts";
-import { telling, type WorkItem } from "../work-item.ts";
+import { mostImportant, type WorkItem } from "../work-item.ts";
 import { glanceLines } from "./at-a-glance.ts";
-import { besides, filled, ruled, titled } from "./blocks.ts";
+import { besides, filled, ruled, titled, windowAround } from "./blocks.ts";
 import { outputWidth, problemLines } from "./item-body.ts";
 import { itemLines } from "./item-list.ts";
 import { stateMark, stateRole, stateLabel } from "./marks.ts";
 import { countsLine, nodeLines, stepsOf } from "./nodes.ts";
 import { isSamePlace, isSameStep, mostMatches, type OutputPlace } from "./output-pager.ts";
 import { arrangeOverlay } from "./overlay.ts";
-import type { Scene, SceneProps } from "./scene.ts";
-import { windowAround } from "./scroll.ts";
+import type { Extent, Scene, SceneProps } from "./scene.ts";
 import { freshUi, type RunUi } from "./run-ui.ts";
 import { arrangeBody, type StepBody } from "./step-body.ts";
 import { span, type Line } from "./text.ts";
@@ -59,7 +57,7 @@ function choose({ model, ui, now }: SceneProps, height: number): Choice {
   const row = rows[selected];
   const items = row?.items ?? [];
   const picked = ui.pane === "node" && ui.step !== undefined ? items.findIndex(({ key }) => key === ui.step) : -1;
-  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(telling(items) as WorkItem));
+  const itemIndex = picked >= 0 ? picked : Math.max(0, items.indexOf(mostImportant(items) as WorkItem));
   const item = items[itemIndex];
   return { rows, selected, items, itemIndex, ...(row ? { row } : {}), ...(item ? { item } : {}) };
 }
@@ -88,13 +86,20 @@ function fullPane(props: SceneProps, { width, height }: Area, row: NodeRow, item
     width,
     theme.glyphs,
   );
-  const { top: bodyTop, share: bodyShare, find, room, count, matches } = body;
-  const place = outputPlace(row, item, width, ui);
   return {
     lines: [title, ...body.lines],
-    ui: { ...ui, bodyTop, bodyShare, find },
-    page: { list: Math.max(1, room), body: Math.max(1, room), count, matches, ...(place && { output: place }) },
+    ui: uiOf(ui, body),
+    page: extentOf(body, body.room, outputPlace(row, item, width, ui)),
   };
+}
+
+/** The scroll position and the search, as they were drawn. */
+function uiOf(ui: RunUi, { top: bodyTop, share: bodyShare, find }: StepBody): RunUi {
+  return { ...ui, bodyTop, bodyShare, find };
+}
+
+function extentOf({ room, count, matches }: StepBody, list: number, output?: OutputPlace): Extent {
+  return { list: Math.max(1, list), body: Math.max(1, room), count, matches, ...(output && { output }) };
 }
 
 /** The texts of a step, with its whole output once that has been read. */
@@ -105,7 +110,7 @@ function bodyOf(props: SceneProps, row: NodeRow, item: WorkItem | undefined, wid
   // The output still has its former layout: the new one is being read.
   const isOther = place !== undefined && output !== undefined && !isSamePlace(output.place, place);
   const isReading = isOther || props.isReading === true;
-  return arrangeBody({ ...props, output, isReading, ...troubleOf(row) }, item, width, height);
+  return arrangeBody({ ...props, output, isReading, problem: row.problem, reason: row.reason }, item, width, height);
 }
 
 /** “text” 2/14: the search, the present match, and the number of matches. */
@@ -131,7 +136,6 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
   const listWidth = isWide ? Math.floor(width * 0.45) : width;
   const bodyWidth = isWide ? width - listWidth : width;
   const list = itemLines({ ...props, width: isWide ? listWidth - 3 : width, items, window, selected: itemIndex });
-  const place = item && outputPlace(row, item, bodyWidth, ui);
   const body = bodyOf(props, row, item, bodyWidth, isWide ? height - 2 : height - 2 - list.length);
   const head = item
     ? [
@@ -151,14 +155,8 @@ function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex
     lines: isWide
       ? [title, ...besides(list, listWidth - 2, story, theme, height - 1, false)]
       : [title, ...list, ...story],
-    ui: { ...ui, stepTop: window.top, bodyTop: body.top, bodyShare: body.share, find: body.find },
-    page: {
-      list: Math.max(1, room),
-      body: Math.max(1, body.room),
-      count: body.count,
-      matches: body.matches,
-      ...(place && { output: place }),
-    },
+    ui: { ...uiOf(ui, body), stepTop: window.top },
+    page: extentOf(body, room, item && outputPlace(row, item, bodyWidth, ui)),
   };
 }
 
@@ -216,7 +214,7 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
   if (preview > 0 && row) {
     const step = item ? [span(` ${theme.glyphs.pointer} `, "muted"), span(item.title, "strong")] : [];
     const body = arrangeBody(
-      { ...props, output: undefined, ...troubleOf(row), ui: freshUi },
+      { ...props, output: undefined, problem: row.problem, reason: row.reason, ui: freshUi },
       item,
       width,
       inner - room - glance.length - 1,
@@ -224,10 +222,6 @@ function nodesPane(props: SceneProps, { width, inner, preview }: Area, { rows, s
     lines.push(titled([span(row.name, "title"), ...step], width, theme.glyphs), ...body.lines);
   }
   return { lines, ui: { ...ui, listTop: window.top }, page: { list: room, body: 1, count: 0 } };
-}
-
-function troubleOf({ problem, reason }: NodeRow): Pick<NodeRow, "problem" | "reason"> {
-  return { problem, reason };
 }
 
 /** The first failure, else an interrupted node, else a running one, else the first. */

@@ -1,18 +1,17 @@
 import { mayResume, repeatCommand } from "../repeat-command.ts";
 import { sorts, type Filter } from "../row-order.ts";
-import type { KeyPress } from "./keys.ts";
+import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto } from "./keys.ts";
 import { pressOutputKey, typeFind } from "./output-keys.ts";
-import type { Pressed, RunUi } from "./run-ui.ts";
+import type { Effect, Pressed, RunUi } from "./run-ui.ts";
 import type { Scene } from "./scene.ts";
-import { isMove, linesMoved, pressScreenKey, typeInto } from "./shared-keys.ts";
 
 /** The view after a key, and its effect. Pure. */
 export function pressKey(scene: Scene, press: KeyPress): Pressed {
   const { ui } = scene;
   if (press.name === "ctrl+c")
-    return { ui, does: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
-  const does = pressScreenKey(press);
-  if (does) return { ui, does };
+    return { ui, effect: scene.replay ? { type: "leave", why: "detached" } : { type: "interrupt" } };
+  const effect = pressScreenKey(press);
+  if (effect) return { ui, effect };
   if (ui.stopping) return chooseStop(scene, press);
   if (ui.resuming) return decideResume(ui, press);
   if (scene.question) return typeAnswer(scene, press);
@@ -35,10 +34,10 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
     case "escape":
       return { ui: { ...ui, stopping: false } };
     case "a":
-      return { ui, does: { type: "abort" } };
+      return { ui, effect: { type: "abort" } };
     case "d":
     case "q":
-      return { ui, does: { type: "leave", why: "detached" } };
+      return { ui, effect: { type: "leave", why: "detached" } };
     default:
       return { ui };
   }
@@ -47,7 +46,7 @@ function chooseStop({ ui }: Scene, { name }: KeyPress): Pressed {
 /** Only `y` resumes the run; every other key closes the question. */
 function decideResume(ui: RunUi, { name }: KeyPress): Pressed {
   const closed = { ...ui, resuming: false };
-  return name === "y" ? { ui: closed, does: { type: "resume" } } : { ui: closed };
+  return name === "y" ? { ui: closed, effect: { type: "resume" } } : { ui: closed };
 }
 
 function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
@@ -60,7 +59,7 @@ function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
     case "tab":
       return { ui: { ...ui, aside: true } };
     case "enter": {
-      if (typed === "" && !secret) return { ui, does: { type: "say", text: "type the answer, then Enter" } };
+      if (typed === "" && !secret) return { ui, effect: { type: "say", text: "type the answer, then Enter" } };
       return answered(ui, id, typed);
     }
     default: {
@@ -72,7 +71,7 @@ function typeAnswer({ ui, question }: Scene, press: KeyPress): Pressed {
 
 function answered(ui: RunUi, id: string, value: string): Pressed {
   const sent = new Set([...ui.sent, id]);
-  return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, does: { type: "answer", id, value } };
+  return { ui: { ...ui, sent, answer: { id: "", typed: "" } }, effect: { type: "answer", id, value } };
 }
 
 /** A confirmation takes one key; every other key leaves it open. */
@@ -88,7 +87,7 @@ function decide(ui: RunUi, id: string, { name }: KeyPress): Pressed {
     case "tab":
       return { ui: { ...ui, aside: true } };
     default:
-      return { ui, does: { type: "say", text: "waiting for you: y goes on, n does not, Tab looks around first" } };
+      return { ui, effect: { type: "say", text: "waiting for you: y goes on, n does not, Tab looks around first" } };
   }
 }
 
@@ -123,42 +122,37 @@ function inOverlay({ ui, page }: Scene, { name }: KeyPress): Pressed {
 function atRest({ ui, model }: Scene, { name }: KeyPress): Pressed | undefined {
   if (!ui.resting || ui.pane === "node" || !mayResume(model)) return undefined;
   if (name === "R") return { ui: { ...ui, resuming: true } };
-  if (name === "c") return { ui, does: { type: "copy", text: `kcore runs resume ${model.runId}` } };
+  if (name === "c") return { ui, effect: { type: "copy", text: `kcore runs resume ${model.runId}` } };
   return undefined;
 }
 
+const replayKeys: Readonly<Record<string, Effect>> = {
+  space: { type: "toggle" },
+  left: { type: "seek", by: -5000 },
+  right: { type: "seek", by: 5000 },
+  "<": { type: "seek", by: -30_000 },
+  ">": { type: "seek", by: 30_000 },
+  ",": { type: "step", direction: -1 },
+  ".": { type: "step", direction: 1 },
+  "+": { type: "speed", factor: 2 },
+  "=": { type: "speed", factor: 2 },
+  "-": { type: "speed", factor: 0.5 },
+};
+
 function inReplay({ ui, replay }: Scene, { name }: KeyPress): Pressed | undefined {
-  if (!replay) return undefined;
-  switch (name) {
-    case "space":
-      return { ui, does: { type: "toggle" } };
-    case "left":
-    case "right":
-      return { ui, does: { type: "seek", by: name === "left" ? -5000 : 5000 } };
-    case "<":
-    case ">":
-      return { ui, does: { type: "seek", by: name === "<" ? -30_000 : 30_000 } };
-    case ",":
-    case ".":
-      return { ui, does: { type: "step", direction: name === "," ? -1 : 1 } };
-    case "+":
-    case "=":
-    case "-":
-      return { ui, does: { type: "speed", factor: name === "-" ? 0.5 : 2 } };
-    default:
-      return undefined;
-  }
+  const effect = replay ? replayKeys[name] : undefined;
+  return effect && { ui, effect };
 }
 
 function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
   const { ui, model, row } = scene;
   switch (name) {
     case "q":
-      return { ui, does: { type: "leave", why: "detached" } };
+      return { ui, effect: { type: "leave", why: "detached" } };
     case "?":
       return { ui: { ...ui, overlay: "help", overlayTop: 0 } };
     case "s":
-      if (scene.showsStages) return { ui, does: { type: "say", text: "all stages are in sight, beside the nodes" } };
+      if (scene.showsStages) return { ui, effect: { type: "say", text: "all stages are in sight, beside the nodes" } };
       return { ui: { ...ui, overlay: "stages", overlayTop: 0 } };
     case "w":
       return { ui: { ...ui, overlay: "warnings", overlayTop: 0 } };
@@ -169,7 +163,7 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
     case "c":
       return {
         ui,
-        does: { type: "copy", text: repeatCommand(model.command, row && !row.isBastion ? row.name : undefined) },
+        effect: { type: "copy", text: repeatCommand(model.command, row && !row.isBastion ? row.name : undefined) },
       };
     case "o":
       return ui.pane === "node" ? follow(scene) : open(scene);
@@ -181,11 +175,11 @@ function shared(scene: Scene, { name }: KeyPress): Pressed | undefined {
 /** Follows the running step, or stops following. */
 function follow({ ui, item }: Scene): Pressed {
   if (ui.follow && item?.outcome === undefined)
-    return { ui: { ...ui, follow: false }, does: { type: "say", text: "no longer following the output" } };
+    return { ui: { ...ui, follow: false }, effect: { type: "say", text: "no longer following the output" } };
   const { step: _, ...rest } = ui;
   return {
     ui: { ...rest, follow: true, bodyTop: 0 },
-    does: { type: "say", text: "following the output of what runs" },
+    effect: { type: "say", text: "following the output of what runs" },
   };
 }
 
@@ -244,7 +238,7 @@ function sortNext({ ui, model, row }: Scene): Pressed {
   const sort = known[(known.indexOf(ui.sort) + 1) % known.length] ?? "state";
   return {
     ui: { ...ui, sort, ...(row && { selected: { name: row.name, rank: row.rank } }) },
-    does: { type: "say", text: sort === "state" ? "in the order of the run, failures first" : `sorted by ${sort}` },
+    effect: { type: "say", text: sort === "state" ? "in the order of the run, failures first" : `sorted by ${sort}` },
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Rank } from "../node-row.ts";
 import type { Filter, Sort } from "../row-order.ts";
-import type { ScreenDeed } from "./shared-keys.ts";
+import type { ScreenEffect } from "./keys.ts";
 
 /** The user's settings of the view: plain values, never changed in place. */
 export interface RunUi {
@@ -14,7 +14,7 @@ export interface RunUi {
   readonly sort: Sort;
   /** Characters go into the search field. */
   readonly searching: boolean;
-  /** The step that a key moved to; without one the most important item (`telling`). */
+  /** The step that a key moved to; without one the most important item (`mostImportant`). */
   readonly step?: string;
   readonly stepTop: number;
   readonly bodyTop: number;
@@ -82,8 +82,8 @@ export const freshUi: RunUi = {
 };
 
 /** An effect of a key beyond the view itself. */
-export type Deed =
-  | ScreenDeed
+export type Effect =
+  | ScreenEffect
   | { readonly type: "interrupt" }
   | { readonly type: "abort" }
   | { readonly type: "leave"; readonly why: "left" | "detached" }
@@ -97,5 +97,5 @@ export type Deed =
 
 export interface Pressed {
   readonly ui: RunUi;
-  readonly does?: Deed;
+  readonly effect?: Effect;
 }

@@ -5,7 +5,7 @@ import type { PlayerState } from "../player.ts";
 import type { WorkItem } from "../work-item.ts";
 import type { OutputPlace, PagedOutput } from "./output-pager.ts";
 import type { Pace } from "../time-left.ts";
-import type { Foretold } from "../confirmation-text.ts";
+import type { DryRunResult } from "../questions.ts";
 import type { RunUi } from "./run-ui.ts";
 import type { Size } from "./screen.ts";
 import type { Line } from "./text.ts";
@@ -23,7 +23,7 @@ export interface SceneProps {
   readonly usual?: ReadonlyMap<string, number>;
   readonly paces?: readonly Pace[];
   /** The last dry run of the same kind, once it is known. */
-  readonly foretold?: () => Foretold | undefined;
+  readonly lastDryRun?: () => DryRunResult | undefined;
   readonly player?: PlayerState;
   /** The whole output of one step; other steps show the model's last lines. */
   readonly output?: PagedOutput;
@@ -49,10 +49,10 @@ export interface Scene {
   readonly replay: boolean;
   /** All stages stand beside the nodes. */
   readonly showsStages: boolean;
-  readonly page: Page;
+  readonly page: Extent;
 }
 
-export interface Page {
+export interface Extent {
   /** Rows that the list and the body show. */
   readonly list: number;
   readonly body: number;

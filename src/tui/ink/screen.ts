@@ -1,12 +1,10 @@
-import { render, useApp, useInput, type Instance, type SuspendTerminal } from "ink";
-import { createElement as h, Fragment, type ReactElement } from "react";
+import { render, useApp, useInput, type Instance, type SuspendTerminal, Box, Text } from "ink";
+import { createElement as h, Fragment, type ReactElement, memo } from "react";
 import { wait } from "#base/wait.ts";
 import { realTimers, type Timers } from "#base/timers.ts";
 import { FramePace } from "./frame-pace.ts";
-import { keyPresses, type KeyPress } from "./keys.ts";
-import { Lines } from "./lines.ts";
-import type { ScreenDeed } from "./shared-keys.ts";
-import type { Line } from "./text.ts";
+import { keyPresses, type KeyPress, type ScreenEffect } from "./keys.ts";
+import { type Line, paintLine } from "./text.ts";
 import type { Theme } from "./theme.ts";
 
 export interface Size {
@@ -95,14 +93,14 @@ export class Screen {
     this.#pace.key();
   }
 
-  do(deed: ScreenDeed): void {
-    switch (deed.type) {
+  do(effect: ScreenEffect): void {
+    switch (effect.type) {
       case "suspend":
         return this.#suspend();
       case "redraw":
         return void this.#takeAgain();
       case "copy":
-        return this.#copy(deed.text);
+        return this.#copy(effect.text);
     }
   }
 
@@ -201,4 +199,26 @@ function Keyboard({
     for (const press of keyPresses(input, key)) onKey(press);
   });
   return undefined;
+}
+
+/** One row, drawn again only when its text changes; an empty text would have no height. */
+const Row = memo(function Row({ text }: { readonly text: string }): ReactElement {
+  return h(Text, { wrap: "truncate" }, text === "" ? " " : text);
+});
+
+/** A frame: rows of the terminal, one below the other. */
+export function Lines({
+  lines,
+  width,
+  theme,
+}: {
+  readonly lines: readonly Line[];
+  readonly width: number;
+  readonly theme: Theme;
+}): ReactElement {
+  return h(
+    Box,
+    { flexDirection: "column", width, height: lines.length, flexShrink: 0 },
+    ...lines.map((line, index) => h(Row, { key: index, text: paintLine(line, width, theme) })),
+  );
 }

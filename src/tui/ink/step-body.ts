@@ -5,7 +5,7 @@ import type { PagedOutput } from "./output-pager.ts";
 import { finder, hasMatch, markLine, outputLine, type OutputRow } from "./output-rows.ts";
 import type { Find, RunUi } from "./run-ui.ts";
 import type { SceneProps } from "./scene.ts";
-import { windowAround } from "./scroll.ts";
+import { windowAround } from "./blocks.ts";
 import { span, type Line } from "./text.ts";
 import type { Theme } from "./theme.ts";
 

@@ -1,5 +1,6 @@
-import { fitExactly, fitLine, lineWidth, padLine, span, type Line } from "./text.ts";
-import type { Glyphs, Role } from "./theme.ts";
+import type { Window } from "./blocks.ts";
+import { fitExactly, fitLine, lineWidth, padLine, span, type Line, type Span } from "./text.ts";
+import type { Glyphs } from "./theme.ts";
 
 /** One column of a table. */
 export interface Column<Row> {
@@ -62,17 +63,38 @@ export function headingLine<Row>(placed: readonly Placed<Row>[], glyphs: Glyphs)
   ]);
 }
 
-/** A row's cells in their columns; `roles` overrides those of the columns it names. */
-export function rowLine<Row>(
+interface RowsProps<Row> {
+  readonly window: Window;
+  readonly selected: number;
+  readonly glyphs: Glyphs;
+  /** The title of the column that stands out in the selected row. */
+  readonly name: string;
+  /** The shape before each row. */
+  readonly mark?: (row: Row) => Span;
+}
+
+/** The rows of the window; a pointer stands before the selected one. */
+export function rowLines<Row>(
   placed: readonly Placed<Row>[],
-  row: Row,
-  glyphs: Glyphs,
-  roles?: ReadonlyMap<string, Role>,
-): Line {
-  return placed.flatMap((column, index) => {
-    const role = roles?.get(column.title);
-    const cell = alignCell(column.cell(row, column.columns), column, glyphs);
-    return [...(index > 0 ? [span(" ".repeat(gap))] : []), ...(role ? cell.map(({ text }) => span(text, role)) : cell)];
+  rows: readonly Row[],
+  { window, selected, glyphs, name, mark }: RowsProps<Row>,
+): readonly Line[] {
+  return rows.slice(window.top, window.end).map((row, index): Line => {
+    const isSelected = window.top + index === selected;
+    const cells = placed.flatMap((column, at) => {
+      const cell = alignCell(column.cell(row, column.columns), column, glyphs);
+      const isName = isSelected && column.title === name;
+      return [
+        ...(at > 0 ? [span(" ".repeat(gap))] : []),
+        ...(isName ? cell.map(({ text }) => span(text, "selected")) : cell),
+      ];
+    });
+    return [
+      span(isSelected ? glyphs.pointer : " ", "accent"),
+      span(" "),
+      ...(mark ? [mark(row), span(" ")] : []),
+      ...cells,
+    ];
   });
 }
 

@@ -27,14 +27,14 @@ export function commonStart(names: readonly string[]): string {
   return start.length < 3 ? "" : oneLine(start);
 }
 
-interface Told {
+interface KeptLabels {
   readonly width: number;
   readonly ellipsis: string;
   readonly labels: ReadonlyMap<string, string>;
 }
 
 /** The last labels: a run's names stay the same from frame to frame, in any order of rows. */
-let last: Told = { width: 0, ellipsis: "", labels: new Map() };
+let last: KeptLabels = { width: 0, ellipsis: "", labels: new Map() };
 
 function labelsOf(names: readonly string[], width: number, ellipsis: string): ReadonlyMap<string, string> {
   const labels = new Map<string, string>();

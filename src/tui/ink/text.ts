@@ -102,32 +102,26 @@ export function wrapParts(
 
 /** A text of several lines, each broken where it is longer than `width`. */
 export function wrapText(text: string, width: number): readonly string[] {
-  const lines: string[] = [];
-  for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
-    let rest = line;
-    do {
-      const part = takeColumns(rest, Math.max(1, width));
-      // A character wider than the whole width: it is dropped rather than looped over.
-      if (part === "" && rest !== "") break;
-      lines.push(part);
-      rest = rest.slice(part.length);
-    } while (rest !== "");
-  }
-  return lines;
+  return wrapLines(text, width, () => 0);
 }
 
 /** The same, broken between words where a line has any. */
 export function wrapWords(text: string, width: number): readonly string[] {
+  return wrapLines(text, width, (rest, most) => (rest[most.length] === " " ? most.length : most.lastIndexOf(" ")));
+}
+
+/** `blankIn`: the place of the blank at which to break, in a line of which `most` has room; 0 or less: none. */
+function wrapLines(text: string, width: number, blankIn: (rest: string, most: string) => number): readonly string[] {
   const lines: string[] = [];
   for (const line of cleanText(text).replaceAll("\t", "    ").split("\n")) {
     let rest = line;
     while (widthOf(rest) > width) {
       const most = takeColumns(rest, Math.max(1, width));
-      const blank = rest[most.length] === " " ? most.length : most.lastIndexOf(" ");
-      // A character wider than the whole width: it is dropped rather than looped over.
+      // A character may be wider than the whole width.
       if (most === "") break;
+      const blank = blankIn(rest, most);
       lines.push(blank > 0 ? rest.slice(0, blank) : most);
-      rest = blank > 0 ? rest.slice(blank + 1) : rest.slice(most.length);
+      rest = rest.slice(blank > 0 ? blank + 1 : most.length);
     }
     lines.push(rest);
   }

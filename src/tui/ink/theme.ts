@@ -64,8 +64,8 @@ function glyphsOf(unicode: boolean): Glyphs {
 
 /** The colours and shapes of a terminal, as a plain value. */
 export interface Theme {
-  /** Colours that the terminal shows: none (NO_COLOR), its own 16, 256, or all of them. */
-  readonly depth: 0 | 16 | 256 | 16_777_216;
+  /** Colours that the terminal shows: none (NO_COLOR), its own 16, or 256. */
+  readonly depth: 0 | 16 | 256;
   readonly background: "dark" | "light" | "unknown";
   readonly unicode: boolean;
   readonly glyphs: Glyphs;
@@ -98,7 +98,6 @@ export function createTheme({ depth, background, unicode }: Pick<Theme, "depth" 
 function depthOf(env: Environment, stdout: Pick<NodeJS.WriteStream, "getColorDepth"> | undefined): Theme["depth"] {
   if ((env["NO_COLOR"] ?? "") !== "" || env["FORCE_COLOR"] === "0" || env["TERM"] === "dumb") return 0;
   const bits = stdout?.getColorDepth(env as object) ?? 4;
-  if (bits >= 24) return 16_777_216;
   if (bits >= 8) return 256;
   return bits > 1 ? 16 : 0;
 }
@@ -157,27 +156,6 @@ const palettes: Readonly<Record<Theme["background"], Palette>> = {
   },
 };
 
-const trueColours: Readonly<Record<"dark" | "light", Palette>> = {
-  dark: {
-    muted: rgb(0x8b949e),
-    accent: rgb(0x7cc7ff),
-    ok: rgb(0x3fcf8e),
-    changed: rgb(0xf2c14e),
-    failed: rgb(0xff7a59),
-    running: rgb(0x56b4e9),
-    warning: rgb(0xffa657),
-  },
-  light: {
-    muted: rgb(0x656d76),
-    accent: rgb(0x0550ae),
-    ok: rgb(0x00705a),
-    changed: rgb(0x8a5a00),
-    failed: rgb(0xc23b00),
-    running: rgb(0x0060c0),
-    warning: rgb(0x9a5b00),
-  },
-};
-
 /** The terminal's own colours are readable on its own background. */
 const sixteen: Palette = {
   muted: "2",
@@ -191,12 +169,7 @@ const sixteen: Palette = {
 
 function codesOf(depth: Theme["depth"], background: Theme["background"]): Readonly<Record<Role, string>> {
   if (depth === 0) return plainCodes;
-  const palette =
-    depth === 16
-      ? sixteen
-      : depth === 16_777_216 && background !== "unknown"
-        ? trueColours[background]
-        : palettes[background];
+  const palette = depth === 16 ? sixteen : palettes[background];
   return {
     ...plainCodes,
     ...palette,
@@ -209,8 +182,4 @@ function codesOf(depth: Theme["depth"], background: Theme["background"]): Readon
     banner: `1;7;${palette.changed}`,
     selected: `1;7;${palette.accent}`,
   };
-}
-
-function rgb(colour: number): string {
-  return `38;2;${colour >> 16};${(colour >> 8) & 255};${colour & 255}`;
 }

@@ -13,7 +13,7 @@ export interface Operation {
 let [kept, earlier] = [new Map<string, string>(), new Map<string, string>()];
 
 /**
- * The rows of a frame in which each text has a row of its own (./lines.ts), without Ink's grid of characters. Undefined for any other
+ * The rows of a frame in which each text has a row of its own (`Lines` of ./screen.ts), without Ink's grid of characters. Undefined for any other
  * frame, which Ink draws. `clean` is Ink's own writing of a line. The bundle calls this before Ink (scripts/build.ts).
  */
 export function wholeRows(

@@ -53,13 +53,6 @@ describe("a run where nobody looks at a terminal", () => {
     }
   });
 
-  it("is told in lines in a CI, though that has a terminal", async () => {
-    // Outside of script's own session, only CI hides the view.
-    const inside = `stty cols 100 rows 30; setsid -cw sh -c "${words}"`;
-    const { stdout } = await run("script", ["-qec", inside, "/dev/null"], { env: environment({ CI: "true" }) });
-    isPlain(stdout);
-  });
-
   it("is told with --quiet only if something goes wrong", async () => {
     const well = await run("bash", ["-c", `${words} --quiet`], { env: environment() });
     expect(well).to.deep.equal({ stdout: "", stderr: "" });
@@ -69,14 +62,6 @@ describe("a run where nobody looks at a terminal", () => {
     const { stdout } = await run("bash", ["-c", `${words} --quiet; test $? = 1`], { env: environment() });
     expect(stdout).to.match(/^(› here {2}[|!] .*\n)+✖ here {2}hello {2}failed: .*\n✖ here {2}failed\n\n/);
     expect(stdout).to.contain("kcore runs resume");
-  });
-
-  it("is folded in a CI whose logs can be, with times on request", async () => {
-    project.write({ "project/states/hello.yaml": "steps:\n  - id: hello\n    command.run: { cmd: 'seq 1 9' }\n" });
-    const github = await run("bash", ["-c", `${words} --times`], { env: environment({ GITHUB_ACTIONS: "true" }) });
-    expect(github.stdout).to.match(/^::group::here {2}hello: 9 lines\n› \d\d:\d\d:\d\d {2}here {2}\| 1\n/m);
-    const gitlab = await run("bash", ["-c", words], { env: environment({ GITLAB_CI: "true" }) });
-    expect(gitlab.stdout).to.contain("section_start:").and.contain("here  hello: 9 lines\n");
   });
 
   it("says on GitHub where what failed stands, as the repository names it", async () => {

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,9 +11,6 @@ import { hostile, hostileRun } from "#support/hostile-run.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { wideRun } from "#support/wide-run.ts";
-
-/** Finds texts of the page with a low contrast. */
-const contrasts = readFileSync(new URL("../../support/contrasts.js", import.meta.url), "utf8");
 
 describe("The HTML report in a browser", () => {
   let dir: TempDir;
@@ -89,16 +86,6 @@ describe("The HTML report in a browser", () => {
     await page.close();
   });
 
-  it("reads each node's bars as a table with outcome, step, begin and duration", async () => {
-    const { page } = await open("small");
-    const tree = await page.locator(".lane[open] table").first().ariaSnapshot();
-    expect(tree)
-      .to.include('columnheader "Outcome"')
-      .and.include('columnheader "Began"')
-      .and.include('cell "in order"');
-    await page.close();
-  });
-
   it("goes by the keyboard: Tab to the filter and the rows, Enter opens, arrows move and tell bars", async () => {
     const { page } = await open("packed");
     await page.keyboard.press("Tab");
@@ -157,31 +144,6 @@ describe("The HTML report in a browser", () => {
     await until(page, `document.activeElement.closest("details")?.dataset.name === "n120"`);
     expect(await page.locator("details[data-name=n120]").getAttribute("open")).to.equal("");
     await page.close();
-  });
-
-  for (const name of ["failed", "small", "hostile"])
-    it(`fits a phone of 375 pixels without scrolling sideways: ${name}`, async () => {
-      const { page } = await open(name, { viewport: { width: 375, height: 740 }, isMobile: true });
-      expect(await ask(page, "document.documentElement.scrollWidth")).to.equal(375);
-      await page.close();
-    });
-
-  for (const colorScheme of ["light", "dark"] as const)
-    it(`has texts of a contrast of 4.5 or more: ${colorScheme}`, async () => {
-      const { page } = await open("small", { colorScheme });
-      const faint = await ask(page, contrasts);
-      expect(faint).to.deep.equal([]);
-      await page.close();
-    });
-
-  it("differs between dark and light", async () => {
-    const colors = [];
-    for (const colorScheme of ["light", "dark"] as const) {
-      const { page } = await open("small", { colorScheme });
-      colors.push(await ask(page, "getComputedStyle(document.body).backgroundColor"));
-      await page.close();
-    }
-    expect(colors[0]).not.to.equal(colors[1]);
   });
 
   it("prints: what failed is open, the controls are not there", async () => {

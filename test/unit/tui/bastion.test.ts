@@ -3,10 +3,10 @@ import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { emptyRun } from "#engine/events/run-model.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { describeEvent } from "#tui/describe-event.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawJunit } from "#tui/junit.ts";
+import { digestOf } from "#support/digests.ts";
 
 const named = { stage: "tag", action: "local.command" } as const;
 const problem = { code: "LOCAL_COMMAND_FAILED", message: "“git tag v1” ended with 128" } as const;
@@ -29,8 +29,7 @@ const place = "orchestrate/release.yaml:4:5";
 
 describe("what failed on the bastion", () => {
   it("has its place, its output and its log in runs show and at the end", () => {
-    const facts = { id: "r1", state: "failed", who: "ops", command: model.command, created: 1000, logOf };
-    const text = drawDigest(digestRun(model, facts));
+    const text = drawDigest(digestOf(events, { logOf }));
     expect(text).to.contain(place).and.to.contain("| fatal: tag 'v1' exists\n    log: bastion.log");
   });
 

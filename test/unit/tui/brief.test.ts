@@ -120,14 +120,6 @@ describe("the brief view", () => {
     expect(bad(verbose).length).to.be.greaterThan(4);
   });
 
-  it("tells with --quiet only what went wrong", () => {
-    expect(draw(inOrderAgain, { detail: "quiet" })).to.deep.equal([]);
-    const lines = draw(recordedRun("failed"), { detail: "quiet" });
-    expect(lines).to.include("› n1  ! E: giving up");
-    expect(lines.some((line) => line.startsWith("✖ n1  install tool  failed: "))).to.equal(true);
-    expect(lines.filter((line) => line.startsWith("✔"))).to.deep.equal([]);
-  });
-
   it("tells a stage that was left before again when the run is resumed and comes to it again", () => {
     const step = (name: string, outcome: "ok" | "interrupted", stage = "tools"): RunEventBody => ({
       type: "step.finished",
@@ -197,14 +189,4 @@ describe("the brief view", () => {
     const text = draw(noisy("failed", "##[error]me\n::add-mask::x\n"), { ci: "github" }).join("\n");
     expect(text).to.not.match(/##\[|^\s*::/m);
   });
-
-  it("needs for many nodes no more than a line for each stage that is in order", () => {
-    const lines = draw(wideRun({ nodes: 50, steps: 8 }).map((event) => inOrder(event)));
-    expect(lines.length).to.be.at.most(1 + 50 * 5);
-  });
 });
-
-function inOrder(event: RunEvent): RunEvent {
-  if (event.type === "step.output") return { seq: event.seq, at: event.at, type: "stage.started", stage: "disks" };
-  return event.type === "step.finished" ? { ...event, outcome: "ok" } : event;
-}

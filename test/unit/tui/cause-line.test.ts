@@ -4,10 +4,10 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { Problem } from "#errors/problem.ts";
 import { causeFirst, causeLine } from "#tui/cause-line.ts";
 import { drawCiErrors } from "#tui/ci.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { drawReport } from "#tui/html/report.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
@@ -50,8 +50,7 @@ describe("the cause of a failed step in one line", () => {
       const row = linesOf(sceneOf(long, { columns }), { columns }).find((line) => line.includes("✗ n1 "));
       expect(row, `${columns}`).to.match(/no such file: .*…? \(exit 3\) /);
     }
-    const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
-    const end = drawDigest(digestRun(reduceEvents(events), facts));
+    const end = drawDigest(digestOf(events));
     expect(end).to.contain("| checksum mismatch\n").and.to.contain("checksum mismatch (exit 3)  [STEP_FAILED]");
   });
 
@@ -67,8 +66,7 @@ describe("the cause of a failed step in one line", () => {
     expect(
       pane.filter((line) => line.includes("✗ tar: write error: No space left on device (exit 28)")),
     ).to.have.length(1);
-    const facts = { id: "r1", state: "failed", who: "op", command: "x", created: 0, logOf: () => "log" };
-    const digest = digestRun(model, facts);
+    const digest = digestOf(events);
     expect(drawCiErrors(digest, () => undefined)).to.contain(`::${cause} [STEP_FAILED]`);
     expect(drawMarkdown(digest)).to.contain(`${cause}  [STEP_FAILED]`);
     for (const page of [drawReport(model), new RunParts().drawPage(model, { base: "/", isLive: false }).source]) {

@@ -1,24 +1,11 @@
 import { expect } from "chai";
 import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
-import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
-import { runStarted } from "#support/run-started.ts";
 
-function digest(events: readonly RunEvent[], state: string) {
-  const model = reduceEvents(events);
-  return digestRun(model, {
-    id: "20261121-061500-a1b2",
-    state,
-    who: "ops@bastion",
-    command: model.command,
-    created: events[0]?.at ?? 0,
-    logOf: (node) => `.kcore/runs/x/nodes/${node}.log`,
-  });
-}
-
+const digest = (events: readonly RunEvent[], state: string) => digestOf(events, { state });
 const drawn = (name: string, state: string) => drawDigest(digest(recordedRun(name), state));
 
 describe("a run on one screen", () => {
@@ -41,18 +28,6 @@ describe("a run on one screen", () => {
     expect(said(false)).to.match(/, no git revision$/);
   });
 
-  it("says why it failed: place, cause, output, log, and what to do", () => {
-    const text = drawn("failed", "failed");
-    expect(text).to.contain("  n1  disks: install tool  (command.run)\n    states/disks.yaml:2:5  the command ended");
-    expect(text).to.contain("    | E: Unable to locate package nope\n");
-    expect(text).to.contain("    log: .kcore/runs/x/nodes/n1.log\n    again: kcore orchestrate deploy_node --on n1\n");
-    expect(text).to.match(/ {2}kcore orchestrate deploy_node \S+ +when the project is mended\n/);
-    expect(text).to.match(
-      / {2}kcore runs resume 20261121-061500-a1b2 +when a node is mended: go on where it stopped\n/,
-    );
-    expect(text).to.not.contain("after it failed");
-  });
-
   it("says how to try it again on all that failed alike, as long as they can be named, and no log that is not there", () => {
     const failed = recordedRun("failed");
     const alike = (count: number) => {
@@ -61,11 +36,10 @@ describe("a run on one screen", () => {
       const begun = failed[0];
       if (begun?.type !== "run.started") expect.fail();
       const bodies = names.flatMap((node) => of.map((event) => ({ ...event, node })));
-      const model = reduceEvents(
-        [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }) as RunEvent),
-      );
-      const facts = { id: "x", state: "failed", who: "me", created: 0, logOf: () => undefined };
-      return drawDigest(digestRun(model, { ...facts, command: model.command }), { columns: 120 });
+      const numbered = [{ ...begun, nodes: names }, ...bodies].map((event, index) => ({ ...event, seq: index + 1 }));
+      return drawDigest(digestOf(numbered as RunEvent[], { state: "failed", logOf: () => undefined }), {
+        columns: 120,
+      });
     };
     expect(alike(3)).to.contain("  n1, n2, n3  disks: install tool").and.to.contain(" --on n1,n2,n3\n");
     expect(alike(40)).to.contain("  n1…n40  disks: install tool").and.to.not.contain("again:");
@@ -113,24 +87,4 @@ describe("a run on one screen", () => {
 
   it("says how to watch a run that goes on", () =>
     expect(drawn("deploy-three", "running")).to.contain("kcore runs attach 20261121-061500-a1b2   watch it"));
-
-  it("tells of a thousand nodes that failed alike as one failure, in as few lines", () => {
-    const nodes = Array.from({ length: 1000 }, (_, index) => `node-${index}`);
-    const problem = { code: "STEP_FAILED", message: "no space left" } as const;
-    const step = { stage: "s", step: "s/x", title: "x", module: "file.managed" } as const;
-    const bodies = [
-      runStarted({ nodes }),
-      ...nodes.flatMap((node) => [
-        { type: "step.started", node, ...step } as const,
-        { type: "step.finished", node, ...step, outcome: "failed", problem } as const,
-      ]),
-    ];
-    const events = bodies.map((body, index) => ({ seq: index + 1, at: index, ...body }));
-    const told = digest(events, "failed");
-    expect(told.failures).to.have.length(1);
-    expect(told.failures[0]?.nodes).to.have.length(1000);
-    const lines = drawDigest(told).split("\n");
-    expect(lines.length).to.be.at.most(24);
-    expect(Math.max(...lines.map((line) => line.length))).to.be.at.most(100);
-  });
 });

@@ -2,19 +2,12 @@ import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import stringWidth from "string-width";
 import type { RunEvent } from "#engine/events/event.ts";
-import { reduceEvents } from "#engine/events/reduce.ts";
 import { drawCiErrors } from "#tui/ci.ts";
-import { digestRun, type RunDigest } from "#tui/digest.ts";
 import { drawDigest, type DigestOptions } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { wideRun } from "#support/wide-run.ts";
 
-function digestOf(events: readonly RunEvent[]): RunDigest {
-  const model = reduceEvents(events);
-  const { outcome: state = "died", command, startedAt: created } = model;
-  const logOf = (node = "bastion") => `.kcore/runs/ID/nodes/${node}.log`;
-  return digestRun(model, { id: "20261121-061500-a1b2", state, who: "ops@bastion", command, created, logOf });
-}
 const draw = (events: readonly RunEvent[], options: DigestOptions = {}) =>
   drawDigest(digestOf(events), { isEnd: true, ...options });
 const inOrderAgain = wideRun({ nodes: 3, steps: 16, isInOrder: true });
@@ -74,7 +67,9 @@ describe("the end of a run", () => {
     expect(text).to.contain("| E: Unable to locate package nope").and.to.contain("nodes/n1.log");
     expect(text).to.contain("        2 |   - command.run: { command: apt-get install nope }");
     expect(text).to.contain("n2 (192.0.2.12:22) does not answer within 10 s  [HOST_UNREACHABLE]");
-    expect(text).to.contain("\nNext:\n  kcore orchestrate deploy_node");
+    expect(text).to.contain("    again: kcore orchestrate deploy_node --on n1\n").and.not.to.contain("after it failed");
+    expect(text).to.match(/\nNext:\n {2}kcore orchestrate deploy_node \S+ +when the project is mended\n/);
+    expect(text).to.match(/ {2}kcore runs resume \S+ +when a node is mended: go on where it stopped\n/);
   });
 
   it("fits 200 nodes on a screen, each line of it within its columns and broken at words", () => {

@@ -1,22 +1,10 @@
 import { expect } from "chai";
-import { reduceEvents } from "#engine/events/reduce.ts";
-import { digestRun, type RunDigest } from "#tui/digest.ts";
+import type { RunDigest } from "#tui/digest.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
+import { digestOf } from "#support/digests.ts";
 import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
 
-function digest(name: string, state: string): RunDigest {
-  const events = recordedRun(name);
-  const model = reduceEvents(events);
-  const { command } = model;
-  return digestRun(model, {
-    id: "20261121-061500-a1b2",
-    state,
-    who: "ops",
-    command,
-    created: 0,
-    logOf: () => undefined,
-  });
-}
+const digest = (name: string, state: string): RunDigest => digestOf(recordedRun(name), { state });
 
 const change = {
   stage: "site",

@@ -90,18 +90,6 @@ describe("the player of recorded runs", () => {
     expect(player.state()).to.include({ ended: true });
   });
 
-  it("jumps back in a long recording to the very same model", () => {
-    const long = Array.from(
-      { length: 7000 },
-      (_, index) => ({ seq: index + 1, at: index, ...note(index) }) as RunEvent,
-    );
-    const { models, player } = play(1, long);
-    for (const target of [6999, 4000, 3999, 1]) {
-      player.seek(target - player.state().at);
-      expect(models.at(-1)).to.deep.equal(reduceEvents(long.slice(0, target + 1)));
-    }
-  });
-
   it("plays again from the start after its end", () => {
     const { clock, drawn, player } = play(1);
     clock.pass(60_000);
@@ -141,7 +129,3 @@ describe("the player of recorded runs", () => {
     expect(play(1, []).player.state()).to.include({ ended: true, to: 0 });
   });
 });
-
-function note(index: number) {
-  return { type: "step.note", node: `n${index % 7}`, step: "s", text: String(index) } as const;
-}

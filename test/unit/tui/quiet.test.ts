@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { quietOf } from "#tui/quiet.ts";
-import type { WorkItem } from "#tui/work-item.ts";
+import { quietOf, type WorkItem } from "#tui/work-item.ts";
 
 const item: WorkItem = {
   key: "k",

@@ -89,7 +89,9 @@ describe("a large content on its way, in views", () => {
     const events = runWith(...[5, 10, 15, 20, 25, 30, 35].map((mega) => going(mega * 1_000_000)), sent(8000));
     const lines = (detail: "brief" | "quiet") => {
       const brief = new BriefLines({ detail, folds: false });
-      return told(events, (before, event) => brief.tell(before, event).lines).filter((line) => line.includes("kcore"));
+      return told(events, (before, event) => brief.linesOf(before, event).lines).filter((line) =>
+        line.includes("kcore"),
+      );
     };
     expect(lines("brief")).to.deep.equal([
       "n1  sending kcore-0.1.0  30.0/44.0 MB  8.4 MB/s",
@@ -99,6 +101,6 @@ describe("a large content on its way, in views", () => {
     expect(lines("quiet")).to.deep.equal([]);
     const fast = new BriefLines({ detail: "brief", folds: false });
     const [, ...rest] = runWith(sent(900));
-    expect(fast.tell(reduceEvents([]), rest.at(-1) as RunEvent).lines).to.deep.equal([]);
+    expect(fast.linesOf(reduceEvents([]), rest.at(-1) as RunEvent).lines).to.deep.equal([]);
   });
 });

@@ -1,53 +1,16 @@
 import { expect } from "chai";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { tallyOf, tallyOfBastion, tallyOfNode, tallyOfRun, type Tally } from "#tui/tally.ts";
+import { tallyOf, tallyOfBastion, tallyOfNode, tallyOfRun } from "#tui/tally.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runStarted } from "#support/run-started.ts";
 
-const none: Tally = {
-  succeeded: 0,
-  changed: 0,
-  wouldChange: 0,
-  failed: 0,
-  unreachable: 0,
-  interrupted: 0,
-  unfinished: 0,
-  skipped: 0,
-  unknown: 0,
-  notStarted: 0,
-  run: 0,
-  time: 0,
-};
-
 describe("the tally", () => {
   it("counts every step under one word, and as run what succeeded, failed or was interrupted", () => {
-    const tally = tallyOf(
-      [
-        { outcome: "ok" },
-        { outcome: "changed" },
-        { outcome: "would-change" },
-        { outcome: "failed" },
-        { outcome: "interrupted" },
-        { outcome: "skipped" },
-        { outcome: "unknown" },
-        {},
-      ],
-      11,
-    );
-    expect(tally).to.deep.equal({
-      ...none,
-      succeeded: 3,
-      changed: 1,
-      wouldChange: 1,
-      failed: 1,
-      skipped: 1,
-      unknown: 1,
-      interrupted: 1,
-      unfinished: 1,
-      run: 5,
-      time: 11,
-    });
+    const outcomes = ["ok", "changed", "would-change", "failed", "interrupted", "skipped", "unknown"] as const;
+    const tally = tallyOf([...outcomes.map((outcome) => ({ outcome })), {}], 11);
+    expect(tally).to.include({ succeeded: 3, changed: 1, wouldChange: 1, failed: 1, interrupted: 1, unfinished: 1 });
+    expect(tally).to.include({ skipped: 1, unknown: 1, unreachable: 0, notStarted: 0, run: 5, time: 11 });
   });
 
   /** A run of one stage over these nodes, each with its events. */

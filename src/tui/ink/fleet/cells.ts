@@ -1,7 +1,7 @@
 import { since, until } from "#base/units.ts";
 import { span, wrapWords, type Line, type Span } from "../text.ts";
 import type { Glyphs, Theme } from "../theme.ts";
-import { roleOf, type Concern, type Fact, type Page } from "./section.ts";
+import { roleOf, type Concern, type Fact, type DetailPage } from "./section.ts";
 
 const day = 86_400_000;
 
@@ -60,7 +60,7 @@ export function concernMark(concern: Concern, { glyphs }: Theme): Span {
 const labelWidth = 14;
 
 /** A page's facts as `label   value`, values broken between words, in so many columns. */
-export function pageLines({ facts, groups = [] }: Page, width: number): readonly Line[] {
+export function pageLines({ facts, groups = [] }: DetailPage, width: number): readonly Line[] {
   const lines = (some: readonly Fact[]) => some.flatMap((fact) => factLines(fact, width));
   return [
     ...lines(facts),

@@ -41,7 +41,7 @@ export function controllerRows({ controllers }: FleetSnapshot): readonly Control
 }
 
 /** The controller's name for operators: its address. */
-export function nameOf({ address, controllerId }: FleetController): string {
+export function controllerName({ address, controllerId }: FleetController): string {
   return address === "" ? controllerId : address;
 }
 
@@ -73,7 +73,7 @@ export const controllersSection: Section<ControllerRow> = {
   ],
   columns: ({ theme, now }) => [
     { title: "", width: 1, drop: 0, cell: (row) => [concernMark(concernOfController(row, now), theme)] },
-    { title: "CONTROLLER", width: 16, grow: 1, max: 36, drop: 0, cell: (row) => [span(nameOf(row))] },
+    { title: "CONTROLLER", width: 16, grow: 1, max: 36, drop: 0, cell: (row) => [span(controllerName(row))] },
     {
       title: "STATE",
       width: 10,
@@ -119,7 +119,7 @@ export const controllersSection: Section<ControllerRow> = {
   open: (row, _snapshot, { theme, now }) => {
     const { replication, link, subCa, state } = row;
     return {
-      title: nameOf(row),
+      title: controllerName(row),
       facts: [
         ["state", state === "self" ? "it tells all this" : state, stateRole(state)],
         ["id", row.controllerId],

@@ -1,7 +1,7 @@
 import { shortAge } from "#base/units.ts";
 import { joinFitting, justify, lineWidth, span, type Line, type Span } from "../text.ts";
 import type { Role, Theme } from "../theme.ts";
-import { alarmsOf, controllerRows, nameOf } from "./controllers-section.ts";
+import { alarmsOf, controllerRows, controllerName } from "./controllers-section.ts";
 import type { FleetUi } from "./fleet-ui.ts";
 import { sectionNames } from "./fleet-ui.ts";
 import { listers } from "./listing.ts";
@@ -104,7 +104,9 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
 
 /** The first of the controllers' alarms, and how many there are. */
 export function alarmLines({ snapshot, theme }: FleetProps): readonly Line[] {
-  const all = controllerRows(snapshot).flatMap((row) => alarmsOf(row).map((text) => ({ name: nameOf(row), text })));
+  const all = controllerRows(snapshot).flatMap((row) =>
+    alarmsOf(row).map((text) => ({ name: controllerName(row), text })),
+  );
   const [first] = all;
   if (!first) return [];
   const more = all.length > 1 ? ` (${all.length} alarms, 3 shows the controllers)` : "";

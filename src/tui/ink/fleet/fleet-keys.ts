@@ -1,21 +1,20 @@
-import type { KeyPress } from "../keys.ts";
-import { isMove, linesMoved, pressScreenKey, typeInto, type ScreenDeed } from "../shared-keys.ts";
+import { type KeyPress, isMove, linesMoved, pressScreenKey, typeInto, type ScreenEffect } from "../keys.ts";
 import type { FleetScene } from "./fleet-scene.ts";
 import { sectionNames, type FleetUi, type Place, type SectionName } from "./fleet-ui.ts";
 
 /** An effect of a key beyond the view itself. */
-export type FleetDeed = ScreenDeed | { readonly type: "leave" };
+export type FleetEffect = ScreenEffect | { readonly type: "leave" };
 
 export interface FleetPressed {
   readonly ui: FleetUi;
-  readonly does?: FleetDeed;
+  readonly effect?: FleetEffect;
 }
 
 /** The dashboard after a key, and its effect. Pure. */
 export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed {
   const { ui } = scene;
-  const does: FleetDeed | undefined = press.name === "ctrl+c" ? { type: "leave" } : pressScreenKey(press);
-  if (does) return { ui, does };
+  const effect: FleetEffect | undefined = press.name === "ctrl+c" ? { type: "leave" } : pressScreenKey(press);
+  if (effect) return { ui, effect };
   if (ui.searching) return { ui: typeSearch(scene, press) };
   if (ui.help) return { ui: inHelp(scene, press) };
   return shared(scene, press) ?? { ui: ui.isOpen ? inPage(scene, press) : inList(scene, press) };
@@ -24,7 +23,7 @@ export function pressFleetKey(scene: FleetScene, press: KeyPress): FleetPressed 
 function shared({ ui, key, listing }: FleetScene, { name }: KeyPress): FleetPressed | undefined {
   switch (name) {
     case "q":
-      return { ui, does: { type: "leave" } };
+      return { ui, effect: { type: "leave" } };
     case "?":
       return { ui: { ...ui, help: true, bodyTop: 0 } };
     case "tab":
@@ -34,7 +33,7 @@ function shared({ ui, key, listing }: FleetScene, { name }: KeyPress): FleetPres
     }
     case "c": {
       const text = key === undefined ? undefined : listing.command(key);
-      return text === undefined ? { ui } : { ui, does: { type: "copy", text } };
+      return text === undefined ? { ui } : { ui, effect: { type: "copy", text } };
     }
     default:
       return /^[1-9]$/.test(name) ? { ui: goTo(ui, sectionNames[Number(name) - 1]) } : undefined;

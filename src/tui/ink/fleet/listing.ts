@@ -1,12 +1,12 @@
-import type { Window } from "../scroll.ts";
-import { headingLine, placeColumns, rowLine } from "../table.ts";
-import { span, type Line } from "../text.ts";
+import type { Window } from "../blocks.ts";
+import { headingLine, placeColumns, rowLines } from "../table.ts";
+import { span, type Line, type Span } from "../text.ts";
 import { pageLines } from "./cells.ts";
 import { certificatesSection } from "./certificates-section.ts";
 import { conflictsSection } from "./conflicts-section.ts";
 import { controllersSection } from "./controllers-section.ts";
 import { dcsSection } from "./dcs-section.ts";
-import type { FleetUi, SectionName } from "./fleet-ui.ts";
+import { freshFleetUi, type FleetUi, type SectionName } from "./fleet-ui.ts";
 import { nodesSection } from "./nodes-section.ts";
 import type { Concern, DrawOptions, Order, Section } from "./section.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
@@ -146,15 +146,10 @@ function tableLines<Row>(
   const { glyphs } = options.theme;
   const placed = placeColumns(columns(options), width - 2);
   const name = placed[1]?.title ?? "";
-  return [
-    [span("  "), ...headingLine(placed, glyphs)],
-    ...rows.slice(window.top, window.end).map((row, index): Line => {
-      const isSelected = window.top + index === selected;
-      const line = rowLine(placed, row, glyphs, isSelected ? new Map([[name, "selected"]]) : undefined);
-      const shown = stale ? line.map(({ text, role }) => span(text, role === "selected" ? role : "muted")) : line;
-      return [span(isSelected ? glyphs.pointer : " ", "accent"), span(" "), ...shown];
-    }),
-  ];
+  const lines = rowLines(placed, rows, { window, selected, glyphs, name });
+  const isKept = ({ text, role }: Span) => role === "selected" || text === glyphs.pointer;
+  const greyed = (line: Line): Line => line.map((one) => (isKept(one) ? one : span(one.text, "muted")));
+  return [[span("  "), ...headingLine(placed, glyphs)], ...(stale ? lines.map(greyed) : lines)];
 }
 
 const sections = {
@@ -194,20 +189,15 @@ export function fleetPage(
   options: DrawOptions & { readonly width: number },
 ): (PageLines & { readonly command: string }) | undefined {
   if (!Object.hasOwn(listers, section)) return undefined;
-  const listing = listers[section as SectionName](snapshot, allOf(section as SectionName));
+  const listing = listers[section as SectionName](snapshot, freshFleetUi);
   const [page, command] = [listing.page(key, options), listing.command(key)];
   return page && command !== undefined ? { ...page, command } : undefined;
-}
-
-function allOf(name: SectionName): Choice {
-  const place = { top: 0, sort: 0, reversed: false };
-  return { search: "", trouble: false, places: { [name]: place } as unknown as FleetUi["places"] };
 }
 
 function tableOf<Row>(section: Section<Row>, snapshot: FleetSnapshot, options: DrawOptions): FleetTable {
   const { name, title, none, key } = section;
   const columns = section.columns(options);
-  const rows = choose(section, prepare(section, snapshot), allOf(name));
+  const rows = choose(section, prepare(section, snapshot), freshFleetUi);
   return {
     name,
     title,

@@ -2,7 +2,7 @@ import type { Timers } from "#base/timers.ts";
 import type { KeyPress } from "../keys.ts";
 import { Screen, type Size } from "../screen.ts";
 import type { Theme } from "../theme.ts";
-import { pressFleetKey, type FleetDeed } from "./fleet-keys.ts";
+import { pressFleetKey, type FleetEffect } from "./fleet-keys.ts";
 import { arrangeFleet, type FleetScene } from "./fleet-scene.ts";
 import { freshFleetUi, type FleetUi } from "./fleet-ui.ts";
 import type { FleetLink, FleetSnapshot } from "./snapshot.ts";
@@ -69,7 +69,7 @@ export class FleetView {
   }
 
   /** Shows the state of the connection. */
-  tell(link: FleetLink): void {
+  showLink(link: FleetLink): void {
     this.#link = link;
     this.#screen?.news();
   }
@@ -87,9 +87,9 @@ export class FleetView {
   #press(press: KeyPress): void {
     // A second key in the same frame applies to the first key's result; news wait for the next frame.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
-    const { ui, does } = pressFleetKey(this.#scene, press);
+    const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;
-    if (does) this.#do(does);
+    if (effect) this.#do(effect);
     this.#tellOpened();
     this.#screen?.key();
   }
@@ -102,18 +102,18 @@ export class FleetView {
     this.#options.openNode?.(id);
   }
 
-  #do(deed: FleetDeed): void {
-    switch (deed.type) {
+  #do(effect: FleetEffect): void {
+    switch (effect.type) {
       case "leave":
         return this.#leave();
       case "copy": {
         const { now = Date.now } = this.#options;
-        this.#ui = { ...this.#ui, toast: { text: `copied: ${deed.text}`, role: "ok", until: now() + 4000 } };
-        return this.#screen?.do(deed);
+        this.#ui = { ...this.#ui, toast: { text: `copied: ${effect.text}`, role: "ok", until: now() + 4000 } };
+        return this.#screen?.do(effect);
       }
       case "suspend":
       case "redraw":
-        return this.#screen?.do(deed);
+        return this.#screen?.do(effect);
     }
   }
 

@@ -28,7 +28,7 @@ export interface Section<Row> {
   readonly orders: readonly Order<Row>[];
   readonly columns: (options: DrawOptions) => readonly Column<Row>[];
   /** A row's own page. */
-  readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => Page;
+  readonly open: (row: Row, snapshot: FleetSnapshot, options: DrawOptions) => DetailPage;
   /** The command that comes next for the row, to be copied. */
   readonly command: (row: Row, now: number) => string;
 }
@@ -41,7 +41,7 @@ export interface Order<Row> {
 export type Fact = readonly [label: string, value: string, role?: Role];
 
 /** The name of a row, its facts, and groups of further facts under headings; an empty heading is a blank line. */
-export interface Page {
+export interface DetailPage {
   readonly title: string;
   readonly facts: readonly Fact[];
   readonly groups?: readonly (readonly [heading: string, facts: readonly Fact[]])[];

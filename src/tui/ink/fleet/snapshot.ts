@@ -1,37 +1,13 @@
-import type { NodeStatusName } from "../../fleet-labels.ts";
+import type { CertificateView, ControllerView, NodeView, PeerView, ReplicationStatus } from "#api/schemas.ts";
 
-/** A node as the dashboard shows it. Times are ISO 8601 in UTC, empty where there is none. */
-export interface FleetNode {
-  readonly id: string;
-  readonly hostname: string;
-  readonly address: string;
-  readonly dc: string;
-  readonly roles: readonly string[];
-  readonly labels: Readonly<Record<string, string>>;
-  readonly cpu: number;
-  /** Bytes. */
-  readonly memory: number;
-  readonly version: string;
-  readonly approval: string;
-  readonly status: NodeStatusName;
-  readonly reason?: string | undefined;
-  readonly registered: string;
-  readonly lastSeen: string;
-  /** The last report: the load average of one minute, bytes of memory and of the fuller disk. */
-  readonly usage?: FleetUsage | undefined;
+/** A node as the API lists it. Times are ISO 8601 in UTC, empty where there is none. */
+export interface FleetNode extends Omit<NodeView, "taints" | "key"> {
   /** Absent without earlier reports. */
   readonly trend?: FleetTrend | undefined;
-  readonly certificateExpires: string;
-  readonly conflicts: number;
-  readonly nameConflict?: { readonly with: readonly string[]; readonly keepsName: boolean } | undefined;
 }
 
-export interface FleetUsage {
-  readonly load?: number | undefined;
-  readonly memoryUsed?: number | undefined;
-  readonly diskUsed?: number | undefined;
-  readonly diskSize?: number | undefined;
-}
+/** The last report: the load average of one minute, bytes of memory and of the fuller disk. */
+export type FleetUsage = NonNullable<NodeView["usage"]>;
 
 /** A node's load in the last minutes: shares of 0 to 1, the newest last, one for each half minute. */
 export interface FleetTrend {
@@ -50,60 +26,22 @@ export interface FleetRun {
 }
 
 /** A controller as another one sees it. */
-export interface FleetPeer {
-  readonly controllerId: string;
-  readonly address: string;
-  readonly state: string;
-  readonly inStep: boolean;
-  readonly reason?: string | undefined;
-  /** Transactions still to be received from this peer, and those still to be sent to it. */
-  readonly behind: number;
-  readonly ahead: number;
-  readonly rttMs?: number | undefined;
-  readonly clockOffsetMs?: number | undefined;
-  readonly lastContact: string;
-}
+export type FleetPeer = Omit<PeerView, "dc" | "phi">;
 
+type Counted = "healthy" | "problems" | "readOnly" | "registers" | "tombstones" | "quarantined" | "alarms";
 /** A controller's own report of its replication. */
-export interface FleetReplication {
-  readonly healthy: boolean;
-  readonly problems: readonly string[];
-  readonly readOnly?: string | undefined;
-  readonly registers: number;
-  readonly tombstones: number;
-  readonly quarantined: number;
-  readonly alarms: readonly { readonly code: string; readonly message: string }[];
+export interface FleetReplication extends Pick<ReplicationStatus, Counted> {
   readonly peers: readonly FleetPeer[];
 }
 
-export interface FleetController {
-  readonly controllerId: string;
-  readonly dc: string;
-  readonly address: string;
-  readonly version: string;
-  /** The state in the asked controller's view; `self` for itself. */
-  readonly state: string;
-  readonly registered: string;
-  readonly lastContact: string;
-  readonly certificateExpires?: string | undefined;
-  readonly subCa?: { readonly serial: string; readonly notAfter: string } | undefined;
+export interface FleetController extends Omit<ControllerView, "key"> {
   /** The controller's own report; absent before its first answer. */
   readonly replication?: FleetReplication;
   /** The reason why it could not be asked. */
   readonly silent?: string;
 }
 
-export interface FleetCertificate {
-  readonly serial: string;
-  readonly role: string;
-  /** The id of the holder. */
-  readonly id: string;
-  readonly issuer: string;
-  readonly issued: string;
-  readonly notAfter: string;
-  readonly status: "active" | "expired" | "revoked";
-  readonly current: boolean;
-}
+export type FleetCertificate = Omit<CertificateView, "spki">;
 
 export interface FleetEdit {
   /** The value as JSON. */

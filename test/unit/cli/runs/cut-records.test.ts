@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
+import { formatEvent } from "#engine/events/recording.ts";
+import { reduceEvents } from "#engine/events/reduce.ts";
+import { runTime } from "#engine/events/run-model.ts";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { diffRuns } from "#tui/diff-runs.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
@@ -9,12 +12,12 @@ import { drawJunit } from "#tui/junit.ts";
 import { Player } from "#tui/player.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
 import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
 import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
 import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
-import { EarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
-import { runStarted } from "#support/run-started.ts";
+import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";
 
@@ -23,10 +26,19 @@ describe("a record that a crash cut", () => {
   before(async () => (project = await makeTempDir("cut")));
   after(() => project.remove());
 
-  async function record(bytes: Uint8Array, name = id): Promise<void> {
+  async function record(bytes: Uint8Array, name = id, more: Partial<RunHeader> = {}): Promise<void> {
     const folder = runFolder(project.path, name);
     const request = runRequest();
-    const header: RunHeader = { version: 1, id: name, nonce: "0", who: "w", created: 0, attended: false, request };
+    const header: RunHeader = {
+      version: 1,
+      id: name,
+      nonce: "0",
+      who: "w",
+      created: 0,
+      attended: false,
+      request,
+      ...more,
+    };
     await mkdir(folder.path, { recursive: true });
     await writeFile(folder.header, JSON.stringify(header));
     await writeFile(folder.events, bytes);
@@ -44,7 +56,9 @@ describe("a record that a crash cut", () => {
         const run = await readRun(project.path, id);
         expect(run.events).to.have.length(ends.filter((end) => end < cut).length);
         const summary = await summarizeRun(run.folder);
-        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), run.model.exitCode]);
+        const { exitCode } = run.model;
+        expect([summary.state, summary.exitCode]).to.deep.equal([stateOf(run), exitCode]);
+        expect(summary.milliseconds).to.equal(runTime(run.model));
         expect(drawDigest(await digestOf(run))).to.contain(id);
         expect(diffRuns(run.model, run.model).steps).to.deep.equal([]);
         expect(drawJunit(run.events)).to.contain("</testsuites>");
@@ -54,6 +68,13 @@ describe("a record that a crash cut", () => {
         expect(drawn).to.equal(run.events.length);
       }
     });
+
+  it("is listed with the time of the run, as every other view has it, after a resume too", async () => {
+    const { partAt: at, ranBefore } = reduceEvents(recordedRun("resumed"));
+    await record(Buffer.from(recordedRun("resumed").map(formatEvent).join("")), id, { part: { at, ranBefore } });
+    const run = await readRun(project.path, id);
+    expect((await summarizeRun(run.folder)).milliseconds).to.equal(runTime(run.model));
+  });
 
   it("is listed as what it is, also when its first event is as long as a large fleet makes it", async () => {
     const nodes = Array.from({ length: 2000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name`);
@@ -80,30 +101,11 @@ describe("a record that a crash cut", () => {
     const bytes = await readFile(join(import.meta.dirname, "../../../fixtures/runs/deploy-three.ndjson"));
     await record(bytes, "20261121-061500-0001");
     await record(bytes.subarray(0, bytes.length - 700), "20261121-061500-0002");
-    const usual = new EarlierRuns(runFolder(project.path, id), 0);
-    await usual.read();
+    const usual = readEarlierRuns(runFolder(project.path, id), new AbortController().signal, 0);
+    await usual.done;
     expect(usual.durations.get("nix.installed Nix")).to.equal(12_000);
     expect(usual.durations.get("disk.partitioned data disk")).to.equal(1800);
     expect(usual.paces).to.have.length(1);
     expect(usual.paces[0]).to.include({ nodes: 3 });
-  });
-
-  it("tells the pace of a record that is read in parts, however long its first event is", async () => {
-    const at = Date.UTC(2026, 10, 20);
-    const step = { type: "step.finished", node: "n1", stage: "s", title: "t", module: "m", outcome: "ok" };
-    const lines = Array.from({ length: 20_000 }, (_, index) => ({ ...step, step: `s/${index}`, at: at + index * 10 }));
-    const nodes = Array.from({ length: 5000 }, (_, index) => `worker-${index}.datacenter-of-a-long-name.example`);
-    const started = { ...runStarted({ runId: id, nodes }), at };
-    const done = { type: "run.finished", outcome: "done", exitCode: 0, at: at + 200_000 };
-    const text = [started, ...lines, done]
-      .map((event, index) => JSON.stringify({ seq: index + 1, ...event }))
-      .join("\n");
-    await record(Buffer.from(`${text}\n`), "20261121-061500-0003");
-    const earlier = new EarlierRuns(runFolder(project.path, id), 0);
-    await earlier.read();
-    const [pace] = earlier.paces;
-    expect(pace).to.include({ nodes: 5000, whole: 200_000 });
-    expect(pace?.ends.length).to.be.closeTo(20_000, 500);
-    expect(pace?.ends[10_000]).to.be.closeTo(100_000, 5000);
   });
 });

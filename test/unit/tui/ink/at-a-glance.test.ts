@@ -1,6 +1,5 @@
 import { expect } from "chai";
-import { lineWidth } from "#tui/ink/text.ts";
-import { linesOf, sceneOf, asciiTheme, plainTheme } from "#support/scenes.ts";
+import { linesOf, sceneOf } from "#support/scenes.ts";
 import { wideRun } from "#support/wide-run.ts";
 
 const all = wideRun({ nodes: 200, steps: 8, failEvery: 50, apart: 1 });
@@ -45,20 +44,4 @@ describe("a fleet at a glance", () => {
     const counts = [...line.matchAll(/(\d+) /g)].map(([, count]) => Number(count));
     expect(counts.reduce((sum, count) => sum + count, 0)).to.be.at.most(200 + 6 * 9);
   });
-
-  for (const theme of [plainTheme, asciiTheme])
-    it(`fits from 60×15 to 200×60, ${theme.unicode ? "with Unicode" : "in ASCII"}`, () => {
-      for (const [columns, rows] of [
-        [60, 15],
-        [80, 24],
-        [120, 40],
-        [200, 60],
-      ] as const)
-        for (const nodes of [1, 3, 24, 200]) {
-          const run = wideRun({ nodes, steps: 4, failEvery: 7 });
-          const lines = linesOf(sceneOf(run.slice(0, run.length >> 1), { columns, rows, theme }), { columns, theme });
-          expect(lines.length).to.equal(rows);
-          for (const line of lines) expect(lineWidth([{ text: line }])).to.be.at.most(columns);
-        }
-    });
 });

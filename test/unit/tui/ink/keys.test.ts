@@ -1,8 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import type { Key } from "ink";
-import { footerLine, helpLines, keyPresses } from "#tui/ink/keys.ts";
-import { linesMoved, typeInto } from "#tui/ink/shared-keys.ts";
+import { helpLines, keyPresses, typeInto } from "#tui/ink/keys.ts";
 import { paintLine } from "#tui/ink/text.ts";
 import { plainTheme } from "#support/scenes.ts";
 
@@ -36,24 +35,9 @@ describe("keys", () => {
     expect(lines(20)).to.deep.equal(["    q  leave; the", "       run goes on", " PgUp  a page up"]);
   });
 
-  it("stand in the footer as far as there is room", () => {
-    const keys = [
-      { keys: "q", short: "leave", long: "" },
-      { keys: "G", long: "in the help only" },
-      { keys: "?", short: "help", long: "" },
-    ];
-    const draw = (width: number) => stripVTControlCharacters(paintLine(footerLine(keys, width), width, plainTheme));
-    expect([draw(40), draw(12)]).to.deep.equal([" q leave  ? help", " q leave"]);
-  });
-
   it("type into a field, take back whole characters, and clear it", () => {
     const typed = (field: string, name: string, text = "") => typeInto(field, { name, text });
     expect([typed("n", "1", "1"), typed("n🙂", "backspace")]).to.deep.equal(["n1", "n"]);
     expect([typed("n1", "ctrl+u"), typed("n1", "left")]).to.deep.equal(["", undefined]);
-  });
-
-  it("move by lines, pages and to both ends, in every list and text", () => {
-    const moved = ["j", "up", "space", "pageup", "g", "end", "x"].map((name) => linesMoved(name, 10));
-    expect(moved).to.deep.equal([1, -1, 10, -10, -Infinity, Infinity, undefined]);
   });
 });

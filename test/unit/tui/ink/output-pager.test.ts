@@ -113,14 +113,6 @@ describe("the pages of a step's output", () => {
     expect(pager.matches).to.deep.equal([]);
   });
 
-  it("leave long lines whole where they are not wrapped", async () => {
-    const record = new Grown();
-    record.add({ type: "step.started", ...step }, printed(`${"x".repeat(25)}\ny\n`));
-    const { follow, rows } = open(record, 10, { wrap: false });
-    await follow();
-    expect(await rows(0, 2)).to.deep.equal([`out ${"x".repeat(25)}`, "out y"]);
-  });
-
   it("break long lines, tell gaps, and make every character harmless (S-4)", async () => {
     const record = new Grown();
     record.add({ type: "step.started", ...step }, printed(`${"x".repeat(25)}\n\u001b[31mred\u0007`, { skipped: 5 }));

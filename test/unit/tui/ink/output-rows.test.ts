@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { finder, markLine, outputLine, outputRows, type OutputRow } from "#tui/ink/output-rows.ts";
+import { finder, outputRows, type OutputRow } from "#tui/ink/output-rows.ts";
 import { lineWidth, span } from "#tui/ink/text.ts";
 
 const out = () => "out" as const;
@@ -43,22 +43,5 @@ describe("rows of output", () => {
         if (wrap) for (const row of rows) expect(lineWidth([span(row.text)])).to.be.at.most(width);
       }),
     );
-  });
-
-  it("tell stderr by a mark of its own beside its colour, and matches by theirs", () => {
-    const [row] = outputRows("it went wrong", () => "err", { width: 40, wrap: true, find: finder("went") });
-    const glyphs = { bar: "│" };
-    expect(outputLine(row ?? expect.fail(), glyphs)).to.deep.equal([
-      span("   ! ", "warning"),
-      span("it ", "stderr"),
-      span("went", "selected"),
-      span(" wrong", "stderr"),
-    ]);
-    expect(outputLine({ text: "well", stream: "out" }, glyphs)).to.deep.equal([span("   │ ", "muted"), span("well")]);
-    expect(markLine([span("+added", "added")], finder("dd"))).to.deep.equal([
-      span("+a", "added"),
-      span("dd", "selected"),
-      span("ed", "added"),
-    ]);
   });
 });

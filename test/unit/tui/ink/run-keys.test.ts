@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEvent } from "#engine/events/event.ts";
 import { pressKey } from "#tui/ink/run-keys.ts";
-import { freshUi, type Deed, type RunUi } from "#tui/ink/run-ui.ts";
+import { freshUi, type Effect, type RunUi } from "#tui/ink/run-ui.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { linesOf, sceneOf, typeKeys, type SceneOptions } from "#support/scenes.ts";
 
@@ -13,11 +13,11 @@ const asking = (kind: "confirm" | "password", secret = false): readonly RunEvent
 ];
 
 /** The effect of the last key. */
-function deed(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Deed | undefined {
+function effect(events: readonly RunEvent[], keys: readonly string[], options: SceneOptions = {}): Effect | undefined {
   const ui = typeKeys(events, keys.slice(0, -1), options);
   const name = keys.at(-1) ?? "";
   const text = name.length === 1 ? name : "";
-  return pressKey(sceneOf(events, { ...options, ui }), { name, text }).does;
+  return pressKey(sceneOf(events, { ...options, ui }), { name, text }).effect;
 }
 
 const shown = (events: readonly RunEvent[], keys: readonly string[]) =>
@@ -57,22 +57,22 @@ describe("the keys of the live view", () => {
   });
 
   it("copy the command that repeats the step on the node", () =>
-    expect(deed(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" }));
+    expect(effect(failed, ["c"])).to.deep.equal({ type: "copy", text: "kcore orchestrate deploy_node --on n1" }));
 
   it("leave by q; the run goes on", () => {
-    expect(deed(failed, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
-    expect(deed(failed, ["enter", "q"])).to.deep.equal({ type: "leave", why: "detached" });
+    expect(effect(failed, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
+    expect(effect(failed, ["enter", "q"])).to.deep.equal({ type: "leave", why: "detached" });
   });
 
   it("offer to wait, to abort and to detach after a Ctrl-C", () => {
-    expect(deed(done, ["ctrl+c"])).to.deep.equal({ type: "interrupt" });
+    expect(effect(done, ["ctrl+c"])).to.deep.equal({ type: "interrupt" });
     const ui: RunUi = { ...freshUi, stopping: true };
     const running = done.slice(0, 15);
     expect(linesOf(sceneOf(running, { ui })).join("\n")).to.match(
       /stopping[^]*Running: n1 data disk[^]*w wait for them {3}a abort them {3}d detach/,
     );
-    expect(deed(running, ["a"], { ui })).to.deep.equal({ type: "abort" });
-    expect(deed(running, ["d"], { ui })).to.deep.equal({ type: "leave", why: "detached" });
+    expect(effect(running, ["a"], { ui })).to.deep.equal({ type: "abort" });
+    expect(effect(running, ["d"], { ui })).to.deep.equal({ type: "leave", why: "detached" });
     expect(typeKeys(running, ["w"], { ui }).stopping).to.equal(false);
     expect(typeKeys(running, ["escape"], { ui }).stopping).to.equal(false);
   });
@@ -86,9 +86,9 @@ describe("the keys of the live view", () => {
   it("answer a confirm by one key, and by no other", () => {
     const events = asking("confirm");
     expect(shown(events, [])).to.match(/waiting for you: confirm ─[^]*n2: Go on\?[^]*y yes {3}n no/);
-    for (const key of ["j", "enter", "x"]) expect(deed(events, [key])).to.include({ type: "say" });
-    expect(deed(events, ["x", "y"])).to.deep.equal({ type: "answer", id: "q1", value: "yes" });
-    expect(deed(events, ["n"])).to.deep.equal({ type: "answer", id: "q1", value: "no" });
+    for (const key of ["j", "enter", "x"]) expect(effect(events, [key])).to.include({ type: "say" });
+    expect(effect(events, ["x", "y"])).to.deep.equal({ type: "answer", id: "q1", value: "yes" });
+    expect(effect(events, ["n"])).to.deep.equal({ type: "answer", id: "q1", value: "no" });
     expect(shown(events, ["n"])).to.not.contain("y yes");
   });
 
@@ -97,7 +97,7 @@ describe("the keys of the live view", () => {
     const text = shown(events, ["s", "3", "c", "r", "3", "t"]);
     expect(text).to.not.contain("s3cr3t");
     expect(text).to.equal(shown(events, ["x"]));
-    expect(deed(events, ["s", "3", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "s3" });
+    expect(effect(events, ["s", "3", "enter"])).to.deep.equal({ type: "answer", id: "q1", value: "s3" });
   });
 
   it("put a question aside, and come back to it", () => {
@@ -113,7 +113,7 @@ describe("the keys of the live view", () => {
       { seq: 17, at: 2, type: "question.answered", id: "q1", by: "somebody else" },
     ];
     expect(shown(events, [])).to.not.contain("Go on?");
-    expect(deed(events, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
+    expect(effect(events, ["q"])).to.deep.equal({ type: "leave", why: "detached" });
   });
 
   it("show the help, the stages and the warnings over the nodes", () => {
@@ -133,11 +133,11 @@ describe("the keys of the live view", () => {
       ended: false,
     };
     const replay = { player };
-    expect(deed(done, ["space"], replay)).to.deep.equal({ type: "toggle" });
-    expect(deed(done, ["right"], replay)).to.deep.equal({ type: "seek", by: 5000 });
-    expect(deed(done, ["."], replay)).to.deep.equal({ type: "step", direction: 1 });
-    expect(deed(done, ["+"], replay)).to.deep.equal({ type: "speed", factor: 2 });
-    expect(deed(done, ["ctrl+c"], replay)).to.deep.equal({ type: "leave", why: "detached" });
+    expect(effect(done, ["space"], replay)).to.deep.equal({ type: "toggle" });
+    expect(effect(done, ["right"], replay)).to.deep.equal({ type: "seek", by: 5000 });
+    expect(effect(done, ["."], replay)).to.deep.equal({ type: "step", direction: 1 });
+    expect(effect(done, ["+"], replay)).to.deep.equal({ type: "speed", factor: 2 });
+    expect(effect(done, ["ctrl+c"], replay)).to.deep.equal({ type: "leave", why: "detached" });
     expect(sceneOf(asking("confirm"), replay).question).to.equal(undefined);
     expect(linesOf(sceneOf(done, replay)).join("\n")).to.match(/▶ 1x {2}━+─+ {2}1\.0s \/ 3\.4s/);
     const fastest = { player: { ...player, speed: 1e6 } };
@@ -155,7 +155,7 @@ describe("the keys of the live view", () => {
   it("show the stages once: not over the view where all of them stand beside the nodes", () => {
     const wide = { columns: 200, rows: 60 };
     expect([typeKeys(done, ["s"]).overlay, typeKeys(done, ["s"], wide).overlay]).to.deep.equal(["stages", undefined]);
-    expect(deed(done, ["s"], wide)).to.include({ type: "say" });
+    expect(effect(done, ["s"], wide)).to.include({ type: "say" });
     // Not all nodes are done.
     const begun = done[0];
     if (begun?.type !== "run.started") expect.fail();
@@ -184,7 +184,7 @@ describe("the keys of the live view", () => {
     expect(after(known, "S", "a").ui.sort).to.equal("state");
     // An earlier version recorded neither time.
     expect(after(done, "S", "S").ui.sort).to.equal("time");
-    expect(deed(known, ["S"])).to.deep.equal({ type: "say", text: "sorted by name" });
+    expect(effect(known, ["S"])).to.deep.equal({ type: "say", text: "sorted by name" });
     expect(names("/", "r", "o", "l", "e", ":", "w", "enter")).to.deep.equal(["n1"]);
   });
 
@@ -226,7 +226,7 @@ describe("the keys of the live view", () => {
       expect(pointed(third)).to.deep.equal(["line 30"]);
       expect(after("enter", "enter", "/needle", "n", "n", "n")[0]).to.contain("1/3");
       expect(after("enter", "enter", "/needle", "N")[0]).to.contain("3/3");
-      expect(deed(events, ["enter", "/", "h", "enter", "N"])).to.include({ type: "say" });
+      expect(effect(events, ["enter", "/", "h", "enter", "N"])).to.include({ type: "say" });
       expect(after("enter", "enter", "/needle", "escape")[0]).to.not.contain("needle");
       // Beside the steps too; without a search, n is the next node there.
       expect(after("enter", "/needle", "n").join("\n")).to.contain("“needle” 2/3");
@@ -236,7 +236,7 @@ describe("the keys of the live view", () => {
       const lines = after("enter", "enter", "pagedown", "/nowhere");
       expect(lines[0]).to.contain("“nowhere” not found");
       expect(lines.slice(1, -1)).to.deep.equal(after("enter", "enter", "pagedown").slice(1, -1));
-      expect(deed(events, ["enter", "/", "?", "?", "enter", "n"])).to.include({ type: "say" });
+      expect(effect(events, ["enter", "/", "?", "?", "enter", "n"])).to.include({ type: "say" });
     });
 
     it("typing a search can be thought better of; what was searched before stays", () => {

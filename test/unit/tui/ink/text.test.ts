@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
 import { widthOf } from "#base/text.ts";
-import { fit, fitExactly, fitLine, justify, lineWidth, paintLine, span, wrapText, wrapWords } from "#tui/ink/text.ts";
+import { fit, fitLine, lineWidth, paintLine, span, wrapText, wrapWords } from "#tui/ink/text.ts";
 import { asciiTheme, colourTheme, plainTheme } from "#support/scenes.ts";
 
 const { glyphs } = plainTheme;
@@ -11,21 +11,6 @@ describe("texts on a terminal", () => {
     expect([fit("a long name", 6, glyphs), fit("漢字漢字", 6, glyphs)]).to.deep.equal(["a lon…", "漢字…"]);
     expect([fit("e\u0301e\u0301e\u0301", 2, glyphs), fit("fits", 4, glyphs)]).to.deep.equal(["e\u0301…", "fits"]);
     expect(fit("x", 0, glyphs)).to.equal("");
-  });
-
-  it("are filled up to a column's width on either side", () =>
-    expect([fitExactly("漢", 4, glyphs), fitExactly("7", 3, glyphs, "right")]).to.deep.equal(["漢  ", "  7"]));
-
-  it("mark the cut of a line wherever it falls", () => {
-    expect(fitLine([span("abc"), span("def")], 4, glyphs)).to.deep.equal([span("abc"), span("…")]);
-    expect(fitLine([span("abc"), span("def")], 6, glyphs)).to.deep.equal([span("abc"), span("def")]);
-  });
-
-  it("stand at both ends of a line", () => {
-    expect(paintLine(justify([span("left")], [span("right")], 12, glyphs), 12, plainTheme)).to.equal("left   right");
-    expect(paintLine(justify([span("a long left side")], [span("right")], 12, glyphs), 12, plainTheme)).to.equal(
-      "a lon… right",
-    );
   });
 
   it("are broken between words, and within them where there is no blank", () => {

@@ -3,8 +3,7 @@ import { expect } from "chai";
 import fc from "#support/properties.ts";
 import { paintLine, span } from "#tui/ink/text.ts";
 import { wholeRows, type Operation } from "#tui/ink/whole-rows.ts";
-import { recordedRun, recordedRunNames } from "#support/recorded-runs.ts";
-import { asciiTheme, colourTheme, plainTheme, sceneOf } from "#support/scenes.ts";
+import { colourTheme } from "#support/scenes.ts";
 
 /** Ink's own interface, which its package does not export. */
 interface Output {
@@ -43,19 +42,6 @@ describe("rows that are whole", () => {
     ).to.equal(output.get().output);
     expect(rows?.length).to.equal(height);
   };
-
-  it("are what Ink draws of every recorded run", () => {
-    for (const name of recordedRunNames)
-      for (const theme of [plainTheme, asciiTheme, colourTheme]) {
-        const events = recordedRun(name);
-        for (let count = 0; count <= events.length; count += 7) {
-          const { lines } = sceneOf(events.slice(0, count), { theme, columns: 100 });
-          const output = new InkOutput({ width: 100, height: 24 });
-          for (const [y, line] of lines.entries()) output.write(0, y, paintLine(line, 100, theme) || " ", same);
-          expectSame(output, 24);
-        }
-      }
-  });
 
   it("are what Ink draws of any text, whatever was on the screen before", () => {
     const piece = fc.oneof(

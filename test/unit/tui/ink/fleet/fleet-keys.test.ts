@@ -101,11 +101,14 @@ describe("the dashboard", () => {
     expect(fleetLines({ now: fleetNow + 60_000 })[0]).to.contain("192.0.2.1:9090 is silent, data 60s old"));
 
   it("leaves by q and Ctrl-C, and copies a command", () => {
-    expect([press("q").does, press("ctrl+c", ["/"]).does]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);
-    expect(press("c").does).to.deep.equal({ type: "copy", text: "kcore exec --on n4 -- systemctl status kcore-agent" });
-    expect(press("c", ["down", "down"]).does).to.deep.equal({ type: "copy", text: "kcore node approve n5" });
-    expect(press("c", ["G"]).does).to.deep.include({ text: `kcore describe node ${fleetNode(8).id}` });
-    expect(press("c", ["3"]).does).to.deep.equal({
+    expect([press("q").effect, press("ctrl+c", ["/"]).effect]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);
+    expect(press("c").effect).to.deep.equal({
+      type: "copy",
+      text: "kcore exec --on n4 -- systemctl status kcore-agent",
+    });
+    expect(press("c", ["down", "down"]).effect).to.deep.equal({ type: "copy", text: "kcore node approve n5" });
+    expect(press("c", ["G"]).effect).to.deep.include({ text: `kcore describe node ${fleetNode(8).id}` });
+    expect(press("c", ["3"]).effect).to.deep.equal({
       type: "copy",
       text: "kcore -s 192.0.2.1:9090 get replication-status",
     });

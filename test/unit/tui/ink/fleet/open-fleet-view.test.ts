@@ -68,16 +68,16 @@ describe("the dashboard on a terminal", () => {
     const one = await open();
     for (let count = 0; count < 5; count++)
       expect(await writes(() => one.show({ ...smallFleet(), at: fleetNow - count * 100 }))).to.equal("");
-    expect(await writes(() => one.tell({ state: "live", endpoint: "192.0.2.1:9090" }))).to.equal("");
+    expect(await writes(() => one.showLink({ state: "live", endpoint: "192.0.2.1:9090" }))).to.equal("");
   });
 
   it("shows what is lost, and that it is back", async () => {
     const one = await open();
     const link = { state: "lost", endpoint: "192.0.2.1:9090", why: "gone", trying: "192.0.2.2:9090" } as const;
-    expect(await writes(() => one.tell(link))).to.contain("trying 192.0.2.2:9090");
+    expect(await writes(() => one.showLink(link))).to.contain("trying 192.0.2.2:9090");
     const back = await writes(() => {
       one.show({ ...smallFleet(), asked: "192.0.2.2:9090" });
-      one.tell({ state: "live", endpoint: "192.0.2.2:9090" });
+      one.showLink({ state: "live", endpoint: "192.0.2.2:9090" });
     });
     expect(back).to.match(/live/);
   });

@@ -2,12 +2,13 @@ import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { stateOf } from "#cli/runs/known-run.ts";
-import { calling } from "#tui/attention.ts";
-import { digestRun } from "#tui/digest.ts";
+import { describeDryRun, operatorCaller, upcomingStages } from "#tui/questions.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
+import { digestOf } from "#support/digests.ts";
 import { linesOf, sceneOf } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
 import { runStarted } from "#support/run-started.ts";
+import { wideRun } from "#support/wide-run.ts";
 
 const started: RunEventBody = runStarted({
   title: "deploy_node",
@@ -32,8 +33,7 @@ describe("a run that waits for an answer", () => {
 
   it("V2: says so in runs show and -o json, with the question and the command that answers it", () => {
     expect([stateOf({ model, alive: true }), stateOf({ model, alive: false })]).to.deep.equal(["waiting", "died"]);
-    const facts = { id: "r1", state: "waiting", who: "op", command: "x", created: 0, logOf: () => undefined };
-    const digest = digestRun(model, facts);
+    const digest = digestOf(events, { id: "r1", state: "waiting" });
     const asked = { node: "n1", kind: "password", text: question.text, command: "kcore runs attach r1" };
     expect(digest.questions).to.deep.equal([asked]);
     expect(digest.nodes.map(({ outcome }) => outcome)).to.deep.equal(["waiting for you", "waiting"]);
@@ -41,7 +41,7 @@ describe("a run that waits for an answer", () => {
       .to.match(/^deploy_node {2}waiting for you for /)
       .and.to.contain("Waiting for you:\n  n1  sudo password of op")
       .and.to.match(/kcore runs attach r1 +answer it/);
-    expect(digestRun(model, { ...facts, state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
+    expect(digestOf(events, { state: "died" }).questions, "nobody asks any more").to.deep.equal([]);
   });
 
   it("V2: says so on its page, and no longer when it was answered", () => {
@@ -56,12 +56,35 @@ describe("a run that waits for an answer", () => {
 
   it("V2: rings the bell once a question, and gives the terminal's title back", () => {
     let written = "";
-    const call = calling((text) => (written += text), true);
+    const call = operatorCaller((text) => (written += text), true);
     for (const open of [0, 1, 1, 2, 1, 0, 0]) call(open);
     expect(written).to.equal("\u001B[22;2t\u001B]2;kcore: waiting for you\u0007\u0007\u0007\u001B[23;2t");
     written = "";
-    const plain = calling((text) => (written += text), false);
+    const plain = operatorCaller((text) => (written += text), false);
     for (const open of [1, 0]) plain(open);
     expect(written).to.equal("\u0007");
+  });
+});
+
+describe("What comes after a confirmation", () => {
+  it("is the stages whose turn has not come, each with its nodes, the rest counted", () => {
+    const model = reduceEvents(wideRun({ nodes: 5, steps: 4 }).slice(0, 1));
+    expect(upcomingStages(model)).to.equal(
+      "then: preflight on 5 nodes; disks on 5 nodes; nix on 5 nodes; kcore on 5 nodes",
+    );
+    const few = model.stages.slice(0, 2).map((stage) => ({ ...stage, nodes: ["a", "b"] }));
+    expect(upcomingStages({ stages: few })).to.equal("then: preflight on a, b; disks on a, b");
+    const action = { id: "x", title: "register", nodes: [], state: "pending" as const, actions: [] };
+    expect(upcomingStages({ stages: [...model.stages, action, action] })).to.match(/kcore on 5 nodes; 2 more stages$/);
+    expect(upcomingStages({ stages: [action] })).to.equal("then: register");
+    expect(upcomingStages(reduceEvents(wideRun({ nodes: 2, steps: 2 })))).to.equal("");
+  });
+
+  it("tells what a dry run of the same said", () => {
+    const said = { at: 0, wouldChange: 7, unknown: 2, failed: 0, isSame: true };
+    expect(describeDryRun(said, "12m")).to.equal("the dry run 12m ago: 7 would change, 2 unknown, 0 failed");
+    expect(describeDryRun({ ...said, unknown: 0, isSame: false }, "2d")).to.equal(
+      "the dry run 2d ago: 7 would change, 0 failed (the project has changed since)",
+    );
   });
 });

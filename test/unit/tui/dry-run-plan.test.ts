@@ -3,12 +3,14 @@ import { reduceEvents } from "#engine/events/reduce.ts";
 import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { digestRun } from "#tui/digest.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
-import { foresee, tellNodes } from "#tui/foreseen.ts";
+import { planOf, formatNodes, dryRunTotal, formatTotal } from "#tui/dry-run-plan.ts";
 import { drawReport } from "#tui/html/report.ts";
-import { foresightLines } from "#tui/ink/foresight.ts";
-import { createTheme } from "#tui/ink/theme.ts";
+import { foresightLines } from "#tui/ink/overlay.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { runStarted } from "#support/run-started.ts";
+import { recordedRun } from "#support/recorded-runs.ts";
+import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
+import { RunParts } from "#web/run-parts.ts";
 
 const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.finished" }>>): RunEventBody => ({
   type: "step.finished",
@@ -37,7 +39,7 @@ describe("What a dry run foresees", () => {
 
   it("is told once for nodes on which it is the same; the diff stands for the content's hashes", () => {
     const alike = nodes.slice(0, 3).map((node) => step(node, { diff, changes: [content, mode] }));
-    const { changes, unknown } = foresee(run(...alike, step("n4", { diff, changes: [content] })));
+    const { changes, unknown } = planOf(run(...alike, step("n4", { diff, changes: [content] })));
     expect(changes).to.deep.equal([
       { stage: "web", title: "config", module: "file.managed", nodes: ["n1", "n2", "n3"], changes: [mode], diff },
       { stage: "web", title: "config", module: "file.managed", nodes: ["n4"], changes: [], diff },
@@ -46,7 +48,7 @@ describe("What a dry run foresees", () => {
   });
 
   it("keeps the hashes where there is no diff, and tells why something is unknown", () => {
-    const { changes, unknown } = foresee(
+    const { changes, unknown } = planOf(
       run(
         step("n1", { changes: [content] }),
         step("n2", { outcome: "unknown", reason: "after install" }),
@@ -63,12 +65,39 @@ describe("What a dry run foresees", () => {
     const model = run(step("n1", { changes: [mode], reason }));
     const about = { id: "r", state: "done", who: "me", command: "c", created: 0, logOf: () => undefined };
     const digest = digestRun(model, about);
-    const theme = createTheme({ depth: 0, background: "dark", unicode: true });
-    const lines = foresightLines(model, theme, 80).map((line) => line.map(({ text }) => text).join(""));
+    const lines = foresightLines(model, plainTheme, 80).map((line) => line.map(({ text }) => text).join(""));
     for (const text of [lines.join("\n"), drawDigest(digest), drawMarkdown(digest), drawReport(model)])
       expect(text).to.contain(reason);
   });
 
   it("names few nodes, and of many the first and the last", () =>
-    expect([tellNodes(["a", "b"]), tellNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
+    expect([formatNodes(["a", "b"]), formatNodes(["a", "b", "c", "d"])]).to.deep.equal(["a, b", "a…d (4): the same"]));
+});
+
+const events = recordedRun("dry-run");
+const model = reduceEvents(events);
+
+describe("a dry run in the views", () => {
+  it("V7: has one sum", () => {
+    expect(formatTotal({ wouldChange: 3, unknown: 38 }, 2)).to.equal("3 to change on 2 nodes, 38 unknown");
+    expect(formatTotal({ wouldChange: 1, unknown: 0 }, 1)).to.equal("1 to change on 1 node");
+    expect(formatTotal({ wouldChange: 0, unknown: 2 }, 0)).to.equal("nothing to change, 2 unknown");
+    expect(dryRunTotal(model)).to.equal("1 to change on 1 node, 2 unknown");
+  });
+
+  it("V7: marks what would change with ◇, never with what was changed, and counts what is unknown", () => {
+    const frame = linesOf(sceneOf(events, { columns: 120, rows: 40 }), { columns: 120, rows: 40 }).join("\n");
+    expect(frame).to.contain("1 to change on 1 node, 2 unknown").and.to.match(/UNKN/).and.to.match(/◇ n1 /);
+    expect(frame).not.to.contain("◆");
+  });
+
+  for (const [view, page] of [
+    ["the report", drawReport(model)],
+    ["the page", new RunParts().drawPage(model, { base: "/", isLive: false }).source],
+  ] as const)
+    it(`V7: shows its plan in ${view}: each change with its diff, and why the rest is unknown`, () => {
+      const plan = /<section class="foresight"[^]*?<\/section>/.exec(page)?.[0] ?? "";
+      expect(plan).to.contain("issue file").and.to.contain("would change").and.to.contain("after kcore/key");
+      expect(page).to.contain("1 to change on 1 node, 2 unknown").and.not.to.contain("●");
+    });
 });
