@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
-import { exampleIn } from "../src/cli/modules/module-example.ts";
+import { exampleIn } from "#cli/modules/known-modules.ts";
 import { blobOf } from "../src/engine/step/blob.ts";
 import { Secret } from "../src/engine/step/secret.ts";
 import { argumentsIn } from "../test/support/cases/describe.ts";

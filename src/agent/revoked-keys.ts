@@ -29,7 +29,7 @@ export async function openRevokedKeys(file: string, log: Log) {
     /** Whether the agent must not answer a key: every key while the list cannot be read. */
     isRevoked: (spki: string): boolean => db.data.version === unreadable || spkis.has(spki),
     /** Adds a controller's list; resolves with whether the list was new, when it is on the disk. */
-    async take(listed: Standing["revoked"]): Promise<boolean> {
+    async take(listed: HeartbeatReply["revoked"]): Promise<boolean> {
       if (listed === undefined || listed.version === db.data.version) return false;
       // Keys that an unreadable or a lagging controller's list lacks stay: a revoked key is never welcome again.
       for (const spki of listed.keys) spkis.add(spki);

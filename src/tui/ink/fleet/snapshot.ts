@@ -1,4 +1,5 @@
-import type { CertificateView, ControllerView, NodeView, PeerView, ReplicationStatus } from "#api/schemas.ts";
+import type { ControllerView, PeerView, ReplicationStatus } from "#api/controller-schemas.ts";
+import type { CertificateView, NodeView } from "#api/schemas.ts";
 
 /** A node as the API lists it. Times are ISO 8601 in UTC, empty where there is none. */
 export interface FleetNode extends Omit<NodeView, "taints" | "key"> {
