@@ -89,15 +89,7 @@ export function queueTransition(state: Queue, event: QueueEvent, context: Transi
     case "rest":
       return go(state, phase, phase.at === "dead" ? { do: "rested" } : toRunner(event));
     case "finish":
-      if (phase.at !== "dead") return go(state, phase, toRunner(event));
-      // Without `fin`, a runner that still lives would keep the lock until its lease ends.
-      return go(
-        state,
-        phase,
-        { do: "send-command", text: `fin ${event.outcome}\n` },
-        toConnection({ type: "disconnect" }),
-        { do: "finished" },
-      );
+      return go(state, phase, toRunner(phase.at === "dead" ? { type: "give-up", outcome: event.outcome } : event));
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at === "locked") return die(stopped, { problem: phase.problem, outcome: "failed" });

@@ -45,6 +45,11 @@ export function runnerTransition(
       return phase.at === "ending" && connection === "up"
         ? awaitBye(state, event.outcome)
         : requestEnd(state, "finish", event.outcome);
+    case "give-up": {
+      const { state: gone, effects } = ended(state, "finish");
+      // Without `fin`, a runner that still lives would keep the lock until its lease ends.
+      return stay(gone, { do: "send-command", text: `fin ${event.outcome}\n` }, ...effects);
+    }
     case "stop": {
       const stopRequest = event.how === "abort" ? "abort" : (state.stopRequest ?? "stop");
       const command = { do: "send-command", text: `${event.how}\n` } as const;

@@ -67,6 +67,8 @@ export type RunnerEvent =
   | { readonly type: "take-over" }
   | { readonly type: "rest" }
   | { readonly type: "finish"; readonly outcome: NodeOutcome }
+  /** The run is over here, whether the runner answers or not. */
+  | { readonly type: "give-up"; readonly outcome: NodeOutcome }
   | { readonly type: "stop"; readonly how: "stop" | "abort" }
   | { readonly type: "opened" }
   /** The connection can be used, and the journal has been read up to the present. */
