@@ -181,7 +181,10 @@ export const kinds = {
   updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation", { since: 3 }),
   updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch", { since: 6 }),
   updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { since: 3, isContested: false }),
-  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", { since: 3, isContested: false }),
+  updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
+    since: 3,
+    isContested: false,
+  }),
   updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { since: 3, isContested: false }),
   updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { since: 3, isContested: false }),
   updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { since: 3, isContested: false }),
