@@ -22,7 +22,7 @@ ExecStart=/bin/sleep infinity
 WantedBy=multi-user.target
 `;
 
-/** What the catalogue of modules does not try: locks, failures, restarts and boots. */
+/** Locks, failures, restarts and boots, which the catalogue of modules does not try. */
 describe("modules on a real node", function () {
   this.timeout(600_000);
   let lab: Lab;

@@ -33,12 +33,12 @@ export function draftOf(
   };
 }
 
-/** A step that runs this text, whatever it finds. */
+/** A step that always runs this text. */
 export function commandStep(apply: Sh, more: Partial<Step> = {}): Step {
   return { want: {}, probe: sh``, apply, always: true, ...more };
 }
 
-/** What steps printed. */
+/** The output of all steps, in order. */
 export function printedIn({ events }: Pick<TestSession, "events">): string[] {
   return events.flatMap((event) => (event.type === "step.output" ? [event.text] : []));
 }

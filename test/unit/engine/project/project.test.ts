@@ -2,15 +2,8 @@ import { expect } from "chai";
 import { chmodSync, chownSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import {
-  assertTrusted,
-  projectOf,
-  type Trust,
-  trustOfProcess,
-  groupOf,
-  readGroup,
-  type Group,
-} from "#engine/project/project.ts";
+import { groupOf, readGroup, type Group } from "#engine/project/group-members.ts";
+import { assertTrusted, projectOf, type Trust, trustOfProcess } from "#engine/project/project.ts";
 import { problemsIn } from "#support/problems.ts";
 import { inProject } from "#support/in-project.ts";
 

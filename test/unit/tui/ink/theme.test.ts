@@ -59,7 +59,7 @@ describe("the theme", () => {
     } = createTheme({ depth: 16, background: "dark", unicode: true }).glyphs;
     const several = ["arrow", "enter", "upDown", "leftRight"];
     const single = Object.entries(shapes).flatMap(([name, shape]) => (several.includes(name) ? [] : [shape]));
-    expect([...running, ...levels, ...single].filter((shape) => widthOf(shape) !== 1)).to.deep.equal([]);
+    expect([...Array.from(running + levels), ...single].filter((shape) => widthOf(shape) !== 1)).to.deep.equal([]);
     const ascii = createTheme({ depth: 16, background: "dark", unicode: false });
     expect(Object.values(ascii.glyphs).join("")).to.match(/^[\x20-\x7e]*$/);
   });

@@ -1,0 +1,47 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+/** The members of a group, who may write the files that it may write. */
+export interface Group {
+  readonly name: string;
+  /** Users by name: those that the group lists, and those whose own group it is. */
+  readonly members: readonly { readonly name: string; readonly uid: number | undefined }[];
+}
+
+const seen = new Map<number, Group | undefined>();
+
+/** The group as the machine's databases (`getent`) tell of it; undefined where they know none of that number. */
+export function groupOf(gid: number): Group | undefined {
+  if (!seen.has(gid)) seen.set(gid, readGroup(gid, entriesOf("group", gid), entriesOf("passwd")));
+  return seen.get(gid);
+}
+
+/** The same from the lines of group(5) and passwd(5). */
+export function readGroup(gid: number, groups: string, users: string): Group | undefined {
+  const rows = (text: string) => text.split("\n").map((line) => line.split(":"));
+  const people = rows(users).map(([name = "", , uid, own]) => ({ name, uid: Number(uid), gid: Number(own) }));
+  const found = rows(groups).filter(([, , number]) => number === String(gid));
+  const [first] = found;
+  if (!first) return undefined;
+  const listed = found.flatMap(([, , , members = ""]) => members.split(",").filter(Boolean));
+  const own = people.filter((user) => user.gid === gid).map(({ name }) => name);
+  const members = [...new Set([...listed, ...own])].map((name) => ({
+    name,
+    uid: people.find((user) => user.name === name)?.uid,
+  }));
+  return { name: first[0] ?? "", members };
+}
+
+function entriesOf(database: "group" | "passwd", ...keys: readonly number[]): string {
+  try {
+    return execFileSync("getent", [database, ...keys.map(String)], {
+      encoding: "utf8",
+      timeout: 5_000,
+      maxBuffer: 64 << 20,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+  } catch {
+    // A small system has no getent, and then no other database than its files.
+    return readFileSync(`/etc/${database}`, "utf8");
+  }
+}
