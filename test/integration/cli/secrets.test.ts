@@ -377,7 +377,7 @@ steps:
         await shell.enter("typed-unseen-5");
         expect(await shell.shows(/ended: 0/)).not.to.contain("typed-unseen");
         await enter("state apply f --on here --yes --output plain");
-        await shell.shows(/Passphrase of the identity/);
+        await shell.shows(/^Passphrase of the identity/m);
         await shell.enter("open sesame");
         const screen = await shell.shows(/ended: 0/);
         expect(screen).not.to.contain("typed-unseen").and.not.to.contain("sesame");
