@@ -136,7 +136,7 @@ ${commitOfPull}`,
     seed: 55,
     edits: [
       {
-        file: "controller/replica/core.ts",
+        file: "controller/replica/replica-core.ts",
         from: "    raise(this.accepted, this.state.map.vector);\n    this.#members",
         to: "    this.state.clock = { ms: 0, c: 0 };\n    raise(this.accepted, this.state.map.vector);\n    this.#members",
       },

@@ -1,6 +1,6 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action } from "#engine/orchestrate/action.ts";
-import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";

@@ -1,6 +1,6 @@
 import { Command, Option } from "commander";
 import type { RunEvent } from "#engine/events/event.ts";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { exitCodes } from "#errors/problem.ts";
 import { detectCi, escapeForCi } from "#tui/ci.ts";
 import { showAnswers, type AnswerStream, drawFailures, drawGroups } from "./answers.ts";

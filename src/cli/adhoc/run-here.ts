@@ -6,7 +6,7 @@ import { RunFold } from "#engine/events/reduce.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import { keepFacts } from "#engine/facts/cache.ts";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { OutputCap } from "#engine/run/output-cap.ts";
 import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";

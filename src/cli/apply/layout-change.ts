@@ -1,4 +1,4 @@
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";

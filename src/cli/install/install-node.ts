@@ -1,4 +1,4 @@
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import type { DiskInventory } from "#engine/program/disk-inventory.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";

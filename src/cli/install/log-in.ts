@@ -2,7 +2,7 @@ import { appendFile, chmod } from "node:fs/promises";
 import type { Transport } from "#engine/transport/connect.ts";
 import { hostKeyTrust, parseHostKey, type HostKey } from "#engine/transport/host-key.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { LoginRefused } from "#engine/transport/unreachable.ts";
+import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { managedThings } from "#engine/orchestrate/managed.ts";
-import type { RunDependencies, RunResult } from "#engine/orchestrate/execute.ts";
+import type { RunDependencies, RunResult } from "#engine/orchestrate/run-types.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
 import type { RunStage } from "#engine/run/conduct-run.ts";
 import { runFolder } from "#engine/run/run-folder.ts";

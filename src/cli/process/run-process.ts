@@ -8,7 +8,7 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { changeHeader, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { exitCodes, type ExitCode } from "#errors/problem.ts";
 import { gitState } from "./git-state.ts";
-import { keepContent } from "./planned-content.ts";
+import { keepContent } from "./refuse-changed-project.ts";
 import { maskInRecord, loadParts } from "./run-parts.ts";
 
 /**

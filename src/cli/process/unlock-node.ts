@@ -1,6 +1,6 @@
 import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
-import type { Unlocking } from "#engine/orchestrate/execute.ts";
+import type { Unlocking } from "#engine/orchestrate/run-types.ts";
 import type { Unlocked } from "#engine/transport/unlock-host.ts";
 import { unreachable } from "#engine/session/problems.ts";
 import { KcoreError } from "#errors/problem.ts";

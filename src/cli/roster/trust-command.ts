@@ -10,7 +10,7 @@ import { exitCodes, KcoreError, usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { PublicKey } from "#engine/transport/admit-key.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
-import { LoginRefused } from "#engine/transport/unreachable.ts";
+import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";

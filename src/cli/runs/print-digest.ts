@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { logName } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { RunDigest } from "#tui/digest.ts";

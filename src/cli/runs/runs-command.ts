@@ -166,7 +166,7 @@ async function attach(id: string, { project, ...flags }: CommonFlags & ViewFlags
 }
 
 /** Whether `runs resume last` may mean the run: it passes over dry runs and single commands. */
-function isGoneOnWith({ request }: RunHeader): boolean {
+function isResumable({ request }: RunHeader): boolean {
   return !request.dryRun && request.what.kind !== "exec";
 }
 
@@ -186,7 +186,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
 }
 
 async function resume(id: string, { project, detach = false, passphraseFile, ...flags }: ResumeFlags): Promise<void> {
-  const { folder, header, model, alive } = await readRun(findProject(project), id, isGoneOnWith);
+  const { folder, header, model, alive } = await readRun(findProject(project), id, isResumable);
   const view = viewOf(flags);
   // A successful run may still have a process, for views that have not read all of it.
   if (model.exitCode === exitCodes.done)

@@ -1,4 +1,4 @@
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { usageError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { quoteWord } from "#tui/repeat-command.ts";

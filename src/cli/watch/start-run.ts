@@ -1,4 +1,4 @@
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { launchRun, type Launched } from "#engine/run/launch-run.ts";
 import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
@@ -112,7 +112,7 @@ function launch(folder: RunFolder, passphrase?: string): Launched {
 /** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */
 export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<Launched> {
   return async () => {
-    const { assertAsPlanned } = await import("../process/planned-content.ts");
+    const { assertAsPlanned } = await import("../process/refuse-changed-project.ts");
     await assertAsPlanned(folder);
     changeHeader(folder, { attended: canPrompt() || isLive });
     return launch(folder, passphrase);

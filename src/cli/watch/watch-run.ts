@@ -3,7 +3,7 @@ import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { RunFold } from "#engine/events/reduce.ts";
-import { titleOf } from "#engine/orchestrate/execute.ts";
+import { titleOf } from "#engine/orchestrate/run-types.ts";
 import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
 import type { Launched } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";

@@ -2,7 +2,7 @@
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { raise, toWire, type WireVector } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
 /**

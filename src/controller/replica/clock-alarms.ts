@@ -1,6 +1,6 @@
 // “Wrong clocks do not write” (docs/replication.md): the alarms about a clock that keeps this controller from writing.
 import { nextStamp } from "#crdt/hlc.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import { controllerOf } from "./registered-controllers.ts";
 
 /**

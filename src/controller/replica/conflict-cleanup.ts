@@ -1,5 +1,5 @@
 // “Conflicts are listed” (docs/replication.md): an alarm says when some could not be kept; settled records of earlier versions go.
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
 const batch = 50;

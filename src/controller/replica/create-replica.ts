@@ -3,7 +3,7 @@ import type { Register } from "#crdt/register.ts";
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";
 import { startTombstoneGc } from "./tombstone-gc.ts";
-import { Core } from "./core.ts";
+import { Core } from "./replica-core.ts";
 import { Dialler } from "./dialler.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";

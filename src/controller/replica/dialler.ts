@@ -1,5 +1,5 @@
 // “Convergent” (docs/replication.md): a controller that can be reached again is connected again, within seconds.
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { DialTarget } from "./replica-ports.ts";
 import { BackOff } from "./rtt.ts";
 

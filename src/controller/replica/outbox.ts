@@ -2,7 +2,7 @@
 import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Stream } from "./peer.ts";
 
 /**

@@ -4,7 +4,7 @@ import { bucketOf } from "#crdt/digest.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import { dominates, toWire } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 

@@ -3,7 +3,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
 import { differingBuckets } from "#crdt/digest.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import {
   isForeignHello,
   parseMessage,

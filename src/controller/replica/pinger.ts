@@ -1,5 +1,5 @@
 // “Convergent” (docs/replication.md): a connection that died silently is found by pings, and replaced.
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Peer } from "./peer.ts";
 
 const maxMisses = 3;

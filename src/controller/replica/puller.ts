@@ -4,7 +4,7 @@ import { compareStamps, decodeStamp } from "#crdt/hlc.ts";
 import { emptyPage, encodePage, MalformedPage, type Page } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
 import { covers, dominates, raise, toWire, type VersionVector } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import { checkFloor, checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage, PullEnd } from "./messages.ts";

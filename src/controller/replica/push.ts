@@ -2,7 +2,7 @@
 import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
 import type { PeerMessage } from "./messages.ts";

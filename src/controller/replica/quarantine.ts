@@ -1,7 +1,7 @@
 // “Neighbouring versions” (docs/replication.md): registers that this version cannot read are kept and passed on, and not shown.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import type { KeyRules } from "./cluster-state.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 
 /**
  * Registers that this version cannot read: they are kept and passed on, and not shown. Each is checked once, when it comes. Registers from

@@ -2,7 +2,7 @@
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
 import { covers } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
 /**

@@ -1,7 +1,7 @@
 // “Members only” (docs/replication.md): lets registered controllers in, refuses all others, and keeps one connection to each.
 import { endCatchUp } from "./catch-up.ts";
 import { describeDuplicate } from "./duplicate-identity.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Dialler } from "./dialler.ts";
 import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
 import { protocolsText, speaks, type PeerMessage, type Refusal } from "./messages.ts";

@@ -1,6 +1,6 @@
 // “Watched” (docs/replication.md): the state of this controller and of each peer, as operators see it.
 import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import type { Peer } from "./peer.ts";
 import { healthAt } from "./phi.ts";
 import type { PeerStatus, ReplicationStatus, WriteRefusal } from "./replica.ts";

@@ -3,7 +3,7 @@ import { areInConflict } from "#crdt/conflict.ts";
 import type { Register } from "#crdt/register.ts";
 import { collectable } from "#crdt/tombstones.ts";
 import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 
 /** Registers that every member acknowledged and no member needs, and the transactions that were being journaled at that time. */

@@ -5,7 +5,7 @@ import { encodePage } from "#crdt/page.ts";
 import { isSameDot, maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
 import { contextOf, type Context } from "#crdt/version-vector.ts";
 import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
-import type { Core } from "./core.ts";
+import type { Core } from "./replica-core.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
 import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";

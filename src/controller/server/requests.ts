@@ -22,7 +22,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import { deny, type Access } from "./access.ts";
 import { limitLists, type AnswerLists, type Listed } from "./answer-list.ts";
-import { auditFields, type Asked } from "./audit.ts";
+import { auditFields, type Asked } from "./audit-call.ts";
 import { openBodyRoom, readJson } from "./body.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { Connections } from "./connections.ts";

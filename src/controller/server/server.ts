@@ -6,7 +6,7 @@ import type { Credentials } from "#api/client.ts";
 import { lateRenewalProtocol } from "#api/late-renewal.ts";
 import type { BastionCas } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
-import { auditLog } from "./audit.ts";
+import { auditLog } from "./audit-call.ts";
 import { callerOf, shownOn, type KnownCaller } from "./caller.ts";
 import { connectionsFor, limitsFor, watchConnections, type Connections } from "./connections.ts";
 import { limitHandshakes } from "./handshake-limits.ts";

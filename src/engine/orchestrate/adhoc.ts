@@ -7,7 +7,7 @@ import { sh } from "#engine/step/sh.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { applyTask } from "./bind-apply.ts";
 import type { Catalogue } from "./bind-context.ts";
-import { titleOf, type RunRequest } from "./execute.ts";
+import { titleOf, type RunRequest } from "./run-types.ts";
 import { UsedNames } from "./used-names.ts";
 import { givenByUser } from "./given-params.ts";
 import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";

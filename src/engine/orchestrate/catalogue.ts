@@ -10,7 +10,7 @@ import { statesOf } from "#engine/states/open-states.ts";
 import { Unknown } from "#engine/expressions/unknown.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 import type { Catalogue } from "./bind-context.ts";
-import type { RunDependencies } from "./execute.ts";
+import type { RunDependencies } from "./run-types.ts";
 
 /** The dependencies of a run that states and actions need. A check reads no secret: each is Unknown. */
 export type CatalogueDependencies = Pick<

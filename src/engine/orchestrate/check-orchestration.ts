@@ -8,7 +8,7 @@ import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type PlannedStage } from "./plan.ts";
 import { renderFor } from "./prepare.ts";
-import { makeStages } from "./waves.ts";
+import { makeStages } from "./make-stages.ts";
 
 export interface OrchestrationCheckInput {
   readonly folders: readonly Folder[];

@@ -7,7 +7,7 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { NodeEnd } from "./action.ts";
 import { reasonNotToRun } from "./condition.ts";
 import { mostAtOnce } from "./connection-limit.ts";
-import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
+import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
 import { runNodeStages, type PipelineEnd } from "./node-pipeline.ts";
 import { LiveRun } from "./live-run.ts";
 import { compareManaged } from "./managed.ts";

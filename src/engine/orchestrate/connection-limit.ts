@@ -1,4 +1,4 @@
-import { HostUnreachable } from "#engine/transport/unreachable.ts";
+import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import type { RunSection } from "./plan.ts";
 
 /** Open files that the run needs beside its nodes: its record, nodes' logs, views, files being loaded. */

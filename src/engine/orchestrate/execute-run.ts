@@ -5,7 +5,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { challengeOf } from "./action.ts";
 import { openCatalogue } from "./catalogue.ts";
 import { Conductor } from "./conductor.ts";
-import type { RunDependencies, RunRequest, RunResult } from "./execute.ts";
+import type { RunDependencies, RunRequest, RunResult } from "./run-types.ts";
 import { preparePlan } from "./prepare.ts";
 
 /**

@@ -3,7 +3,7 @@ import { type GivenParam, givenFromText } from "#engine/params/bind-params.ts";
 import type { ParamDeclaration, ParamDeclarations } from "#engine/params/declare-params.ts";
 import type { Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
-import type { RunRequest } from "./execute.ts";
+import type { RunRequest } from "./run-types.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 
 /** The operator's parameters: texts as typed after `--set`, all other values from `--params`. */

@@ -6,7 +6,7 @@ import { grantsOf } from "#engine/session/own-grants.ts";
 import type { Connect, ConnectOptions, Endpoint, Host } from "#engine/transport/host.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { connectionsFor, isOutOfFiles } from "./connection-limit.ts";
-import type { RunDependencies, RunRequest } from "./execute.ts";
+import type { RunDependencies, RunRequest } from "./run-types.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
 import { RunNode } from "./run-node.ts";

@@ -10,14 +10,14 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { Catalogue } from "./bind-context.ts";
-import { titleOf, type RunDependencies, type RunRequest } from "./execute.ts";
+import { titleOf, type RunDependencies, type RunRequest } from "./run-types.ts";
 import { KeptSteps } from "./kept-steps.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration } from "./given-params.ts";
 import { CONCURRENCY } from "./live-run.ts";
 import { registeredNames, type PlannedStage, type RunPlan, type StageScope } from "./plan.ts";
-import { makeStages } from "./waves.ts";
+import { makeStages } from "./make-stages.ts";
 
 export interface PlanInput {
   readonly request: RunRequest;

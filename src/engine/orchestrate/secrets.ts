@@ -2,7 +2,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { askedAgain } from "#errors/three-tries.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
-import type { RunDependencies } from "./execute.ts";
+import type { RunDependencies } from "./run-types.ts";
 
 /** The secrets of a run on the bastion: each is read or asked for once, when first needed, and kept in memory only. */
 export class RunSecrets {

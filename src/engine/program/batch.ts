@@ -25,7 +25,7 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with dry-run.sh.
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with foresee.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -34,7 +34,7 @@ export function batchLibrary(dryRun: boolean): Blob {
       "k_whole=1",
       `[ -n "$b_data" ] || return 0`,
       shippedText("files"),
-      ...(dryRun ? [shippedText("dry-run")] : []),
+      ...(dryRun ? [shippedText("foresee")] : []),
       shippedText("batch"),
     ].join("\n"),
   );

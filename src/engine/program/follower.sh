@@ -469,7 +469,7 @@ k_listen() {
         set -- "$k_me"/in/*
         [ ! -e "$1" ] || mv -f "$@" "$K_RUN/blobs/" 2>/dev/null || k_lost
         ;;
-      confirm) # KEY: the connection is newer than the change of that step on trial (runner-on-demand.sh, k_trial)
+      confirm) # KEY: the connection is newer than the change of that step on trial (trial-runner.sh, k_trial)
         { read -r k_x <"$K_STATE/trial/asked" && [ "$k_x" = "$2" ] && ln -s confirmed "$K_STATE/trial/decision"; } 2>/dev/null
         ;;
       stop) k_tell stop '' ;;

@@ -532,12 +532,12 @@ k_want() {
   [ "$2" != f ] || [ -n "$K_DRY" ] || k_wanted="$k_wanted ${12}"
 }
 
-# k_doubt VERDICT: replaced in a dry run (runner-on-demand.sh).
+# k_doubt VERDICT: replaced in a dry run (dry-run-verdict.sh).
 k_doubt() {
   false
 }
 
-# k_trial: replaced when a step is on trial (runner-on-demand.sh).
+# k_trial: replaced when a step is on trial (trial-runner.sh).
 k_trial() {
   :
 }

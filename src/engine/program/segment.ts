@@ -24,7 +24,7 @@ export interface SegmentStep {
 
 /** A dry run's knowledge of the earlier steps. */
 export interface Foresight {
-  /** The ends of earlier steps (`k_doubt` in runner-on-demand.sh), by key, without those that are surely in order. */
+  /** The ends of earlier steps (`k_doubt` in dry-run-verdict.sh), by key, without those that are surely in order. */
   readonly ended: ReadonlyMap<string, string>;
   readonly dependencies: ReadonlyMap<string, Survivals>;
 }
@@ -39,19 +39,21 @@ export interface SegmentOptions {
   readonly now?: number;
 }
 
-/** Matches a call of a function of files.sh, or of dry-run.sh in a dry run, in a step's text. */
+/** Matches a call of a function of files.sh, or of foresee.sh in a dry run, in a step's text. */
 const usesFiles = new RegExp(
-  String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("dry-run")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
+  String.raw`\b(?:${[...`${shippedText("files")}\n${shippedText("foresee")}`.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name).join("|")})\b`,
 );
 
 /** The runner's functions that only some segments need, by name. */
 const extras = new Map(
-  [...shippedText("runner-on-demand").matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
+  (["runner-on-demand", "dry-run-verdict", "trial-runner"] as const).flatMap((file) =>
+    [...shippedText(file).matchAll(/^(\w+)\(\) \{\n[^]*?\n\}$/gm)].map(([text, name = ""]) => [name, text]),
+  ),
 );
 
 function extraOf(name: string): string {
   const text = extras.get(name);
-  if (text === undefined) throw new Error(`runner-on-demand.sh has no ${name}`);
+  if (text === undefined) throw new Error(`no function ${name} for segments`);
   return text;
 }
 
@@ -62,7 +64,7 @@ const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
 function librariesOf({ isDry, hasTrials }: { readonly isDry: boolean; readonly hasTrials: boolean }): string {
   return [
     shippedText("files"),
-    ...(isDry ? [shippedText("dry-run")] : []),
+    ...(isDry ? [shippedText("foresee")] : []),
     ...(hasTrials ? [extraOf("k_tried"), shippedText("trial"), `K_REVERT=${quote(shippedText("revert"))}`] : []),
   ].join("\n");
 }

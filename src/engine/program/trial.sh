@@ -1,5 +1,5 @@
 # Functions for steps with the key `risk` (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It follows
-# files.sh and k_tried (runner-on-demand.sh). Changes on trial stay only if a new connection confirms them; else
+# files.sh and k_tried (trial-runner.sh). Changes on trial stay only if a new connection confirms them; else
 # revert.sh (K_REVERT) restores the recorded state.
 
 # trial_open SECONDS: starts the guard. Without a confirmation the node reverts the changes after at most so many

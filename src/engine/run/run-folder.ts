@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { recording } from "./unwritable.ts";
 import type { ProcessMark } from "./process-mark.ts";

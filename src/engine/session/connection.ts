@@ -1,4 +1,4 @@
-import { shellUnusable } from "#engine/transport/unreachable.ts";
+import { shellUnusable } from "#engine/transport/host-problems.ts";
 import type { Problem } from "#errors/problem.ts";
 import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
 import {

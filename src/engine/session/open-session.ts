@@ -2,7 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, RunEventBody } from "#engine/events/event.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import type { Frame } from "#engine/program/frames.ts";
-import { dropUnusedSaves, verifyGrants, type VerifiedGrants } from "./grants.ts";
+import { dropUnusedSaves, verifyGrants, type VerifiedGrants } from "./save-granted-tables.ts";
 import { consoleEnd } from "./console-log.ts";
 import { ReplayBuffer } from "./replay-buffer.ts";
 import { closesBlobRequest, eventOfFrame } from "./runner-frames.ts";

@@ -1,7 +1,7 @@
 import { formatSending } from "#base/units.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import type { Problem } from "#errors/problem.ts";
-import { shellUnusable } from "#engine/transport/unreachable.ts";
+import { shellUnusable } from "#engine/transport/host-problems.ts";
 import type { TransitionContext } from "./session-events.ts";
 
 /** Codes for a node that cannot be reached. With any other code the node itself has failed. */

@@ -1,6 +1,13 @@
 import type { Problem } from "#errors/problem.ts";
-import { batchResults, failureHandlers, firstFailure, isRebooting, rebootLimit, remainingBatch } from "./batch.ts";
-import { nextBatch, type StepInputs } from "./next-batch.ts";
+import {
+  batchResults,
+  failureHandlers,
+  firstFailure,
+  isRebooting,
+  rebootLimit,
+  remainingBatch,
+} from "./segment-steps.ts";
+import { nextBatch, type StepInputs } from "./next-segment.ts";
 import { rebootStopped, rebootTooLong } from "./problems.ts";
 import {
   go,

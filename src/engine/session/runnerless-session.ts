@@ -1,4 +1,4 @@
-import { shellUnusable } from "#engine/transport/unreachable.ts";
+import { shellUnusable } from "#engine/transport/host-problems.ts";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { runnerlessText, type RunnerlessRequest } from "#engine/program/without-
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
 import { behind } from "#engine/transport/openssh-frame.ts";
-import { connectFollower, isHostGone } from "./connect.ts";
+import { connectFollower, isHostGone } from "./connect-follower.ts";
 import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
 import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";

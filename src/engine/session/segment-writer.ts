@@ -5,7 +5,7 @@ import { runnerCommand, segmentCommand, type RunVariables } from "#engine/progra
 import { compileStep, type CompiledStep } from "#engine/program/compile-step.ts";
 import { DryRunDependencies, type Survivals } from "#engine/program/dry-run-dependencies.ts";
 import { blobsOf, type Foresight, segmentText } from "#engine/program/segment.ts";
-import type { VerifiedGrants } from "./grants.ts";
+import type { VerifiedGrants } from "./save-granted-tables.ts";
 import type { StepReport } from "./step-report.ts";
 import type { SessionEffect, ReadyStep } from "./session-events.ts";
 

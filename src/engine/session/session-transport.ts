@@ -6,7 +6,7 @@ import type { Frame } from "#engine/program/frames.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
-import { connectFollower, isHostGone } from "./connect.ts";
+import { connectFollower, isHostGone } from "./connect-follower.ts";
 import type { ConnectionEvent } from "./session-events.ts";
 import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";

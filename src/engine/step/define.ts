@@ -71,7 +71,7 @@ export interface Step {
   readonly effects?: Effects;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
-  /** In dry runs, behind the guard: fails, without changing anything, where apply would fail; see dry-run.sh. */
+  /** In dry runs, behind the guard: fails, without changing anything, where apply would fail; see foresee.sh. */
   readonly foresee?: Sh;
   /**
    * Before apply and react of a step on trial: records the present state for the revert, by `keep_path`, `keep_unit`,

@@ -1,4 +1,4 @@
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 import type { Host } from "./host.ts";
 
 /** A public key as a line of authorized_keys has it (sshd(8)), without options. */

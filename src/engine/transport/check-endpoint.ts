@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import type { Problem } from "#errors/problem.ts";
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 import type { Endpoint } from "./host.ts";
 
 const hostName = /^(?!-)[A-Za-z0-9_-]{1,63}(\.(?!-)[A-Za-z0-9_-]{1,63})*\.?$/;

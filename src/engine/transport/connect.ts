@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DeadlinePassed, orAborted, withDeadline } from "./deadline.ts";
 import { createNames, type Names } from "./dns.ts";
 import { checkEndpoint } from "./check-endpoint.ts";
-import { HostUnreachable, interrupted } from "./unreachable.ts";
+import { HostUnreachable, interrupted } from "./host-problems.ts";
 import { parseHostKey, type HostKey, type TrustedKeys } from "./host-key.ts";
 import type { Connect, ConnectOptions, Endpoint, Host } from "./host.ts";
 import type { Identities, Identity } from "./login-keys.ts";

@@ -2,7 +2,7 @@ import { lookup, Resolver } from "node:dns/promises";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { orAborted, withDeadline } from "./deadline.ts";
-import { HostUnreachable, messageOf } from "./unreachable.ts";
+import { HostUnreachable, messageOf } from "./host-problems.ts";
 
 /** Names of hosts, each looked up once. */
 export interface Names {

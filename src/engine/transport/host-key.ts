@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { KcoreError } from "#errors/problem.ts";
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 
 /** A host's public key as it travels and as known_hosts(5) writes it. */
 export interface HostKey {

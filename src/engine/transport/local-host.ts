@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { homedir, userInfo } from "node:os";
 import type { Duplex } from "node:stream";
 import { withDeadline } from "./deadline.ts";
-import { hostFailure, interrupted } from "./unreachable.ts";
+import { hostFailure, interrupted } from "./host-problems.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { openSocket } from "./socket.ts";

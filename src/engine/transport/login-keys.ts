@@ -5,7 +5,7 @@ import type { ParsedKey } from "ssh2";
 import type { KcoreError } from "#errors/problem.ts";
 import { threeTries } from "#errors/three-tries.ts";
 import { openAgent, type AgentKey } from "./ssh-agent.ts";
-import { hostFailure, messageOf } from "./unreachable.ts";
+import { hostFailure, messageOf } from "./host-problems.ts";
 import { inspectKeyFile, type KeyFileFormat } from "./key-file.ts";
 import type { Endpoint } from "./host.ts";
 

@@ -1,5 +1,5 @@
 import { DeadlinePassed, orAborted, withDeadline } from "./deadline.ts";
-import { HostUnreachable, interrupted } from "./unreachable.ts";
+import { HostUnreachable, interrupted } from "./host-problems.ts";
 
 /** Milliseconds for the server to open a channel; a loaded machine may need seconds to fork. */
 const openLimit = 30_000;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Endpoint } from "./host.ts";
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 import type { TrustedKeys } from "./host-key.ts";
 
 /** A host on the way, or the last one, and the trusted keys of it. */

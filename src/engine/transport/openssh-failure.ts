@@ -1,6 +1,6 @@
 import type { Endpoint } from "./host.ts";
 import { hostKeyProblem, type TrustedKeys } from "./host-key.ts";
-import { HostUnreachable, hostFailure, LoginRefused, type UnreachableReason } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, LoginRefused, type UnreachableReason } from "./host-problems.ts";
 
 /** ssh's messages to its user, without its own trace. */
 export function sshMessages(stderr: string): readonly string[] {

@@ -12,7 +12,7 @@ import { before, behind, endIn, framed } from "./openssh-frame.ts";
 import { environment, MasterEnded, started, startMaster, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { createTail } from "#base/tail.ts";
-import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./host-problems.ts";
 
 type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { orAborted } from "./deadline.ts";
 import { createTail } from "#base/tail.ts";
-import { HostUnreachable } from "./unreachable.ts";
+import { HostUnreachable } from "./host-problems.ts";
 
 /** Holds one connection (ControlMaster) as long as stdin is open: it ends with us, however we end. Given its folder, then ssh. */
 const holder = `exec 3<&0

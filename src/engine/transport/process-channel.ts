@@ -3,7 +3,7 @@ import type { Readable, Writable } from "node:stream";
 import { createChunkQueue } from "./chunk-queue.ts";
 import type { Channel, Exit } from "./host.ts";
 import { createTail } from "#base/tail.ts";
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 
 const stdoutLimit = 256 * 1024;
 const stderrLimit = 64 * 1024;

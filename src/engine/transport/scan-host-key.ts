@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import ssh2 from "ssh2";
-import { HostUnreachable, messageOf } from "./unreachable.ts";
+import { HostUnreachable, messageOf } from "./host-problems.ts";
 import { hostKeyOf, type HostKey } from "./host-key.ts";
 import type { Endpoint } from "./host.ts";
 import { safeAlgorithms } from "./ssh-algorithms.ts";

@@ -1,7 +1,7 @@
 import { connect, isIPv6, type Socket } from "node:net";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, interrupted, messageOf } from "./unreachable.ts";
-import type { UnreachableReason } from "./unreachable.ts";
+import { HostUnreachable, interrupted, messageOf } from "./host-problems.ts";
+import type { UnreachableReason } from "./host-problems.ts";
 
 /** Where to connect to, and how to call it in messages. */
 export interface Target {

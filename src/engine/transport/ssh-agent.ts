@@ -1,7 +1,7 @@
 import ssh2 from "ssh2";
 import type { ParsedKey } from "ssh2";
 import { orAborted, withDeadline } from "./deadline.ts";
-import { hostFailure, messageOf } from "./unreachable.ts";
+import { hostFailure, messageOf } from "./host-problems.ts";
 
 /** A key that an agent holds, and how to have it sign. The agent is never forwarded to a host (S-9). */
 export interface AgentKey {

@@ -1,6 +1,6 @@
 import type { ClientChannel } from "ssh2";
 import { createChunkQueue } from "./chunk-queue.ts";
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 import type { Channel, Exit } from "./host.ts";
 import { createTail } from "#base/tail.ts";
 

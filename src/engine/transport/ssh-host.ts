@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Client, ClientChannel } from "ssh2";
-import { HostUnreachable, hostFailure, messageOf } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, messageOf } from "./host-problems.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { watchLiveness } from "./liveness.ts";
 import { createOneFlight } from "./one-flight.ts";

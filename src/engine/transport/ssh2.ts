@@ -4,7 +4,7 @@ import type { ClientErrorExtensions } from "ssh2";
 import { KcoreError } from "#errors/problem.ts";
 import { createAuthentication, type Authentication } from "./authentication.ts";
 import { DeadlinePassed } from "./deadline.ts";
-import { HostUnreachable, hostFailure, LoginRefused, messageOf } from "./unreachable.ts";
+import { HostUnreachable, hostFailure, LoginRefused, messageOf } from "./host-problems.ts";
 import { hostKeyOf, hostKeyProblem, type HostKey, type TrustedKeys } from "./host-key.ts";
 import type { Endpoint, Host } from "./host.ts";
 import type { Identity } from "./login-keys.ts";

@@ -1,4 +1,4 @@
-import { hostFailure } from "./unreachable.ts";
+import { hostFailure } from "./host-problems.ts";
 import type { Host } from "./host.ts";
 
 /** Constant; Debian's initrd runs it for any request (cryptsetup-initramfs, README.initramfs). */

@@ -8,7 +8,7 @@ import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { readNotices } from "#engine/orchestrate/notices.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";

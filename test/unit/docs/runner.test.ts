@@ -5,10 +5,12 @@ import { expect } from "chai";
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const page = read("docs/runner.md");
-const [follower, runner, extras, apply, step, batch] = [
+const [follower, runner, extras, trial, verdict, apply, step, batch] = [
   "follower",
   "runner",
   "runner-on-demand",
+  "trial-runner",
+  "dry-run-verdict",
   "apply",
   "step",
   "batch",
@@ -43,7 +45,7 @@ describe("docs/runner.md", () => {
 
   it("lists every line of the journal", () => {
     const journal = [
-      ...[runner, extras, apply].flatMap((text) => words(text, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g)),
+      ...[runner, extras, trial, verdict, apply].flatMap((text) => words(text, /\bk_event "?([a-z]+(?:-[a-z]+)?)/g)),
       ...[extras, step, batch].flatMap((text) => words(text, /printf '%s ([a-z]+) /g)),
       ...words(batch, /\$k_nonce ([a-z]+) \$k_i/g),
       // k_read reads facts, and gets the type as an argument.

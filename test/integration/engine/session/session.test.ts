@@ -34,7 +34,7 @@ import type { PlannedStep, UnresolvedStep } from "#engine/states/planned-step.ts
 import { stepOfData } from "#engine/step/fragments/files.ts";
 import { granted } from "#engine/step/fragments/granted.ts";
 import { sh, type Sh } from "#engine/step/sh.ts";
-import { HostUnreachable } from "#engine/transport/unreachable.ts";
+import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { openLocal } from "#engine/transport/local-host.ts";
 import { commandStep, draftOf, performOn, printedIn, sessionOn, type TestSession } from "#support/sessions.ts";
 

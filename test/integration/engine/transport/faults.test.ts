@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { buffer, text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createTransport, type Transport } from "#engine/transport/connect.ts";
-import { HostUnreachable, isBusy } from "#engine/transport/unreachable.ts";
+import { HostUnreachable, isBusy } from "#engine/transport/host-problems.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { eventually } from "#support/cluster.ts";
 import { startDelayLine, type DelayLine } from "#support/delay-line.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { unlocker } from "#cli/process/unlock-node.ts";
-import type { Unlocking } from "#engine/orchestrate/execute.ts";
-import { HostUnreachable } from "#engine/transport/unreachable.ts";
+import type { Unlocking } from "#engine/orchestrate/run-types.ts";
+import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 

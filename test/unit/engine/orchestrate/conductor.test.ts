@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action, ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { Conductor } from "#engine/orchestrate/conductor.ts";
-import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import type { PlannedStage } from "#engine/orchestrate/plan.ts";
 import type { Unknown } from "#engine/expressions/unknown.ts";
 import type { ErrorCode } from "#errors/codes.ts";

@@ -4,7 +4,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Action, ActionContext, ActionResult } from "#engine/orchestrate/action.ts";
 import { actionNames, findAction } from "#actions/registry.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
-import type { RunDependencies, RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunDependencies, RunRequest } from "#engine/orchestrate/run-types.ts";
 import { testAction } from "#support/actions.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
 import { problemsOfRejection } from "#support/problems.ts";

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { executeRun } from "#engine/orchestrate/execute-run.ts";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { managedThings } from "#engine/orchestrate/managed.ts";
 import { fakeNodes, type Lesson } from "#support/fake-session.ts";
 import { inProject } from "#support/in-project.ts";

@@ -161,7 +161,7 @@ rm() {
 }
 k_t=${quote(trial())} guard=$(cat "$k_t/guard")
 k_tried`;
-            run("-c", [shippedText("runner-on-demand"), watched].join("\n"));
+            run("-c", [shippedText("trial-runner"), watched].join("\n"));
             expect([existsSync(trial()), readFileSync(file, "utf8")]).to.deep.equal([false, "new\n"]);
           });
 

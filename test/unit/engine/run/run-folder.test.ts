@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { expect } from "chai";
-import type { RunRequest } from "#engine/orchestrate/execute.ts";
+import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { createRun, listRunIds, logName, readHeader, runFolder } from "#engine/run/run-folder.ts";
 import { problemsIn } from "#support/problems.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { StepResults } from "#engine/session/session-events.ts";
-import { nextBatch } from "#engine/session/next-batch.ts";
+import { nextBatch } from "#engine/session/next-segment.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf } from "#support/sessions.ts";

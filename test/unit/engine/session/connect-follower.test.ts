@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
-import { connectFollower } from "#engine/session/connect.ts";
-import { HostUnreachable } from "#engine/transport/unreachable.ts";
+import { connectFollower } from "#engine/session/connect-follower.ts";
+import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import { timeoutOf } from "#engine/program/compile-step.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
-import type { StepInputs } from "./next-batch.ts";
+import type { StepInputs } from "./next-segment.ts";
 import type { Batch, QueuedStep, SessionEffect, StepResults, TransitionContext } from "./session-events.ts";
 
 /** Milliseconds that the reboot at the end of the batch may take; undefined: the batch does not end with a reboot. */

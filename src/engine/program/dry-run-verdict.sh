@@ -1,0 +1,35 @@
+# The verdict of a step in a dry run, behind earlier steps that would change something (POSIX sh; dash, bash, BusyBox,
+# mksh). The segments of dry runs bring this function along (segment.ts).
+
+# k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier
+# step's change (dry-run-dependencies.ts). If it survives on a condition, that is reported, too. False: the verdict
+# stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
+# earlier step's key. The verdict `early` comes before the step is looked at.
+k_doubt() {
+  eval "k_x=\${a_$i:-}"
+  k_if=
+  for k_w in $k_x; do
+    case $#:" $* " in 1:* | *" ${k_w#??} "*) ;; *) continue ;; esac
+    eval "k_y=\${o_${k_w#??}:-}"
+    case $k_y in would* | unknown | *-if) ;; *) continue ;; esac
+    case $k_y:${k_w%"${k_w#??}"}$1 in
+      *:2?ok | *:2?skipped | would:?2would | unknown:?2would | *:??interrupted) ;;
+      *-if:??early | *:[12]?early | *:?[12]early) ;;
+      *:1?ok | *:?1would | *-if:??ok | *-if:??skipped | *-if:??would)
+        # At most three of them are reported.
+        case $k_if in *' '*' '*' '*) ;; *) k_if="$k_if ${k_w#??}" ;; esac
+        ;;
+      *)
+        k_flush
+        eval "o_$i=unknown"
+        k_event "end $i unknown 14 after ${k_w#??}"
+        return 0
+        ;;
+    esac
+  done
+  case $k_if:$1 in :* | *:early) return 1 ;; esac
+  k_flush
+  k_unsure=1
+  eval "o_$i=$1-if"
+  k_event "end $i $1 0 unless$k_if"
+}
