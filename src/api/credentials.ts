@@ -18,7 +18,7 @@ export interface LoadedCredentials extends Credentials {
 }
 
 /**
- * Reads a daemon's certificate, key and CA and checks that they belong together and say the expected role.
+ * Reads a daemon's certificate, key and CA, and checks that key and certificate belong together and name the expected role.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
 export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {

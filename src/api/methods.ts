@@ -4,7 +4,7 @@ import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
-/** One thing a controller can be asked. */
+/** A method of the controllers' API. */
 export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodType = z.ZodType> {
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
@@ -20,8 +20,8 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
   readonly whileRejected?: true;
   /**
-   * Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. `whole`: those that bring a part of
-   * something leave none, the one that completes it does, and each that is refused.
+   * Whether each call leaves a line in the controller's audit; by default every POST does. `whole`: of calls that send a bundle in pieces,
+   * only the one that completes it and refused ones do.
    */
   readonly audit?: boolean | "whole";
   /**
@@ -154,7 +154,7 @@ export const methods = {
   cancelUpdate: change("/v1/updates/{id}/cancel", u.UpdateWish),
   rollbackUpdate: change("/v1/updates/{id}/rollback", u.UpdateWish),
   promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
-  /** Asked of any controller: the bastion has signed who owns it. */
+  /** Asked of any controller, because the bastion has signed the new owner. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
   removeUpdate: change("/v1/updates/{id}/remove", c.Nothing),
@@ -163,7 +163,7 @@ export const methods = {
 
   /** The bundles on this controller, whole or in part. */
   listBundles: read("/v1/bundles", u.BundleList),
-  /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
+  /** `{id}` is the bundle's SHA-256. The answer has the offset of the next piece, which need not follow this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
   /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
   bundle: read("/v1/bundles/{id}", c.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
@@ -186,7 +186,7 @@ export type ListMethodName = {
 }[MethodName];
 /** Methods that are answered with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
-/** Methods whose answer goes on. */
+/** Methods with a streamed answer. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
 /** Whether a call of a method leaves one line in the controller's audit, refused or not; `reply`: its answer, if there was one. */

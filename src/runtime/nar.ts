@@ -13,7 +13,7 @@ export function archive(tree: Tree): Uint8Array[] {
 
 /**
  * One path without references in the stream that `nix-store --import` reads: `1`, the archive, a magic number, the path, its
- * references, its deriver, no signature. Behind the last path of a stream stands `0`, which is not given here.
+ * references, its deriver, no signature. The `0` that ends a stream is not included.
  */
 export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
   return [number(1), ...archive(tree), endOfExport(storePath)];
