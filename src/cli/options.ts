@@ -92,8 +92,8 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
 }
 
 /**
- * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The others define the form of
- * lines.
+ * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The other flags set the form of
+ * lines, and whether the live view stays.
  */
 export function addViewOptions(command: Command): Command {
   return command

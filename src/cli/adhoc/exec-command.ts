@@ -21,7 +21,7 @@ interface ExecFlags extends RunFlags {
   readonly output: "plain" | "json" | "events";
 }
 
-/** The exit code if the only node gave none, or not all of its answer: that of ssh(1), which scripts know. */
+/** The exit code when a single node gave none, or only a part of its output: ssh(1) uses the same. */
 const NO_ANSWER = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */

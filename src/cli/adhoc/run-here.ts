@@ -107,8 +107,8 @@ export async function runHere(
 }
 
 /**
- * Gathers facts of the nodes for which facts decide whether `--on` includes them.
- * Gives a request that believes no older facts: the facts of an unreachable node are unknown.
+ * Gathers facts of the nodes for which facts decide whether `--on` includes them. Returns a request that uses no facts
+ * from before: the facts of an unreachable node count as unknown.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
   const [{ nodesOnFacts }, { ownRoster }] = await Promise.all([

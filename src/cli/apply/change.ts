@@ -17,7 +17,7 @@ export interface Difference {
   readonly want: unknown;
 }
 
-/** The effect of a manifest on the roster, the cluster and the nodes as they are. */
+/** The changes that applying a manifest would make now to the roster, the cluster and the nodes. */
 export interface Change {
   readonly outcome: Outcome;
   readonly differences: readonly Difference[];

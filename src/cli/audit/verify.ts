@@ -162,7 +162,7 @@ const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.str
 export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof Noted>>>;
 
 /**
- * The last head of each trail that this user found whole: a trail that is cut short later is noticed.
+ * Opens the last heads of trails that this user found whole: they show whether a trail was cut short later.
  * @throws KcoreError CONFIG_INVALID: a damaged file must not make heads vanish
  */
 export async function openNotedHeads(): Promise<NotedHeads> {

@@ -9,11 +9,11 @@ export interface Canvas {
   /** Columns of the terminal. */
   readonly columns: number;
   readonly color?: boolean;
-  /** Lines of plain ASCII, for a terminal that says nothing of UTF-8. */
+  /** Plain ASCII, for a terminal without UTF-8. */
   readonly ascii?: boolean;
 }
 
-/** Below it nothing can be read in a box. */
+/** Fewer columns leave no room for boxes: each slice gets a line instead. */
 const narrowest = 40;
 /** The columns before a box: `  before  `. */
 const margin = 10;
@@ -135,7 +135,7 @@ export function sizeOf(bytes: number): string {
   return formatBinary(bytes).replace(/ (.).*/, "$1");
 }
 
-/** A name from a node drives no terminal (S-4). */
+/** Fits a text into the width, without control characters, which a name from a node may have (S-4). */
 function cut(told: string, width: number, ascii: boolean): string {
   const text = ascii
     ? visible(told)

@@ -76,7 +76,7 @@ function refusePassword(source: string): void {
   });
 }
 
-/** The pack in a folder of `root`. A link on the way may lead nowhere else. */
+/** Reads the pack in the folder `path` of `root`. Symbolic links in `path` must not lead out of `root`. */
 async function read(root: string, path: string, source: string): Promise<FetchedPack> {
   const folder = join(root, path);
   const [whole, real] = await Promise.all([realpath(root), realpath(folder).catch(() => "")]);

@@ -77,7 +77,7 @@ async function readHandedOver(): Promise<HandedOver> {
   return handed === "" ? {} : (JSON.parse(handed) as HandedOver);
 }
 
-/** The descriptor whose end shows that views can connect. */
+/** The descriptor that the process closes once views can connect. */
 const TELLS = 3;
 
 /** Gives a warm process the folder, the log and the name in `ps` of its run. */

@@ -24,7 +24,7 @@ export function ownRoster(
   return loadRoster(project, { trust: trustOfProcess(process.env), home: homedir(), sources: asked, ...options });
 }
 
-/** The same; one without entries while the project has no roster file. */
+/** As {@link ownRoster}, but an empty roster while the project has no roster file or source. */
 export function rosterIfAny(project: string): Roster {
   if (rosterFileNames(project).length + sourceNames(project).length > 0) return ownRoster(project);
   return { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };

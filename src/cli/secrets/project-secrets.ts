@@ -88,8 +88,8 @@ export async function writeText({ root }: ProjectSecrets, file: string, text: st
 }
 
 /**
- * Refuses a text that the roster would refuse for a new reason. Values at wrong places are repaired one after the
- * other, so others of them are no reason. @throws KcoreError
+ * Refuses a text that the roster would refuse for a new reason. SECRET_MISPLACED is none: misplaced values are repaired
+ * one after the other. @throws KcoreError
  */
 function refuseBadRoster(root: string, instead: RosterText): void {
   try {

@@ -24,7 +24,7 @@ export interface TerminalGuard {
 export async function guardTerminal(said: string): Promise<TerminalGuard> {
   const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
     detached: true,
-    // The terminal itself: nothing else need be one (3).
+    // Descriptor 3 is the terminal: no other one needs to be.
     stdio: ["pipe", "pipe", "ignore", process.stdout.fd],
   }) as ChildProcessByStdio<Writable, Readable, null>;
   guard.stdin.on("error", () => undefined);

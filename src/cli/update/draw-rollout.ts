@@ -71,7 +71,7 @@ function linesOf(table: string): readonly string[] {
   return table.trimEnd().split("\n");
 }
 
-/** One thing that changed in a rollout: the whole of it, or a node. */
+/** A change of a rollout: of the update itself, or of one node. */
 export type Transition =
   | ReturnType<typeof wholeOf>
   | { readonly type: "node"; readonly name: string; readonly generation: number; readonly node: NodeUpdateView };

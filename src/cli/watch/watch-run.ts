@@ -143,7 +143,7 @@ async function watchOnce(
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
-    // Problems of the input are shown below the prompt.
+    // After a mistake in the input the view must not stay: its problems are printed below the prompt.
     const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
