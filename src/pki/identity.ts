@@ -5,7 +5,7 @@ export const roles = ["controller", "node", "operator"] as const;
 /** The role of a certificate's holder in the cluster. */
 export type Role = (typeof roles)[number];
 
-/** The identity of a peer: taken from its certificate alone, never from its words. */
+/** The identity of a peer: taken from its certificate alone, never from its request. */
 export interface Identity {
   readonly cluster: string;
   readonly role: Role;
