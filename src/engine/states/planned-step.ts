@@ -38,7 +38,7 @@ export interface PlannedStep {
   readonly runAs?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly sensitive: boolean;
-  /** The step's change stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
+  /** The change stays only if a new connection confirms it within `confirm` seconds (docs/runner.md, On trial). */
   readonly risk?: "connectivity";
   readonly confirm?: number;
   /** The name NAME of `steps.NAME` for later steps. */
