@@ -88,8 +88,8 @@ export function defineAction<Schema extends z.ZodType>(action: Action<Schema>): 
 }
 
 /**
- * The text that nodes sign in a run to prove that they hold a key (S-14): unknown before the run. A hash of the run's nonce,
- * which frames nodes' lines and stays secret.
+ * The text that nodes sign in a run to prove that they hold a key (S-14): unknown before the run. It is a hash of the run's
+ * nonce, since the nonce itself frames nodes' lines and stays secret.
  */
 export function challengeOf(nonce: string): string {
   return createHash("sha256").update(`kcore challenge ${nonce}`).digest("base64url");

@@ -89,7 +89,7 @@ export interface RunDependencies {
   readonly trust?: Trust;
   /** Fetches a content by its URL when a node asks for it; absent: the bastion fetches nothing. */
   readonly fetch?: Fetch;
-  /** The way to ask programs and addresses in `roster/`. */
+  /** How to query programs and addresses in `roster/`. */
   readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;

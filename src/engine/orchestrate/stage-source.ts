@@ -124,7 +124,7 @@ export function readRunFailure(list: SourceNode | undefined, problems: Problems)
   return readList(list, problems, "after-action");
 }
 
-/** Reads a list of stages, included and nested ones too; goes on after a bad stage. */
+/** Reads a list of stages, included and nested ones too; continues after a bad stage. */
 export function readStages(
   list: SourceNode | undefined,
   problems: Problems,
