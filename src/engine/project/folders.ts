@@ -13,7 +13,7 @@ export interface Folder {
   readonly origin: "project" | "pack" | "shipped";
   /** The prefix of its files' names: a pack's `web/`. */
   readonly prefix?: string;
-  /** Looks at each file before it is read (S-20). */
+  /** Throws if an opened file is not trusted (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
 }
 
@@ -39,7 +39,7 @@ export function foldersOf(
   const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
   if (project === undefined || project === shipped) return [theirs];
   const check = trust && { check: checkOf(trust) };
-  // `.` means files of the project by their path, and has those of packs in it.
+  // `.` names the project's files by their paths; files of packs are among them.
   const packs = kind === "." ? [] : packNames(project);
   for (const name of packs) refuseShippedName(name, shipped);
   return [
