@@ -21,7 +21,7 @@ export class Drain {
   readonly #api: KubeApi;
   readonly #node: string;
   readonly #options: DrainOptions;
-  /** By uid: why it was not evicted yet, and when that is tried again. */
+  /** By a pod's uid: why it was not evicted yet, and when the eviction is tried again. */
   readonly #held = new Map<string, { readonly why: string; readonly pause: number; readonly again: number }>();
   #remaining: readonly Pod[] = [];
 
@@ -31,7 +31,7 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Names of the pods that are still to go, as the last look found them. */
+  /** Names of the pods still to be evicted or to end, as of the last round. */
   get remaining(): readonly string[] {
     return this.#remaining.map(podName);
   }
@@ -77,7 +77,7 @@ export class Drain {
     return { waitingFor: this.#waitingFor() };
   }
 
-  /** The obstacle; undefined: the pod goes. */
+  /** Evicts a pod; returns the obstacle, or undefined if the pod is leaving or gone. */
   async #evict(pod: Pod, deleteOptions: Readonly<Record<string, unknown>> = {}): Promise<string | undefined> {
     const { gracePeriod } = this.#options;
     const { name, namespace = "default", uid } = pod.metadata;
@@ -189,7 +189,7 @@ export interface PodChoice {
   readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof DrainLeave }[];
 }
 
-/** A mirror of a static pod, which the kubelet reads from a file and starts again after each deletion. */
+/** The annotation of a static pod's mirror: the kubelet reads such a pod from a file and starts it again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
 /** Chooses as kubectl drain does with --ignore-daemonsets. */
@@ -204,7 +204,7 @@ export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: 
     else {
       const isOver = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
       const emptyDirs = pod.spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined) ?? [];
-      // A pod that is going already needs no leave.
+      // A pod that has ended or is being deleted needs no permission.
       const isFree = isOver || pod.metadata.deletionTimestamp !== undefined;
       if (!isFree && !force && owner === undefined)
         refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });
