@@ -1,5 +1,5 @@
-# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data. It
-# follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
+# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data, if the
+# evidence showed that one of them is not in order. Stands behind step.sh, whose functions it uses.
 #
 # Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
 # wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
@@ -10,7 +10,7 @@
 # earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
 # begun`, later `KEY OUTCOME STATUS`.
 
-# b_load N: the words of step N: b_t (type) and so on.
+# b_load N: sets b_t (type), k_i (key) and the other variables from the words of step N.
 b_load() {
   eval "set -- \$b_line_$1"
   b_t=$1 b_w=$2 k_i=$3 b_secs=$4 b_owes=$5 b_path=$6
@@ -249,7 +249,7 @@ b_above() {
 b_parents() {
   if [ ! -d "${b_dir:-/}" ]; then
     b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
-    # The new folder belongs to the folders that the other steps' looks cover, too.
+    # A new stat of the folders above, for the other steps of the wave that lie beneath the new folder.
     b_above $b_mates
     b_load "$b_n"
   fi
@@ -462,8 +462,8 @@ b_stage() {
   return $b_status
 }
 
-# b_give_up [FILE]: the first step of a wave that cannot be done has failed; later ones were begun, and are left
-# untouched. FILE was made for the failed step.
+# b_give_up [FILE]: gives up the loaded step, and removes FILE, which was made for it. The first such step of a wave has
+# failed; later ones are interrupted, and their paths untouched.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
@@ -525,7 +525,7 @@ b_one_by_one() {
   b_staged=$b_good
 }
 
-# b_take_time: a common command may take as long as all its steps together.
+# b_take_time: gives the next common commands the time limit of all steps of the batch together.
 b_take_time() {
   echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
 }

@@ -25,7 +25,7 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with dry-run.sh.
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then that of the batch's shell. A dry run adds dry-run.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -68,7 +68,7 @@ export interface BatchPlace {
   readonly wave: number;
 }
 
-/** Longer batches make a text that a shell is slow to search. */
+/** Most steps of a batch: a shell is slow to search the text of a longer one. */
 const longest = 200;
 
 /**

@@ -82,15 +82,15 @@ export function wholeText(run: Pick<RunVariables, "nonce">, text: string): strin
 }
 
 /**
- * The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run;
- * `hasBooted`: the node has, since the run began.
+ * The runner's text with its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run.
+ * `hasBooted`: the node has booted since the run began.
  */
 export function runnerCommand(run: RunVariables, { segment, changed, hasBooted = false, text }: RunnerParts): string {
   const whole = [
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
-    // The node has booted since the run began: no boot id that a step finds is the one of its beginning.
+    // The node has booted since the run began: steps get an empty id of the run's boot, which no present boot id equals.
     ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,

@@ -56,6 +56,6 @@ b_foresee() {
     l) b_try foresee_place "$b_path" - "$b_make" - - ;;
     a) b_try foresee_place "$b_path" - 0 - - ;;
   esac || return
-  # An existing thing may belong to another user, who could interfere: it is not skipped next time.
+  # The verdict on an absent path holds for all absent ones beside it. An existing one may belong to another user.
   [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_t:$b_user:$b_group"
 }

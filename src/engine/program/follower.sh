@@ -63,7 +63,7 @@ for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
 done
 k_dir=$K_STATE
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
-# Of a link, the target's folders count.
+# If the path of the state folder has a link in it, the folders above the target count.
 [ -z "$k_dir" ] || k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
 k_dir=${k_dir:-$K_STATE}
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
@@ -171,7 +171,7 @@ for k_x in "$K_STATE"/runs/*/mark; do
   [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
-# Of thirty journals the newest twenty stay.
+# Of more than thirty run folders, only the newest twenty and those of unfinished runs (with a mark) stay.
 set -- "$K_STATE"/runs/*
 if [ $# -gt 30 ]; then
   k_count=0
@@ -299,8 +299,8 @@ k_forward() {
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
       [ "$k_at" -le "$k_start" ] || {
-        # Everything is told, so only the journal of the run stays. Clear up before the last word, because the bastion
-        # hangs up after it. The receiving half discards further commands.
+        # The bastion has everything before the last word, so only the run's journal stays. Clear up before the last word,
+        # because the bastion hangs up at it. The receiving half discards further commands.
         { true >"$K_RUN/over"; } 2>/dev/null
         rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
         k_print "$1"
@@ -355,7 +355,7 @@ k_stream() {
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-# k_on: true while the run is not over. When it ends, its files vanish at any moment.
+# k_on: true while the run is not over. Its files may vanish at any moment, so callers check before and after a write.
 k_on() {
   [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
 }

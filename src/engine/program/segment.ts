@@ -55,7 +55,7 @@ function extraOf(name: string): string {
   return text;
 }
 
-/** The functions among them that changes on trial need. */
+/** The functions of runner-on-demand.sh that changes on trial need. */
 const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
 
 /** The functions that steps' shells may call beyond step.sh. */
@@ -103,7 +103,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
-    // The ticker is a subshell that began without these functions.
+    // A running ticker is a subshell that began without these functions: the next wait starts a new one.
     ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
     // Steps that run later in the segment add the node's uptime since here.
     ...(now === undefined

@@ -2,7 +2,7 @@
 # the step into `setsid sh`: nothing of it is ever in argv or in a file. Texts of modules may call the first part; the
 # second part, from k_main on, is the engine's.
 #
-# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (number of the step), k_nonce, the texts kt_*, fd 5 (the
+# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
 
 K_NL='

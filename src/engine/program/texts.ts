@@ -24,7 +24,7 @@ const files = {
 
 const cache = new Map<keyof typeof files, string>();
 
-/** The sh files beside this module, as they are sent: without comments and indentation, read once. */
+/** The text of a sh file beside this module, as it is sent: without comments and indentation. Read once. */
 export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
