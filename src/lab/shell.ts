@@ -14,7 +14,7 @@ export function identityFileOf({ home }: Place): string {
   return join(home, "id");
 }
 
-/** Arguments for ssh(1) that reach a node with its pinned host key, under all settings of the user. */
+/** Arguments for ssh(1) that reach a node with its pinned host key, independent of the user's settings. */
 export function sshArguments(place: Place, node: NodeRecord, user = "root"): string[] {
   const options = {
     IdentitiesOnly: "yes",
