@@ -28,7 +28,7 @@ export async function benchWrites(milliseconds: number): Promise<readonly Figure
       const ours: Rates = { rates: [], latencies: [] };
       const theirs: Rates = { rates: [], latencies: [] };
       for (let round = 0; round < rounds; round++) {
-        // The first of the two finds the disk rested, so they take turns.
+        // The first of the two finds an idle disk, so they take turns.
         const turns = [
           () => run(ours, clients, milliseconds, putAtKcore(kcore)),
           () => run(theirs, clients, milliseconds, putAtEtcd(etcd.client)),
