@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { pathOf } from "./terminal/wrap-help.ts";
 
-/** Flags that every command knows. */
+/** The flags of `addProjectOption`, which nearly every command has. */
 export interface CommonFlags {
   readonly project?: string;
   readonly context?: string;

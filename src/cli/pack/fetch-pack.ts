@@ -35,7 +35,7 @@ const Outline = z.strictObject({
 /**
  * Gets a pack's files; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
  * used.
- * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, and mistakes in its pack.yaml
+ * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, SECRET_LITERAL, and mistakes in its pack.yaml
  */
 export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
   refusePassword(source);

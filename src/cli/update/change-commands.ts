@@ -145,8 +145,8 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
   await change(given, flags, async (cluster, { name, owner }) => {
     const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
     if (canPrompt()) await confirm(question, { yes: flags.yes === true });
-    // Only the owner removes an update. If the owner is not heard of, the refusal of another controller says what to
-    // do.
+    // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names
+    // the remedy.
     const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
     await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
     return { result: "removed", text: "is removed; its nodes stay as they are" };

@@ -147,6 +147,7 @@ export function createHookRunner(ports: HookPorts) {
 
 /**
  * Locks the folder of an update for this process, or gives the id of the process that has locked it, if its pid file
+ * names one.
  * says so.
  */
 export async function takePlace(
@@ -247,7 +248,7 @@ function mostAtOnce(options: HookRunnerOptions, view: UpdateView): number {
   try {
     return signedSpec(options, view).strategy.maxUnavailable;
   } catch {
-    // runAsked reports what is wrong with the signature.
+    // runAsked reports the fault of the signature.
     return 1;
   }
 }
