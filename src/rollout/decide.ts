@@ -20,7 +20,7 @@ export function decide(input: RolloutInput): Decision {
   );
 }
 
-/** Whether records belong to a newer manifest than the one given: this decision must not overwrite them. */
+/** Whether records belong to a newer manifest than the input's: an owner with an old manifest must not overwrite them. */
 function isBehind({ generation, progress, rows }: RolloutInput): boolean {
   return (progress?.generation ?? 0) > generation || [...rows.values()].some((row) => row.generation > generation);
 }
@@ -86,8 +86,8 @@ function callOff(rollout: Rollout): Decision | undefined {
 const most = { rows: 400, bytes: 384 * 1024 } as const;
 
 /**
- * Cuts a decision to the rows that one transaction can hold; the next decision has the others. A chosen node that gets no row now gets one in
- * preflight then, as after a takeover.
+ * Cuts a decision to the rows that fit into one transaction; the next decision has the others. A chosen node that is cut off gets its first row
+ * in preflight, as after a takeover.
  */
 function withinTransaction({ rows, ...decision }: Decision): Decision {
   const kept = new Map<string, NodeAssignment>();

@@ -122,7 +122,7 @@ function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   return row.phase === "verifying" && (row.asked !== true || notUpdatedReason(input, id) !== undefined);
 }
 
-/** The hook whose answer counts now. Once hooks were asked for, a node that is not ready for a moment does not void the answer. */
+/** The hook whose answer counts now. If the node is not ready for a moment, an answer to a hook that was asked for still counts. */
 export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next, held } = hookStateOf(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);

@@ -13,7 +13,7 @@ import { archive, exportOf, narHashOf, storePathOf, type Tree } from "./nar.ts";
 
 /** The parts that a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
-  /** Its path on nodes, which follows from its bytes. */
+  /** The path on nodes, which follows from the runtime's bytes. */
   readonly storePath: string;
   /** As `nix-store -q --hash` prints it. */
   readonly narHash: string;

@@ -76,8 +76,8 @@ function remembered(journal: Journal): Remembered | undefined {
 }
 
 /**
- * Stores an order's token; returns whether it is of the present rollout and generation. If not, forgets what was
- * prepared.
+ * Stores an order's token; returns whether it is of the present rollout and generation. If not, forgets the
+ * preparation.
  */
 function remember(journal: Journal, fence: Order["fence"]): boolean {
   const { fence: known } = journal;

@@ -60,7 +60,7 @@ async function dropBundle(ports: Ports, file: string): Promise<void> {
 }
 
 /**
- * Imports a bundle into the store, unless it is there, checks that it is what the bastion built, and removes its file.
+ * Imports a bundle into the store, unless it is there; compares its hash with the bastion's, and removes its file.
  * @throws UpdateFailure of the kind build
  */
 export async function importBundle(here: BundleHere): Promise<void> {

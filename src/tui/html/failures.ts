@@ -7,7 +7,7 @@ import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
 import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
-/** Causes beyond these stand in the rows alone. */
+/** The most causes that have a card; the nodes' rows show the others. */
 const MANY = 100;
 const NAMES = 60;
 

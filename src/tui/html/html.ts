@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 
-/** Text that is HTML already, made by {@link html} and the page's own parts alone. */
+/** Text that is HTML already; only {@link html} and the page's own parts make it. */
 export class Html {
   readonly source: string;
 

@@ -62,7 +62,7 @@ export class FleetView {
     });
   }
 
-  /** Shows the state of the cluster; it is on the screen within 100 ms. */
+  /** Shows the state of the cluster; it is on the screen within 100 ms, on a slow machine within a second. */
   show(snapshot: FleetSnapshot): void {
     this.#snapshot = snapshot;
     this.#screen?.news();
