@@ -54,7 +54,7 @@ export function sourceAt({ text }: Template, { start, end }: Loc): string {
   return start.line === end.line ? (text.split("\n")[start.line - 1] ?? "").slice(start.column, end.column) : "{{…}}";
 }
 
-/** The one expression that a text consists of, if it does: its value keeps its type. */
+/** The expression of a text that is one whole expression: its value keeps its type. Undefined for any other text. */
 export function wholeExpression({ program }: Template): MustacheStatement | undefined {
   const [first, second] = program.body;
   return second === undefined && first?.type === "MustacheStatement" ? first : undefined;

@@ -101,7 +101,7 @@ export class QuotingScanner {
     const [inner, depth] = [this.#open.at(-1), this.#open.length];
     const taken = inner === "'" ? this.#inSingle(char) : this.#outside(text, at, char);
     this.#isEscaped = inner !== "'" && char === "\\" && at + 1 === text.length;
-    // An escaped character, and the end of quotes or of an expansion, belong to a word that may go on.
+    // After an escaped character, or the end of quotes or of an expansion, the same word may continue.
     const isOfWord = taken > 1 ? char === "\\" : this.#open.length < depth && inner !== "(";
     this.#last = isOfWord ? "x" : (text[at + taken - 1] ?? "");
     return taken;

@@ -10,7 +10,7 @@ import type { Scope } from "./scope.ts";
 /** The expression whose value depends on a node's answer, with its scope; undefined for the answer itself. */
 export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
-/** Key of a scope's paths that depend on nodes' answers, besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
+/** Key of a scope's untrusted paths besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
 const untrusted = Symbol("untrusted");
 type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, UntrustedSource> };
 
@@ -26,7 +26,7 @@ export function isUntrustedValue(value: SourceNode, scope: Scope): boolean {
 }
 
 /**
- * Refuses a name of a file on the bastion that a node decides (S2). A fact or a step's output may be the key of a lookup, or a part of the
+ * Refuses a name of a file on the bastion that a node decides (S-4). A fact or a step's output may be the key of a lookup, or a part of the
  * name that cannot leave its folder: `files/{{facts.os.id}}.conf`. @throws KcoreError EXPRESSION_TYPE
  */
 export function refuseUntrustedName(name: SourceNode, scope: Scope): void {

@@ -82,7 +82,6 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   plan(args: z.output<Schema>, context: ActionContext): Promise<ActionResult | "unknown">;
 }
 
-/** Declares an action. */
 export function defineAction<Schema extends z.ZodType>(action: Action<Schema>): Action<Schema> {
   return action;
 }

@@ -120,7 +120,7 @@ export class Conductor {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  /** `behind`: whether a node ends after this block, or rests since the run may need it again; false: more blocks follow. */
+  /** `behind`: whether a node ends after this block, or disconnects since the run may need it again; false: more blocks follow. */
   async #runBlock(
     { stages, batches, pace }: StageBlock,
     behind: (node: string) => "ends" | "rests" | false,

@@ -39,7 +39,6 @@ export interface ApplySource {
   readonly with?: SourceNode;
 }
 
-/** A state that a stage applies. */
 export interface AppliedState {
   /** The text in the file, also of an expression. */
   readonly name: string;
@@ -275,7 +274,6 @@ export function refuseNumbered(stages: readonly StageSource[], problems: Problem
       problems.add(invalid(`stage “${id}”: waves number the ids of their stages themselves`, at, "leave out the @"));
 }
 
-/** Stages with those nested in them. */
 function flatten(stages: readonly StageSource[]): readonly StageSource[] {
   return stages.flatMap((stage) => [stage, ...flatten(stage.onFailure)]);
 }

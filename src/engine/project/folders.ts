@@ -3,7 +3,7 @@ import { join, normalize } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { checkOf, type Trust } from "./project.ts";
 
-/** Where files of one kind are looked for: the project's folder first, then its packs', then the shipped one. */
+/** A folder to search for files of one kind: the project's first, then its packs', then the shipped one. */
 export interface Folder {
   /** Absolute path. */
   readonly path: string;
@@ -24,7 +24,7 @@ export interface FoundFile {
   readonly folder: Folder;
 }
 
-/** Packs lie here in a project, each in a folder of its name (docs/packs.md). */
+/** The folder of a project's packs, each in a folder of its name (docs/packs.md). */
 export const packsFolder = "packs";
 
 /** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: the users whose files are trusted (S-20). */

@@ -126,6 +126,7 @@ function namesHint(node: SourceNode): string | undefined {
   return `the name is the key, from column ${node.at.column} on: “${name.source}: { address: … }”`;
 }
 
+/** Whether the node is null, as a key without a value is. */
 export function isNothing(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value === null;
 }

@@ -77,10 +77,10 @@ export interface Roster {
   /** In file order. */
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   readonly jumps: ReadonlyMap<string, JumpEntry>;
-  /** Where a node's entry stands, for problems. */
+  /** The places of the nodes' entries, for problems. */
   readonly positions: ReadonlyMap<string, SourcePosition>;
   /** The files read, relative to the project. */
   readonly files: readonly string[];
-  /** The known facts of nodes, for targets that ask for them; absent: none. */
+  /** The known facts of nodes, for targets with `fact:`; absent: none. */
   readonly facts?: TargetFacts;
 }

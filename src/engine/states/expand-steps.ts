@@ -310,7 +310,7 @@ class Expander {
       restartOn: kept("restartOn"),
       onFailure: kept("onFailure"),
     };
-    // Without its reason to run, a reaction to a step that was left out would run as a step of its own.
+    // A reaction is skipped if all its named steps were left out: without them it would run unconditionally.
     const gone = (["onFailure", "onChanges"] as const).find(
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );

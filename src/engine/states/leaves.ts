@@ -17,7 +17,7 @@ export interface Leaving {
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name the managed thing, `name` unless listed; `|` separates alternatives. Each item of a list is a thing. */
+/** By module, the arguments that name the managed thing; `name` unless listed. `|` separates alternatives; each item of a list is a thing. */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],

@@ -44,7 +44,7 @@ export interface PlannedStep {
   /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;
   readonly milestone?: string;
-  /** The step's output is recorded byte for byte, and much of it is kept: the operator asked for it. */
+  /** The step's output is recorded byte for byte, and more of it is kept: it is the output that an operator asked for. */
   readonly exact?: true;
 }
 

@@ -155,7 +155,7 @@ function refuseFiles(step: Step, { module, source }: StepParts, user: string): v
   });
 }
 
-/** Refuses a trial of a change that cannot be taken back, and of a step that may not run when its turn comes. */
+/** Refuses `risk` for a change that cannot be reverted, and for a step that other steps' results may leave out. */
 function refuseTrial(
   step: Step,
   { module, source, requisites }: StepParts,

@@ -146,7 +146,7 @@ function takeConnecting(
   else if (name !== "ansible_group_priority") found.leave(at, name, "it is for Ansible alone");
 }
 
-/** `become` by sudo to root is kcore's own way; other forms are reported as left out. */
+/** Sets `sudo` for `become` by sudo to root, the only form that kcore has; reports other forms. */
 function takeBecome(found: Found, fields: Fields, vars: Variables): void {
   const [method, user] = [
     vars.get("ansible_become_method"),

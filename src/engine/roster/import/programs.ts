@@ -72,7 +72,7 @@ class Copy implements Pick<AnsibleAnswer, "files" | "encrypted"> {
   readonly files: ForeignFile[] = [];
   readonly encrypted: string[] = [];
 
-  /** Copies a file, or a folder with all that Ansible reads below it; nothing where there is none. */
+  /** Copies a file, or a folder with all that Ansible reads below it; does nothing if there is none. */
   take(from: string, to: string): void {
     const found = statSync(from, { throwIfNoEntry: false });
     if (found?.isFile() === true) this.write({ file: from, text: readText(from) }, to);

@@ -26,7 +26,7 @@ export function hopsOf(text: string): Hop[] | undefined {
   return hops.includes(undefined) ? undefined : (hops as Hop[]);
 }
 
-/** Options of ssh(1) that take a value, of those that come before a host. */
+/** Options of ssh(1) that take a value. */
 const withValue = /^-[BbcDEeFIiJLlmOoPpQRSWw]$/;
 
 /** `ssh -W %h:%p bastion`, or `ssh bastion nc %h %p`: the older form of a jump host (ssh_config(5), ProxyCommand). */
