@@ -32,7 +32,7 @@ interface ControllerFinding {
 
 /**
  * Checks that every controller that the context knows answers and is in step with its peers. No controller yet is
- * healthy; endpoints on nodes that this run itself deploys are looked at but not required.
+ * healthy; endpoints on nodes that this run itself deploys are checked but not required.
  */
 export const clusterHealth = defineAction({
   name: "cluster.health",

@@ -56,7 +56,7 @@ const args = z
 type Args = z.output<typeof args>;
 
 /**
- * A node of a Kubernetes cluster: its labels and taints, whether pods come to it, whether it is there.
+ * A node of a Kubernetes cluster: its labels and taints, whether pods may be scheduled on it, whether it exists.
  * ```yaml
  * - { id: drain, run: kubernetes.node, kubeconfig: /etc/kubernetes/admin.conf, drained: true, each: "{{params.nodes}}", batch: 1 }
  * ```
@@ -180,7 +180,7 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
   }
 }
 
-/** Evicts the pods that have to go; true if there were any. */
+/** Evicts the pods that must leave the node; true if there were any. */
 async function evict(
   { given, context, name, dryRun }: Work,
   drain: Drain,

@@ -20,6 +20,7 @@ export interface HookProgram {
   readonly signal: AbortSignal;
 }
 
+/** The result of a hook: its success or, for a gate, that of its last attempt. */
 export interface HookEnd {
   readonly ok: boolean;
   /** The reason, with the end of the output. */

@@ -22,7 +22,7 @@ export const updateVerdict = defineAction({
       ([, { stage = "", problem }]) =>
         gates.includes(stage.replace(/(?:-\d+)?(?:@\d+)?$/, "")) || problem?.code === "UPDATE_GATE_FAILED",
     );
-    // No node can be reached to take the update back.
+    // No node can be reached to roll the update back.
     if (ended.size > 0 && [...ended.values()].every(({ outcome }) => outcome === "unreachable"))
       return Promise.resolve({ changed: false, outputs: { goesBack: false } });
     const goesBack = onGateFailure || failed.length === 0 || !isGate;

@@ -12,7 +12,7 @@ const LONGEST_PAUSE = 10;
 const NAMED = 5;
 
 export interface DrainOptions extends DrainLeave {
-  /** Seconds that a pod gets to end; absent: as the pod itself says. */
+  /** Seconds that a pod gets to end; absent: the pod's own. */
   readonly gracePeriod?: number | undefined;
 }
 
@@ -47,7 +47,7 @@ export class Drain {
     return choice;
   }
 
-  /** Evicts until no pod is left that has to go. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with the rest and the reason */
+  /** Evicts pods until all that must leave are gone. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with each remaining pod's reason */
   async finish(limits: Limits): Promise<void> {
     await pollUntil(
       () => this.#round(),
@@ -105,7 +105,7 @@ export class Drain {
       if (error.status === 404 || error.status === 409) return undefined;
       const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
       if (error.status < 500 && error.status !== 429 && !isGoing) throw error;
-      // 429: the budget allows no disruption now (causes name it), or the server has too much to do. 500: two budgets for one pod.
+      // 429: the budget allows no disruption now (causes name it), or the server is overloaded. 500: two budgets for one pod.
       const causes = error.causes.map(({ message }) => message).filter((message) => message !== "");
       return clip(causes.join("; ") || error.said.message);
     }

@@ -12,7 +12,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
 import { PathPart } from "./target.ts";
 
-/** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text (S6). */
+/** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text, never a path (S-4). */
 export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
 
 /** How a kubeconfig is named by an action. */

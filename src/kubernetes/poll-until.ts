@@ -8,6 +8,7 @@ const REMINDER = 60;
 /** The result of one attempt: found, or still waiting for something. */
 export type Attempt<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
+/** The time limit of a wait, the signal that ends it, and the receiver of its notes. */
 export interface Limits {
   readonly seconds: number;
   readonly signal: AbortSignal;

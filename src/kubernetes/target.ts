@@ -17,6 +17,7 @@ export interface Target {
   readonly subresource?: string;
 }
 
+/** One request to the API, apart from its path. */
 export interface Call {
   /** As RBAC names it, for messages. */
   readonly verb: "get" | "list" | "create" | "patch" | "delete";

@@ -72,7 +72,7 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
-/** Milliseconds between two lines that tell how far debootstrap is. */
+/** Milliseconds between two notes on debootstrap's progress. */
 const tellEvery = 15_000;
 
 const building = new Map<string, Promise<SystemImage>>();

@@ -12,7 +12,7 @@ export class NixCode {
 
 const widest = 100;
 
-/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix has no way to say. */
+/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix cannot express. */
 export function nixText(value: NixValue, indent = ""): string {
   if (typeof value === "string") return stringText(value, indent);
   if (value instanceof NixCode) return value.text;
