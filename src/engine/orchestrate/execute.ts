@@ -76,7 +76,7 @@ export interface RunDependencies {
   readonly connect: Connect;
   readonly openSession: OpenSession;
   readonly tables: TableStore;
-  /** Aborted with reason "stop" | "abort": stop starts no new step, abort ends the running ones too. */
+  /** `stop`: no new step starts. `abort`: the running steps are ended, too. */
   readonly stop: AbortSignal;
   readonly abort: AbortSignal;
   /** Asks the operators who watch the run; rejects when the run is stopped. */

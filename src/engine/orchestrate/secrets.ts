@@ -13,7 +13,7 @@ export class RunSecrets {
     this.#deps = deps;
   }
 
-  /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError INTERRUPTED without an answer */
+  /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError QUESTION_UNANSWERED, INTERRUPTED */
   async clusterPassphrase(): Promise<string> {
     const given = await this.#once("cluster", () => {
       if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
