@@ -175,7 +175,7 @@ const local = "transport: local";
 export const localHint = "a node with transport: local stands in a file of roster/";
 
 /**
- * Adds a problem for each value in a source's answer that would make the bastion read a file, run a command, open a secret or log in.
+ * Adds a problem for each value in a source's answer that would make the bastion read a file, run a command or use a secret.
  * An answer is less trusted than the project (docs/security.md, A source of the roster).
  */
 export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): void {
