@@ -103,7 +103,7 @@ async function nameImages(place: Place, { withNix, withVms, withZfs, packages: n
   const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
-    // Only a machine's image tells the kernel.
+    // The kernel's version is known only from a machine's image.
     zfs: withZfs && existsSync(vm) ? await zfsOf(place, vm) : "",
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),

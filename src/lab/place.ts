@@ -29,7 +29,7 @@ export interface Place {
   readonly net: string;
   /** With its prefix: 10.77.0.0/24, fd77:0:0:1::/64. */
   readonly network: string;
-  /** The bridge's own address, the nodes' way to the lab's packages. */
+  /** The bridge's address, at which nodes reach the lab's packages. */
   readonly gateway: string;
   /** Parent of the nodes' cgroups. */
   readonly group: string;
@@ -96,7 +96,7 @@ function homeOf(home?: string): string {
   return resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
 }
 
-/** The lock's name; it is held while the shared things of a lab's nodes are made or removed. */
+/** The name of the lock that is held while things that a lab's nodes share are made or removed. */
 export function lockOfLab({ name }: Place): string {
   return `${name}.lab`;
 }
@@ -109,7 +109,7 @@ export async function recordPlace({ folder, bridge, net }: Place): Promise<void>
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 
-/** The packages by whose names a lab was asked, now or before. Throws `USAGE`. */
+/** The names of packages that were asked for in a lab, now or before. Throws `USAGE`. */
 export async function namedPackages(place: Place, asked: readonly string[] = []): Promise<readonly string[]> {
   const bad = asked.find((name) => !packagePattern.test(name));
   if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);

@@ -80,7 +80,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
 }
 
-/** Starts a run with `--lock`; else asks the nodes from this process. */
+/** Starts a run with `--lock`; else runs the command from this process. */
 async function run(
   flags: ExecFlags,
   request: RunRequest,
@@ -125,7 +125,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
     err.write(forCi(drawn.err));
   } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
-  // A caller must not take a part of the output for the whole.
+  // A caller must not take partial output for all of it.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }
 

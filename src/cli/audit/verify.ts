@@ -65,7 +65,7 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailF
   return { trail: trail.name, state, ...verdict, damage };
 }
 
-/** An entry of a run's beginning or end, and where it stands. */
+/** An entry of a run's beginning or end, with its file and line. */
 interface Placed<RunEntry> {
   readonly entry: RunEntry;
   readonly at: Omit<Damage, "what">;

@@ -108,7 +108,7 @@ function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest,
   return undefined;
 }
 
-/** `--storage-backend` wins over `--data-disk-mode`, as operators know it. */
+/** `--storage-backend` wins over `--data-disk-mode`. */
 function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";

@@ -72,7 +72,7 @@ function checkDevice(
   seen.set(`${key} ${value}`, name);
 }
 
-/** A size in bytes; undefined for the rest of a disk, and for an invalid size. */
+/** A size in bytes; undefined for `100%`, and for an invalid size. */
 export function bytesOf(size: LayoutPartition["size"]): number | undefined {
   return size === "100%" ? undefined : Size.safeParse(size).data;
 }

@@ -92,7 +92,10 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   ];
 }
 
-/** Widths in the ratio of the sizes; boxes with small sizes get the width of their words, and the other boxes share the rest. */
+/**
+ * Widths in proportion to the sizes; a box too small for its text gets the text's width, and the others share the
+ * remaining columns.
+ */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
     slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),

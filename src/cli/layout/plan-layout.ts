@@ -171,7 +171,7 @@ function planDisk(
   };
 }
 
-/** `ext4 “data”`, `gpt table`; empty where no tool knows anything. */
+/** `ext4 “data”`, `gpt table`; empty for a device without a signature. */
 function describeContents({ fstype, label, pttype }: BlockDevice): string {
   if (fstype !== "") return `${fstype}${label === "" ? "" : ` “${label}”`}`;
   return pttype === "" || pttype === "PMBR" ? pttype : `${pttype} table`;

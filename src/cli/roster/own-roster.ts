@@ -89,7 +89,7 @@ export function namedFile(given: string): string {
   throw usageError(`${given} cannot be a roster file`, "a name that ends in .yaml; it lies in roster/");
 }
 
-/** The file that a new node goes into when none is named: the only one there is. @throws KcoreError USAGE */
+/** The file for a new node when none is named: the only one there is. @throws KcoreError USAGE */
 export function onlyFile(project: string): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [first] = names;

@@ -62,8 +62,8 @@ async function remove(project: string, going: readonly RunFolder[]): Promise<voi
 }
 
 /**
- * Runs beyond the limits. Each default limit suffices, but the newest run stays; `keep` and `olderThan` apply together,
- * `maxSize` by itself.
+ * Runs beyond the limits. Any of the default limits suffices, but the newest run stays. Given `keep` and `olderThan`
+ * must both be exceeded; `maxSize` suffices by itself.
  */
 async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Promise<Going> {
   const isDefault = keep === undefined && olderThan === undefined && maxSize === undefined;

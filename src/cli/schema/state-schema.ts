@@ -103,7 +103,7 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(description !== undefined && { description }),
     ...(preset !== undefined && { default: preset }),
     ...(examples && { examples }),
-    // Repeated here, where an editor looks that completes a key.
+    // Repeated here, where editors read it to complete a key.
     ...(types && { type: [...new Set([...types, "string"])] }),
     ...either(isExpression, {}, rules),
   };

@@ -68,7 +68,7 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
       const tree = treeOf(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
-      // Files of other programs lie here, too; kcore's own files are judged by their readers.
+      // Files of other programs are here, too; kcore's own files are checked by their readers.
       if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
       throw error;
     }

@@ -107,7 +107,7 @@ export async function openFleet(
   };
 }
 
-/** The cluster as it stands, with each controller's own view of its replication. */
+/** The cluster as it is now, with each controller's own view of its replication. */
 export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
   const told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const others: ClusterAnswers["others"] = new Map();

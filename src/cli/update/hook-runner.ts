@@ -148,7 +148,6 @@ export function createHookRunner(ports: HookPorts) {
 /**
  * Locks the folder of an update for this process, or gives the id of the process that has locked it, if its pid file
  * names one.
- * says so.
  */
 export async function takePlace(
   folder: string,

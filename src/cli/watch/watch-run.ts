@@ -174,7 +174,7 @@ async function openView(
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
-      // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
+      // A Ctrl-C before the view reads keys: no new step starts, and the view shows that.
       const stop = () => controls.send({ type: "stop" });
       process.on("SIGINT", stop);
       try {
@@ -200,7 +200,7 @@ async function openView(
   }
 }
 
-/** A view that writes lines to the output; events up to `since` are known and not told again. */
+/** A view that writes lines to the output; events up to `since` are not written again. */
 export async function openLines(
   output: "plain" | "json",
   { style, ...more }: { readonly style?: LineStyle } & Pick<PlainOptions, "since" | "run"> = {},

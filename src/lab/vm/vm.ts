@@ -116,7 +116,7 @@ export interface DiskMove {
   readonly serial?: string | undefined;
 }
 
-/** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
+/** Plugs a machine's disk in while it runs, or unplugs it; `index`: the disk's number in the node's record. */
 export async function moveDisk(place: Place, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
   const disk = disksOf(node)[index];
   if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
