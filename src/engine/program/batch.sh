@@ -1,10 +1,10 @@
 # The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data, if the
-# evidence showed that one of them is not in order. Stands behind step.sh, whose functions it uses.
+# evidence shows a difference. Follows step.sh, whose functions it uses.
 #
 # Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
 # wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
 #
-# First the shell looks at all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
+# First the shell probes all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
 # places, flushes them by one sync, and renames each into place. In the end it flushes the folders; one stat and one
 # sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the batch:
 # earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
@@ -30,7 +30,7 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_inspect N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
+# b_inspect N...: probes all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
 # = 1 for a step in order.
 b_inspect() {
   b_paths= b_sums= b_links=
@@ -393,7 +393,7 @@ b_make() {
       b_done="$b_done $b_n"
       continue
     fi
-    # Folders behind the failed one are undone: the common mkdir made only absent folders, below folders that root alone
+    # Folders after the failed one are undone: the common mkdir made only absent folders, below folders that root alone
     # can write to.
     [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
     b_give_up
@@ -563,7 +563,7 @@ b_remove() {
   esac
 }
 
-# b_prove: flushes all applied steps, and looks at all of them again at once.
+# b_prove: flushes all applied steps, and probes all of them again at once.
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null

@@ -72,7 +72,7 @@ export interface BatchPlace {
 const longest = 200;
 
 /**
- * Cuts consecutive steps into batches and waves. All steps of a batch are looked at before its first one: so only
+ * Cuts consecutive steps into batches and waves. All steps of a batch are probed before its first one is applied: so only
  * folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
  * lies beneath another.
  */

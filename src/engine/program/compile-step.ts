@@ -162,7 +162,7 @@ function exported(environment: PlannedStep["environment"] = {}): string {
     .join("\n");
 }
 
-/** Seconds a step may take when neither it nor its module says otherwise. */
+/** Seconds that a step may take if neither the step nor its module sets a limit. */
 export const defaultTimeout = 60;
 
 /** How long the step may run, all its attempts together, in seconds. */
@@ -172,7 +172,7 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
-/** The same in the runner's form: behind a slash the seconds without progress, for a watched step. */
+/** The limit of a step in the runner's form: for a watched step, the seconds without progress follow after a slash. */
 export function limitOf(plan: PlannedStep): string {
   const { stall } = plan.step;
   return stall === undefined ? String(timeoutOf(plan)) : `${timeoutOf(plan)}/${stall}`;

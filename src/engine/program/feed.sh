@@ -25,7 +25,7 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# k_undo removes our lines, or fails. Behind its id, a line has the state before our first line: d: no folder was there,
+# k_undo removes our lines, or fails. After its id, a line has the state before our first line: d: no folder was there,
 # f: no file, n: no line feed at the end of the file. k_undo is a text, because the next run evaluates it for a killed
 # process (follower.sh). It never overwrites a concurrent change: it tries again instead.
 k_undo='cd || exit 0

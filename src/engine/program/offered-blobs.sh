@@ -1,5 +1,5 @@
 # For a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
-# of a Nix closure. The text stands behind step.sh, whose k_blobs it replaces, and before the texts of the step.
+# of a Nix closure. Follows step.sh, whose k_blobs it replaces, and precedes the texts of the step.
 
 # k_blobs: runs the text `asks` once. It prints a line for each blob that apply wants: NAME BYTES and words for apply. The
 # runner brings them in portions (exit status 20; their names are in blobs/KEY), and apply runs once for each portion. Portions

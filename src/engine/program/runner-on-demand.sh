@@ -23,7 +23,7 @@ k_stdout() {
 }
 
 # k_watch: sets k_limit, the time limit, to the present second once the running step has moved no byte for the seconds
-# behind the slash. The bytes are those of the step and all its children (proc(5), io: rchar and wchar; ended children
+# after the slash. The bytes are those of the step and all its children (proc(5), io: rchar and wchar; ended children
 # count for their parent). It looks every fifth second, by builtins alone. Where the kernel shows no bytes, only the
 # time limit counts. A process that waits for a disk (state D), as sync does, counts no bytes: then the kernel's writes
 # count.
@@ -87,7 +87,7 @@ k_milestone() {
 # k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier
 # step's change (dry-run-dependencies.ts). If it survives on a condition, that is reported, too. False: the verdict
 # stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
-# earlier step's key. The verdict `early` comes before the step is looked at.
+# earlier step's key. The verdict `early` comes before the step's probe.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
   k_if=

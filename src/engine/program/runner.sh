@@ -633,8 +633,8 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
-  # Most steps are in order and print nothing, so a first look goes without readers for output. Right behind a change
-  # that is unlikely.
+  # Most steps are in order and print nothing, so a first pass only probes, without readers for output. Right after a
+  # change that is unlikely.
   [ "$k_o2" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
@@ -642,7 +642,7 @@ k_step() {
   live=$k_live k_looks=
   case $look:$k_rc in
     1:0 | 1:11 | 1:12 | 1:14) ;;
-    # A look that was ended by a signal ends the step.
+    # A first pass that a limit or an abort ended is the step's end; else the step runs again, with readers.
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do

@@ -34,7 +34,7 @@ export function shippedText(name: keyof typeof files): string {
   return text;
 }
 
-/** Gathers a node's facts, behind the library of step.sh. */
+/** The program that gathers a node's facts; it follows step.sh. */
 export function factsText(): string {
   return `${shippedText("disks")}\n${shippedText("facts")}`;
 }
@@ -44,7 +44,7 @@ function strip(text: string): string {
     text
       .split("\n")
       .filter((line) => !/^\s*(#|$)/.test(line))
-      // A comment behind a command, where no quote could make it a part of a word.
+      // A comment after a command, where no quote could make it a part of a word.
       .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
       .join("\n")
   );

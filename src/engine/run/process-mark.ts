@@ -12,7 +12,7 @@ export interface ProcessMark {
 export function markProcess(pid: number): ProcessMark | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name may hold spaces and parentheses: fields are counted from behind the last parenthesis.
+    // The name may hold spaces and parentheses: fields are counted from the last parenthesis on.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, start] = [fields[0], fields[19]];
     if (start === undefined || state === "Z" || state === "X") return undefined;

@@ -38,7 +38,7 @@ export interface RecordOptions {
 
 /**
  * Appends events to a run's record; every line is whole or not there. Events of one synchronous piece of code are written by one call, in a
- * microtask behind it: no view and no node acts on an event that is not in the record.
+ * microtask after it: no view and no node acts on an event that is not in the record.
  */
 export class RecordWriter {
   /** Events of an earlier part of the run. */

@@ -85,7 +85,7 @@ export function outputOf({ decoder }: OutputStream, bytes: Uint8Array, skipped =
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];
 }
 
-/** Drops the oldest large chunk but the first. The node keeps that one and the twenty pieces before it, so their sizes stay. */
+/** Drops the oldest large chunk but the first: the node keeps the first large chunk and the twenty pieces before. */
 function forgetOldest(chunks: Map<number, number>): void {
   chunks.delete(Math.min(...[...chunks.keys()].filter((chunk) => chunk % turn > piecesOfTurn)));
 }

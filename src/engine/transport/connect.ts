@@ -35,9 +35,8 @@ export interface Transport {
    */
   scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
   /**
-   * Logs in once to a host with a trusted key, by the password if one is given, and adds a public key to the user's ~/.ssh/authorized_keys:
-   * the given one, or the public half of the first key that `connect` would offer. Jump hosts never see the password. Nothing else uses
-   * passwords (ADR 0014).
+   * Logs in once to a host with a trusted key, and adds a public key to the user's ~/.ssh/authorized_keys: the given one, or that of the first
+   * key that `connect` would offer. A given password is used for this login alone (ADR 0014); jump hosts never see it.
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;

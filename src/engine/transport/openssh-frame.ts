@@ -6,7 +6,7 @@ export function framed(command: string, mark: string): string {
   return `exec /bin/sh -c '${script}' '${command.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Passes on the output behind the mark, and drops the output of start-up files of the login shell before it. */
+/** Passes on the output after the mark, and drops the output of start-up files of the login shell before it. */
 export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
   let before: Buffer | undefined = Buffer.alloc(0);
   return (chunk) => {

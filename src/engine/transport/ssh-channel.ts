@@ -4,7 +4,7 @@ import { hostFailure } from "./unreachable.ts";
 import type { Channel, Exit } from "./host.ts";
 import { createTail } from "#base/tail.ts";
 
-/** Bytes of stdout held for a reader that is behind, beside ssh2's own window of 2 MiB. */
+/** Bytes of stdout held for a slow reader, beside ssh2's own window of 2 MiB. */
 const stdoutLimit = 256 * 1024;
 /** A window is 2 MiB; more unread bytes than this come only from a server that does not keep to it. */
 const unreadLimit = 8 * 1024 * 1024;
