@@ -72,7 +72,7 @@ export class ApiRefusal extends KcoreError {
   }
 }
 
-/** A watch says that it is idle every 15 s. */
+/** Milliseconds of silence after which a stream has broken: an idle watch sends a line every 15 s. */
 const longestSilenceMs = 45_000;
 /** Names the run that a request is part of, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
@@ -82,7 +82,7 @@ const listLimit = 256 * 1024 * 1024;
 
 /**
  * Opens a client of one controller: TLS 1.3, trusting the cluster's own root only, and only a server whose
- * certificate names this host and says `controller` of our cluster. Sessions are never resumed, so that each
+ * certificate names this host and the role controller of our cluster. Sessions are never resumed, so that each
  * connection is verified anew (S-10). Every call ends after `timeoutMs`; each piece of a list starts that time anew.
  * @throws KcoreError CONFIG_INVALID when certificate and key do not belong together
  */
@@ -260,7 +260,7 @@ function readAnswer<Name extends PlainMethodName>(
   const method: Method = methods[name];
   if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
-  // A controller that is not ready says so with 503, and why.
+  // A controller that is not ready answers with 503 and the reason.
   const reply =
     status === 200 || (status === 503 && name === "ready") ? methods[name].reply.safeParse(json) : undefined;
   if (reply?.success) return reply.data as ReplyOf<Name>;

@@ -176,7 +176,7 @@ export type WatchRequest = z.infer<typeof WatchRequest>;
 /** Lines of an audit trail as they were written, for a client that verifies the chain itself. */
 export const AuditPage = z.object({
   lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
-  /** Number to go on with; absent when these were the last. */
+  /** The number from which to read on; absent when these were the last. */
   next: z.number().optional(),
 });
 

@@ -15,7 +15,7 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly ownNodeOnly?: true;
   /** A node must be approved to ask this; others may, if their role does. */
   readonly approvedOnly?: true;
-  /** Answered while the controller is still joining: it tells nothing of the cluster's state. */
+  /** Answered while the controller is still joining: the answer does not depend on the cluster's state. */
   readonly whileJoining?: true;
   /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
   readonly whileRejected?: true;
@@ -79,7 +79,7 @@ export const methods = {
   registerNode: ofNode("/v1/nodes/register", s.Registration, s.HeartbeatReply),
   /** Not in the audit: it changes nothing that lasts, and comes all the time. */
   heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.HeartbeatReply, { audit: false }),
-  /** An agent that stops says so: its node is not ready from now on. */
+  /** Called by an agent that stops: its node is not ready from now on. */
   goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.HeartbeatReply),
   renewChallenge: ofNode("/v1/nodes/renew-challenge", s.Heartbeat.pick({ nodeId: true }), s.RenewChallenge, {
     approvedOnly: true,

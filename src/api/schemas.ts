@@ -17,7 +17,7 @@ export const Reason = z.string().max(500);
 
 /**
  * The version of a register as a text that callers keep and give back. `absent` stands for a register that must not
- * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint tells the present one.
+ * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint has the present one.
  */
 export const Dot = z.string().min(1).max(300);
 export const IfMatch = { ifMatch: Dot.optional() };
@@ -51,7 +51,7 @@ export const Storage = z.object({
 /** The version of the last list of revoked keys that the agent received; absent: it keeps none. */
 const ToldRevocations = { revocations: z.string().max(64).optional() };
 
-/** An agent's registration. The certificate says who the node is; `nodeId` must agree with it. */
+/** An agent's registration. The certificate identifies the node; `nodeId` must agree with it. */
 export const Registration = z.object({
   nodeId: Id,
   hostname: Name,
@@ -73,7 +73,7 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The load of a machine: load average of one minute; memory and the fuller disk in bytes; bytes that are free where the Nix store lies. */
+/** The load of a machine: load average of one minute; bytes of memory and of the fuller disk; free bytes of the Nix store's file system. */
 export const Usage = z
   .object({
     load: z.number(),

@@ -154,7 +154,7 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
-  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not a controller's word. */
+  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not the controller's other fields. */
   signed: SignedStatement,
   /** The controller that answers, and the epoch in which it would own the update after a takeover. */
   takeover: z.object({ id: Text, epoch: z.int() }),

@@ -37,7 +37,7 @@ export function checkPassphrase(passphrase: string): void {
 
 /**
  * A private key as PKCS#8 `ENCRYPTED PRIVATE KEY`: PBES2 with scrypt and AES-256-CBC (RFC 8018, RFC 7914), which
- * `openssl pkey -in FILE` opens too. Below it stands an HMAC-SHA256 over all of that, so that no bit can be changed without the
+ * `openssl pkey -in FILE` opens too. An HMAC-SHA256 over all of that follows, so that no bit can be changed without the
  * passphrase (S-15). node:crypto's own export would use PBKDF2 with only 2048 rounds, and authenticate nothing.
  */
 export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost = usualCost): string {

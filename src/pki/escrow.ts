@@ -87,7 +87,7 @@ export function unseal({ uuid, sealed }: Pick<Sealed, "uuid" | "sealed">, key: K
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" };
     return privateDecrypt({ key, ...padding }, Buffer.from(sealed, "hex")).toString("utf8");
   } catch {
-    // No cause: OpenSSL says as little as it can, on purpose.
+    // No cause: OpenSSL hides the reason on purpose.
     throw new KcoreError({
       code: "RECOVERY_KEY_UNREADABLE",
       message: `the sealed recovery key of the container ${uuid} does not open`,

@@ -104,7 +104,7 @@ export const NodeAssignment = z.looseObject({
    * nothing.
    */
   unproven: z.boolean().optional(),
-  /** While `verifying`: the node was ready, so the bastion is asked for hooks. */
+  /** While `verifying`: the node was updated and ready, so the bastion is asked to run its hooks. */
   asked: z.boolean().optional(),
 });
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
@@ -151,7 +151,7 @@ const Id = z.string().max(1_000);
 const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
 
 /**
- * A node's own report in a rollout. `epoch` counts its reports and is never behind its clock (ms since 1970), so it
+ * A node's own report in a rollout. `epoch` counts its reports and is never below its clock (ms since 1970), so it
  * grows even after the node was installed anew.
  */
 export const Report = z.looseObject({

@@ -113,7 +113,7 @@ export function rollBackNodes(rollout: Rollout): Decision {
   return starts.size > 0 ? { rows: starts } : noteWait(progress, reasons);
 }
 
-/** The nodes that may be taken back. A node that is not approved obeys no controller, so the others do not wait for it. */
+/** The nodes that a rollback takes, in its order. A node that is not approved obeys no controller, so the others do not wait for it. */
 export function undoable(rollout: Rollout): readonly (readonly [string, NodeAssignment])[] {
   return undoableAtAll(rollout).filter(([id]) => isApproved(rollout.input, id));
 }

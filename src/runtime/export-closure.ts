@@ -36,7 +36,7 @@ export interface ExportOptions {
 
 /** The most bytes of one export, which is held in memory while it is sent to nodes. */
 const mostBytes = 2 ** 31 - 1;
-/** Bytes behind the last path of an export. */
+/** Bytes after the last path of an export. */
 const endMark = 8;
 
 /**

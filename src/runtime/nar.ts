@@ -19,7 +19,7 @@ export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
   return [number(1), ...archive(tree), endOfExport(storePath)];
 }
 
-/** The bytes behind the archive in {@link exportOf}. */
+/** The bytes after the archive in {@link exportOf}. */
 export function endOfExport(storePath: string): Buffer {
   return Buffer.concat([number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)]);
 }

@@ -107,7 +107,7 @@ export class BriefLines {
     }
   }
 
-  /** Lines of output, and notes of long steps (in a dry run all notes); the step's name stands above the first line. */
+  /** Lines of output, and notes of long steps (in a dry run all notes); the step's name precedes the first line. */
   #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
     const key = workKey(event);
     const one = workIn(before, event);

@@ -15,7 +15,7 @@ export interface DigestOptions extends DrawOptions {
   readonly columns?: number;
   /** Whether lines are cut at the screen's edge. */
   readonly cut?: boolean;
-  /** Whether the digest stands below a run that was watched: without operator, time and command. */
+  /** Whether the digest follows a run that was watched: then it leaves out operator, time and command. */
   readonly isEnd?: boolean;
 }
 

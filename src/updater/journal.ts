@@ -97,7 +97,7 @@ export async function readAccepted(folder: string): Promise<Accepted | undefined
 /** The part of a report that a step decides; the journal knows the rest. */
 export type Outcome = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
 
-/** Ms between two notes of a step's time; each boot is charged as much, so that no series of boots goes on for ever. */
+/** Ms between two saves of a step's time; each boot is charged as much, so that a series of boots reaches the limit. */
 const chargeMs = 10_000;
 
 /** Keeps the updater's journal on the disk, with the report in it. */
@@ -141,7 +141,7 @@ export class JournalFile {
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
     // Any boot ends a trial, and brings the boot default.
     doing.before = doing.before?.lasting ?? doing.before;
-    // A journal that cannot be written would give each later start all the time anew.
+    // If the journal cannot be written, each later start would have the whole limit again, so the step fails now.
     if (!(await this.saveIfPossible()) && doing.stage === "begun") doing.time.spent = Number.MAX_SAFE_INTEGER;
   }
 

@@ -86,7 +86,7 @@ const grubMenu = "/boot/grub/grub.cfg";
 const submenu = "NixOS - All configurations";
 const quickMs = 60_000;
 
-/** The boot loader's way to boot a generation once; undefined without one, or for an unknown loader. */
+/** The boot loader, if it can boot a generation once; undefined if it cannot or is unknown. */
 export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
   if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;

@@ -13,7 +13,7 @@ const NAMES = 60;
 
 type SourceLine = (at: SourcePosition) => string | undefined;
 
-/** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one card. */
 export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;

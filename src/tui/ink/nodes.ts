@@ -52,7 +52,7 @@ interface ColumnOptions {
   readonly usual: ReadonlyMap<string, number> | undefined;
   readonly sort: Sort;
   readonly waits: NodesProps["waits"];
-  /** Whether milestones have a column, or stand where a step would. */
+  /** Whether milestones have a column, or take the place of a step. */
   readonly milestones: "column" | "step";
 }
 

@@ -47,7 +47,7 @@ export interface Scene {
   /** The question that the keys answer now. */
   readonly question?: Question;
   readonly replay: boolean;
-  /** All stages stand beside the nodes. */
+  /** Whether all stages are shown beside the nodes. */
   readonly showsStages: boolean;
   readonly page: Extent;
 }

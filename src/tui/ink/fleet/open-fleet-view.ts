@@ -85,7 +85,7 @@ export class FleetView {
   }
 
   #press(press: KeyPress): void {
-    // A second key in the same frame applies to the first key's result; news wait for the next frame.
+    // A second key in the same frame applies to the first key's result; newer data waits for the next frame.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;
