@@ -15,6 +15,7 @@ export interface Gathered {
   readonly problem?: Problem;
 }
 
+/** A fact whose values differ between nodes. */
 export interface Difference {
   readonly fact: string;
   /** By node; null for a node without the fact. */

@@ -177,6 +177,7 @@ export async function openNotedHeads(): Promise<NotedHeads> {
   }
 }
 
+/** Saves the heads of whole trails for the next check. */
 export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
   Object.assign(noted.data, Object.fromEntries(heads));

@@ -39,6 +39,7 @@ export interface DiskPlan {
   readonly verdict: "safe" | "ours" | "holds data" | "refused";
 }
 
+/** A layout on the disks of a node, and the reasons why it cannot be applied. */
 export interface LayoutPlan {
   readonly node: string;
   readonly disks: readonly DiskPlan[];

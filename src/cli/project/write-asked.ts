@@ -21,6 +21,7 @@ export function unwritten(file: string, cause: unknown): KcoreError {
   return new KcoreError({ code: "USAGE", message: `${file} cannot be written: ${why}`, hint }, { cause });
 }
 
+/** The reason why a file could not be written, and a hint. */
 export function whyUnwritten(file: string, cause: unknown): { readonly why: string; readonly hint: string } {
   const folder = dirname(file);
   const { code = "", message } = cause as NodeJS.ErrnoException;

@@ -146,8 +146,8 @@ export function createHookRunner(ports: HookPorts) {
 }
 
 /**
- * Locks the folder of an update for this process, or gives the id of the process that has locked it, if its pid file
- * names one.
+ * Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has
+ * one.
  */
 export async function takePlace(
   folder: string,
