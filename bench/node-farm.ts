@@ -11,7 +11,7 @@ import { startFarm } from "#support/node-farm.ts";
 /**
  * `node bench/node-farm.ts 1000 --project DIR`: that many simulated nodes behind real SSH on this machine, and a project
  * whose roster they are. Stays until Ctrl-C; watch it from another terminal. With `--run` it runs kcore over them twice
- * (all differs, all in order) and tells time, memory and sizes.
+ * (all differs, all in order) and prints time, memory and sizes.
  */
 const { positionals, values } = parseArgs({
   allowPositionals: true,

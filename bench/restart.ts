@@ -13,7 +13,7 @@ import { unitEnvironment } from "#support/unit-environment.ts";
 
 /**
  * Measures a controller with 110,000 objects: the time from its start to its first answer that it is ready, after a
- * regular stop and after a `kill -9`; and its memory after 50,000 deletions.
+ * regular stop and after a `kill -9`; its CPU time and its memory then.
  * `node bench/restart.ts [ROUNDS] [PROGRAM]…`, programs (dist/node-main.js) alternating.
  */
 const [rounds = "5", ...programs] = process.argv.slice(2);

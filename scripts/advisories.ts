@@ -41,7 +41,7 @@ export function isPublished({ version, resolved }: Locked): boolean {
   return isRegistry && semver.valid(version) !== null;
 }
 
-/** A line for each version in the lock file that is affected and not accepted, `today` (YYYY-MM-DD) at least. */
+/** A line for each version in the lock file that is affected and not accepted until `today` (YYYY-MM-DD) or later. */
 export function affected(lock: Lock, advisories: readonly Advisory[], today: string): readonly string[] {
   return Object.entries(lock.packages).flatMap(([path, locked]) => {
     if (path === "") return [];

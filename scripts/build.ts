@@ -7,10 +7,10 @@ import { collectExamples } from "./module-examples.ts";
 import { warmUp } from "./warm-up.ts";
 
 /**
- * Bundles the command line into `dist/`: programs with their compiled code, of which each command initializes its
- * needs. They are scripts, because V8 gives out the code of a script after it has run, and never a module's. `npm run
- * bench:view` measures the start. The new bundle is made aside and put in place at the end, so that a running kcore
- * never meets half of one.
+ * Bundles the command line into `dist/`: programs with their compiled code, in which each command initializes only the
+ * parts that it needs. Programs are scripts, because V8 gives out the code of a script after it has run, and never a
+ * module's. `npm run bench:view` measures the start. The new bundle is made aside and put in place at the end, so that
+ * a running kcore never meets half of one.
  */
 const root = join(import.meta.dirname, "..");
 const aside = join(root, `dist.${process.pid}`);
@@ -83,8 +83,8 @@ const tokensAreNotLogged: Plugin = {
 };
 
 /**
- * Ink asks for the width of every character of every frame: string-width takes half of all the time for that. The real
- * one is made ready (its expressions take 50 ms) when the first text comes that needs it.
+ * Ink asks for the width of every character of every frame, half of whose time string-width takes. The real
+ * string-width, whose expressions take 50 ms, is loaded when the first text needs it.
  */
 const widthsAreFast: Plugin = {
   name: "our own string width",
@@ -101,7 +101,9 @@ const widthsAreFast: Plugin = {
   },
 };
 
-/** The text of a package's file with one piece replaced. Packages are pinned; one that has changed is looked at anew. */
+/**
+ * The text of a package's file with one piece replaced. Packages are pinned: one that has changed must be read anew.
+ */
 async function changed(path: string, from: string, to: string): Promise<string> {
   return replaced(path, await readFile(path, "utf8"), from, to);
 }

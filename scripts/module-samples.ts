@@ -10,7 +10,7 @@ import { readTable } from "../test/support/cases/table.ts";
 /** The content of every file of a sample. */
 export const SAMPLE = "sample\n";
 
-/** Of the text that a sample's files hold. */
+/** The hash of SAMPLE. */
 const sha256 = blobOf(SAMPLE).sha256;
 
 const bundle = { file: "/a.gz", sha256, size: 1 };

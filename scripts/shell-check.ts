@@ -194,7 +194,7 @@ function judge(files: ReadonlyMap<string, string>): string[] {
   const problems = err.split("\n").filter((line) => line !== "");
   const lines = new Map([...files.keys()].map((path) => [path, readFileSync(path, "utf8").split("\n")]));
   const textOf = ({ file, line }: Comment): string => lines.get(file)?.[line - 1] ?? "";
-  // Parts of the node's program have no first line of their own; of the others it tells the shell.
+  // The first line of a script names its shell; parts of the node's program have none, and are sh.
   const { own = [], parts = [] } = Object.groupBy(lines.keys(), (path) =>
     lines.get(path)?.[0]?.startsWith("#!") ? "own" : "parts",
   );

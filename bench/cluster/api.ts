@@ -14,7 +14,10 @@ const goals = new Map([
 ]);
 const rounds = Number(process.env["ROUNDS"] ?? 5);
 
-/** Acknowledged writes of 256 bytes a second through the mTLS API of one controller, beside etcd's, by the same client in turns. */
+/**
+ * Acknowledged writes a second, of 256 bytes, through the mTLS API of one controller, beside etcd's, by the same client
+ * in turns.
+ */
 export async function benchWrites(milliseconds: number): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   const { controllers, stop } = await startControllers(cluster, 1, { processes: true });
@@ -28,7 +31,7 @@ export async function benchWrites(milliseconds: number): Promise<readonly Figure
       const ours: Rates = { rates: [], latencies: [] };
       const theirs: Rates = { rates: [], latencies: [] };
       for (let round = 0; round < rounds; round++) {
-        // The first of the two finds the disk rested, so they take turns.
+        // The first of the two finds an idle disk, so they take turns.
         const turns = [
           () => run(ours, clients, milliseconds, putAtKcore(kcore)),
           () => run(theirs, clients, milliseconds, putAtEtcd(etcd.client)),

@@ -11,7 +11,10 @@ import type { Figure } from "./figures.ts";
 const agentEnvironment = Object.entries(unitEnvironment("node-agent")).map((setting) => setting.join("="));
 const settlingMs = 120_000;
 
-/** Three controllers that have nothing to do, each with an agent that beats, as their units start them: the one that is woken most. */
+/**
+ * Measures three idle controllers, each with an agent that sends heartbeats, started as by their units. Each figure is
+ * of the worst process.
+ */
 export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   const agents: Daemon[] = [];

@@ -4,7 +4,7 @@ import { measure, median, type Command } from "./measure.ts";
 import { contenderOf, round } from "./rounds.ts";
 import { kcoreCommand, placesOf, renew, sshOptions, type Scene } from "./scene.ts";
 
-// The answer does not stand in the command, which views show.
+// The answer is not part of the command, since views show the command.
 /** One command on all nodes by `kcore exec` and by parallel-ssh, in turn; each has to bring every node's answer. */
 export async function timeExec(scene: Scene, rounds: number) {
   const { nodes, targets } = scene;

@@ -18,7 +18,7 @@ import { exactTable, goalsTable, plain, timesTable } from "./tables.ts";
 
 /**
  * The push beside a hand-written script through OpenSSH, Ansible and Ansible + Mitogen, on real sshds of this machine:
- * `npm run bench:push`, as root. It ends with an error when kcore did not do its work; a missed goal is told.
+ * `npm run bench:push`, as root. It ends with an error when kcore did not do its work; a missed goal is only printed.
  *
  *   --rounds 3                how often each is timed; the median counts
  *   --quick                   one round, N up to 10, without Ansible

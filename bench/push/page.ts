@@ -11,7 +11,7 @@ export const files = {
   plot: join(docs, "pictures/push.svg"),
 } as const;
 
-/** The page with all that is made from results made anew, each part between its two marks. */
+/** The page with its generated parts, each between two marks, made anew from results. */
 export function renewPage(page: string, results: Results): string {
   const memory = results.memory.map(({ nodes, peak }) => `${peak.toFixed(0)} MB with ${nodes} nodes`).join(", ");
   const machine = `${results.date}, ${results.machine}, median of ${results.rounds}.${

@@ -18,7 +18,7 @@ export interface Cell {
   readonly targets: number;
 }
 
-/** Figures without chance, of one node. */
+/** Figures of one node that are the same in each run. */
 export interface Exact {
   readonly contender: Name;
   readonly processes: Readonly<Record<Phase, number>>;

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { contentOf, type Workload } from "#support/workload.ts";
 
 /**
- * The workload as an expert would write it by hand for speed: an idempotent script that asks for everything at once,
- * and starts one process for each difference. It ends with `changed=COUNT`.
+ * The workload as an expert would write it by hand for speed: an idempotent script that reads all states at once, and
+ * starts one process for each difference. Its last line is `changed=COUNT`.
  */
 export function scriptOf(work: Workload, folder: string, node: string): string {
   const files = work.files.map((file) => {

@@ -15,7 +15,7 @@ export async function startSlowLine(
   onSent: (bytes: number) => void,
 ): Promise<Server> {
   const server = createServer({ allowHalfOpen: true, noDelay: true, pauseOnConnect: true }, (client) => {
-    // The client is connected when the server's answer is back, and the server hears of it half a round trip later.
+    // The client is connected when the server's answer is back; the server accepts half a round trip later.
     after(rtt, () => {
       const upstream = new Socket({ allowHalfOpen: true }).setNoDelay(true);
       after(rtt / 2, () => upstream.connect({ host, port }));

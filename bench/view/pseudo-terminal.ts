@@ -6,7 +6,7 @@ import { descendantsOf } from "#support/children.ts";
 
 export const kcore = new URL("../../bin/kcore", import.meta.url).pathname;
 
-/** A program in a terminal of its own (by script(1)): its output, the times of it, and its cost. */
+/** A program in a terminal of its own (by script(1)): its output, the time until a text appears, and its cost. */
 export class PseudoTerminal {
   readonly #script: ChildProcessWithoutNullStreams;
   readonly #ended: Promise<unknown>;

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { root, suiteOf, suites } from "./suites.ts";
 
-/** The test files that a change can break, and how the rest is told. */
+/** The test files that a change can break, and lines on those that a run leaves out. */
 export interface Change {
   readonly tests: ReadonlySet<string>;
   /** Lines on the tests that a run of `names` leaves out. */

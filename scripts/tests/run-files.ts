@@ -6,10 +6,12 @@ import { parseArgs } from "node:util";
 import { cpuSeconds } from "#support/cpu.ts";
 import { root } from "./suites.ts";
 
-/**
+/*
  * One job's process: node run-files.ts --result FILE --timeout MS [--bail] TESTFILE…: runs the files by mocha and leaves counts, seconds and
  * CPU by file and failures in FILE. SIGUSR2 ends it: the test that runs fails at once, so that its hooks clean up; no other test begins.
  */
+
+/** The contents of FILE. */
 export interface FilesResult {
   readonly files: Readonly<Record<string, FileCounts>>;
   readonly failed: readonly { readonly file: string; readonly title: string; readonly message: string }[];

@@ -41,7 +41,7 @@ export function startJob(job: Job): Running {
     try {
       if (child.pid !== undefined) process.kill(pid, name);
     } catch {
-      // It is gone.
+      // The process has ended.
     }
   };
   const killGroup = (): void => signal(-(child.pid ?? 0), "SIGKILL");

@@ -15,7 +15,7 @@ export interface Job {
   readonly files: readonly string[];
   /** The npm script of a check. */
   readonly check?: string;
-  /** Limit of one test or hook, ms, against hangs; a test's own limit goes before it. */
+  /** Limit of one test or hook, ms, against hangs; a test's own limit overrides it. */
   readonly timeout: number;
   /** Seconds that it took the last time that it was recorded. */
   readonly known: number;

@@ -25,7 +25,7 @@ export async function issueOfAuthority(
   return { certificate, until: firstCertificate(certificate).validToDate.toISOString().slice(0, 10) };
 }
 
-/** The name of a CA of another program's, also its file's. */
+/** The name of another program's CA, and of its file. */
 export const AuthorityName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,62}$/, "must be letters, digits and hyphens, such as kubernetes");

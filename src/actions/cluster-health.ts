@@ -32,7 +32,7 @@ interface ControllerFinding {
 
 /**
  * Checks that every controller that the context knows answers and is in step with its peers. No controller yet is
- * healthy; endpoints on nodes that this run itself deploys are looked at but not required.
+ * healthy; endpoints on nodes that this run itself deploys are checked but not required.
  */
 export const clusterHealth = defineAction({
   name: "cluster.health",
@@ -45,13 +45,13 @@ export const clusterHealth = defineAction({
     const cluster = await openContext(context);
     if (!hasExpired(cluster)) return checkHealth(args, cluster, context);
     await checkClock(context);
-    // Otherwise no run could ever get as far as pki.issueNode, which renews it in time.
+    // With an expired certificate no run would reach pki.issueNode, which otherwise renews it in time.
     const authority = await openIssuer(cluster.folder, await context.passphrase());
     await renewOperatorIfNeeded(cluster.folder, authority, Date.now());
     context.note("renewed the operator's certificate, which had expired");
     return checkHealth(args, await openContext(context), context);
   },
-  // Nothing is changed by looking.
+  // The check changes nothing, so a dry run makes it, too.
   async plan(args, context) {
     const cluster = await openContext(context);
     return hasExpired(cluster) ? "unknown" : checkHealth({ ...args, settle: 0 }, cluster, context);
@@ -64,7 +64,7 @@ function hasExpired({ cert }: Context): boolean {
 
 async function checkHealth(args: Args, cluster: Context, context: ActionContext): Promise<ActionResult> {
   let findings: Awaited<ReturnType<typeof lookAtAll>> = [];
-  // Controllers that were just written to, or restarted, may lag for a moment; one that is down is told at once.
+  // Controllers that were just written to, or restarted, may lag for a moment; one that is down is reported at once.
   const look = async (): Promise<boolean> => {
     findings = await lookAtAll(args, cluster, context);
     return !findings.some(isSettling) || findings.some(isDown);

@@ -30,7 +30,7 @@ export async function openContext(context: Opening): Promise<Context> {
   return { ...found, controllers: await followMoves(found, context) };
 }
 
-/** The endpoints of a context; one that this machine certified a controller of the run for, and that the roster has no more, is its present one. */
+/** The context's endpoints; one that the roster no longer has becomes the present address of the run's controller certified for it. */
 async function followMoves(
   { folder, controllers }: Context,
   { nodes = new Map<string, NodeEntry>(), targets = [] }: Opening,
@@ -55,7 +55,7 @@ async function followMoves(
 /** Refuses to sign for the run's cluster by a clock that none of its controllers shares. @throws KcoreError CLOCK_DIFFERS */
 export async function checkClock(context: ActionContext): Promise<void> {
   const { controllers: endpoints, ...own } = await openContext(context);
-  // Where no controller answers, each look takes seconds.
+  // Once a run: if no controller answers, each check takes seconds.
   await onceARun(`clock ${endpoints.join(" ")}`, context, () => refuseWrongClock({ ...own, endpoints }));
 }
 
@@ -81,7 +81,7 @@ export function isController({ roles }: Pick<NodeEntry, "roles">): boolean {
   return roles.includes("controller");
 }
 
-/** How the controllers of a context are asked by an action: as its operator, on behalf of its run. */
+/** How an action calls the controllers of a context: as the context's operator, on behalf of the run. */
 export function askingOf(
   { ca, cert, key }: Context,
   { signal, runId }: Pick<ActionContext, "signal" | "runId">,
@@ -90,7 +90,7 @@ export function askingOf(
   return { endpoints, credentials: { ca, cert, key }, clock: Date.now, signal, run: runId };
 }
 
-/** Whether each controller was unreachable or showed an expired certificate, as after a year switched off: a deployment mends both. */
+/** Whether each controller was unreachable or has an expired certificate, as after a year switched off: a deployment corrects both. */
 export function areAway(error: unknown): boolean {
   const isAway = ({ code, message }: Problem): boolean =>
     code === "API_UNREACHABLE" || (code === "API_UNTRUSTED" && message.includes("certificate has expired"));
@@ -119,7 +119,7 @@ export function isOwnEndpoint(endpoint: string, { name, address }: NodeEntry, ow
   return names.includes(host.toLowerCase()) && port === parseEndpoint(own).port;
 }
 
-/** Controllers that may know of a node, each once: its own first, then the context's, then those that the roster tells of. */
+/** Controllers that may know a node, each once: its own first, then the context's, then the roster's. */
 export function endpointsFor(
   node: NodeEntry,
   port: number,
@@ -138,21 +138,21 @@ export function othersFirst(...[node, ...rest]: Parameters<typeof endpointsFor>)
 }
 
 /**
- * Whether this cluster has ever been, as far as this machine knows. A cluster is founded once: `create cluster` marks it as one
- * that is not founded yet, and the mark goes for good when a controller of it was seen ready. A context that an older kcore made has
- * no mark; there, a cluster with a controller counts as founded.
+ * Whether this cluster was ever founded, as far as the bastion knows. A cluster is founded once: `create cluster` marks its
+ * context as unfounded until the bastion sees a controller of it ready. A context of an older kcore has no mark; there, a
+ * cluster with a controller counts as founded.
  */
 export async function wasFounded({ folder, controllers }: Pick<Context, "folder" | "controllers">): Promise<boolean> {
   if (await isThere(join(folder, unfoundedMark))) return false;
   return controllers.length > 0 || (await isThere(join(folder, foundedMark)));
 }
 
-/** A controller is ready: the cluster exists from now on, even without its machines. A dry run notes nothing. */
+/** Records that a controller was seen ready: from now on the cluster counts as founded. A dry run records nothing. */
 export async function noteFounded(
   { folder }: Pick<Context, "folder">,
   { dryRun }: Pick<ActionContext, "dryRun">,
 ): Promise<void> {
   if (dryRun) return;
-  // The mark has its new name already, or the context is older than the mark.
+  // Without the file, the mark is renamed already, or the context is older than such marks.
   await ifThere(rename(join(folder, unfoundedMark), join(folder, foundedMark)));
 }

@@ -25,8 +25,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Tells the cluster the certificate that the bastion issued to a node, and the roster's settings of the node. So its
- * keys are known everywhere (S-10).
+ * Records in the cluster the certificates that the bastion issued to a node, and the roster's settings of the node.
+ * So every controller knows the node's keys (S-10).
  */
 export const clusterRecord = defineAction({
   name: "cluster.record",
@@ -41,14 +41,14 @@ export const clusterRecord = defineAction({
     try {
       return await record(args, context, isNews);
     } catch (error) {
-      // The controller that would hear of it may be deployed by this very run.
+      // This run may still deploy the controller that would record it.
       if (isNotUpYet(error)) return "unknown";
       throw error;
     }
   },
 });
 
-/** Tells, or finds out whether there is something to tell. */
+/** Records entries at a controller, or finds out whether any of them is new. */
 type Telling = (client: ApiClient, node: NodeEntry, entries: readonly CertificateEntry[]) => Promise<boolean>;
 
 async function record(
@@ -99,7 +99,7 @@ function expectationOf({ name, roles, dc, address }: NodeEntry) {
   return { name, roles: [...roles], dc, address, source: "roster" as const };
 }
 
-/** A controller that was started a moment ago. */
+/** Whether the controller may have been started a moment ago. */
 function isNotUpYet(error: unknown): boolean {
   if (error instanceof ApiRefusal) return error.status === 503;
   return areAway(error);

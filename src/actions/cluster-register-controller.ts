@@ -41,7 +41,7 @@ type Args = z.output<typeof Args>;
 interface Beginning {
   /** `host:port`; empty: it is the founder. */
   readonly join: readonly string[];
-  /** Whether it may begin with nothing: the cluster has never been. */
+  /** Whether the controller may begin with an empty state: the cluster was never founded. */
   readonly found: boolean;
 }
 
@@ -69,7 +69,7 @@ async function begin(args: Args, context: ActionContext, write: boolean) {
   const registration = { spki, address: own, dc: node.dc };
   let changed = false;
   let registered: ReadonlySet<string> = new Set();
-  // Also one that founded the cluster once: its key or address may have changed since.
+  // A former founder is registered, too: its key or address may have changed since.
   const sponsors = [...new Set([...join, ...othersOf(node, own, cluster), own])];
   try {
     const result = await askFirst(askingOf(cluster, context, sponsors), async (client) => {
@@ -120,8 +120,8 @@ async function keysAt(
 }
 
 /**
- * Whom it joins: those that its roster entry names, else those that the context knew before it. The answer stays the
- * same when more controllers come later, so that a second run changes nothing. Only a cluster that was never seen is founded.
+ * Decides which controllers a new one joins: those in its roster entry, else those before it in the context. The answer stays
+ * the same when more controllers come later, so that a second run changes nothing. Only a cluster that was never seen is founded.
  */
 async function decide(
   node: NodeEntry,
@@ -157,11 +157,11 @@ async function decide(
   if (await answers(own, cluster, context)) return { join: [], found: false };
   const living = await findLiving();
   if (living.length === 0) return { join: [], found: !(await wasFounded(cluster)) };
-  // Whom its configuration names anyway it asks by itself: nothing changes for it, neither now nor when it answers again.
+  // A controller asks those of `rejoin` by itself: if one of them lives, its configuration stays, now and when it answers again.
   return { join: rejoin.some((endpoint) => living.includes(endpoint)) ? [] : others, found: false };
 }
 
-/** Whom a founder that lost its state asks for it. */
+/** The other controllers of the roster, from which a founder that lost its state gets it back. */
 function othersInRoster(node: NodeEntry, port: number, { nodes }: ActionContext): readonly string[] {
   return [...nodes.values()]
     .filter((each) => isController(each) && each.id !== node.id)
@@ -187,7 +187,7 @@ function sponsorless(node: NodeEntry, error: KcoreError): KcoreError {
   const problem: Problem = {
     code: "CLUSTER_UNHEALTHY",
     message: `no controller could register ${node.name}: a controller joins only through one that is in the cluster`,
-    // Running again would meet the same key.
+    // A revoked key needs its own hint: running again would use the same key.
     hint:
       (error instanceof ApiRefusal && error.reason === "KEY_REVOKED" ? error.refusal.hint : undefined) ??
       "kcore health; then run again",

@@ -53,7 +53,7 @@ export const clusterWaitReady = defineAction({
       if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
       told = found.waitingFor;
       const isPending = found.isPending === true;
-      // A person is asked now, or has answered: either has a time of its own.
+      // An operator's approval has a time limit of its own, and the time after it begins anew.
       if (isPending !== wasPending) {
         patience = isPending ? args.approvalTimeout : args.timeout;
         giveUpAt = performance.now() + patience * 1000;
@@ -108,7 +108,7 @@ function readinessOf(view: NodeDetail, key: string | undefined): Readiness {
       hint: `kcore node approve ${view.id}, then run again`,
     });
   }
-  // The roster told of it, but it has not spoken yet.
+  // The cluster knows the node from the roster alone.
   if (view.status === "unknown") return { waitingFor: "it has not registered yet" };
   if (view.approval === "pending")
     return { waitingFor: `it is pending until an operator says: kcore node approve ${view.id}`, isPending: true };
@@ -120,7 +120,7 @@ function readinessOf(view: NodeDetail, key: string | undefined): Readiness {
     : { waitingFor: "it has not registered with its new key yet" };
 }
 
-/** The key in the certificate that was issued last: an agent that still uses another one is not done. */
+/** The key of the certificate that was issued last: an agent with another key does not use that certificate yet. */
 async function expectedKey(folder: string, id: string): Promise<string | undefined> {
   const pem = await readFile(issuedFile(folder, id, "node"), "utf8").catch(() => undefined);
   return pem === undefined ? undefined : keyFingerprint(publicDer(firstCertificate(pem).publicKey));

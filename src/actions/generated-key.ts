@@ -21,7 +21,7 @@ export const Challenge = z
   .optional()
   .describe("What the keys signed; unless given: kcore proof of possession CHALLENGE NODE-ID, by run.challenge");
 
-/** Random for each run and for one node alone: a proof cannot have been made before, nor one from elsewhere be used (S-14). */
+/** The challenge for a node's keys, random for each run and bound to the node: no earlier or other node's proof fits it (S-14). */
 export function challengeFor({ id }: NodeEntry, { challenge }: Pick<ActionContext, "challenge">): string {
   return `kcore proof of possession ${challenge} ${id}`;
 }

@@ -12,7 +12,7 @@ export const InProject = z
   .refine((path) => !isAbsolute(path) && !normalize(path).startsWith(".."), "must stay inside the project");
 
 /**
- * Where a file is to be written: no folder on the way may lead out of the project, or be one that others may write (S-20).
+ * The absolute path of a file to write: no folder above it may lead out of the project or be writable by others (S-20).
  * @throws KcoreError FILE_IN_THE_WAY, FILE_PARENT_UNSAFE, PROJECT_NOT_TRUSTED
  */
 export async function placeInProject(

@@ -27,8 +27,8 @@ const Args = z.strictObject({
 type Args = z.output<typeof Args>;
 
 /**
- * Gives the operator a way into a cluster whose CA is on this machine: a kubeconfig with a key and a certificate of its own. One that is there
- * stays while it fits the arguments. Gives `kubeconfig`, its path, for the other actions of Kubernetes.
+ * Writes a kubeconfig with a key and certificate of its own, for a cluster whose CA is on this machine. A present file stays while it fits
+ * the arguments. The output `kubeconfig` is its path, for the other actions of Kubernetes.
  * ```yaml
  * - { id: admin, run: kubernetes.kubeconfig, file: .kcore/admin.conf, server: "https://192.0.2.31:6443", once: true }
  * ```
@@ -61,7 +61,7 @@ export const kubernetesKubeconfig = defineAction({
   },
 });
 
-/** The present file, and the reason why it has to be written. */
+/** The key in the present file, and the reason why the file has to be written; absent: it stays. */
 async function inspectFile(
   path: string,
   args: Args,
@@ -72,7 +72,7 @@ async function inspectFile(
   if (found === undefined) return { reason: "new" };
   if (found.isDirectory())
     throw new KcoreError({ code: "FILE_IN_THE_WAY", message: `${path} is a folder`, hint: "name a file" });
-  // The key may belong to another user.
+  // Another user may know the key.
   const owners = trust?.uids ?? [process.getuid?.()];
   if (!found.isFile() || !owners.includes(found.uid) || (found.mode & 0o077) !== 0)
     return { reason: "others may have read or written it" };

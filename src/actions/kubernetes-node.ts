@@ -56,7 +56,7 @@ const args = z
 type Args = z.output<typeof args>;
 
 /**
- * A node of a Kubernetes cluster: its labels and taints, whether pods come to it, whether it is there.
+ * A node of a Kubernetes cluster: its labels and taints, whether pods may be scheduled on it, whether it exists.
  * ```yaml
  * - { id: drain, run: kubernetes.node, kubeconfig: /etc/kubernetes/admin.conf, drained: true, each: "{{params.nodes}}", batch: 1 }
  * ```
@@ -70,7 +70,7 @@ export const kubernetesNode = defineAction({
   ...runAndPlan(ensure),
 });
 
-/** The planned changes of a dry run, by run, cluster and node: the next stage finds the node so. */
+/** The planned changes of a dry run, by run, cluster and node: later stages see the node with them. */
 const planned = new Map<string, readonly NodeChange[] | "deleted">();
 
 interface Work {
@@ -113,7 +113,7 @@ async function find(work: Work): Promise<KubeNode | undefined> {
   return before === "deleted" ? undefined : live && before.reduce(changedNode, live);
 }
 
-/** Deletes the node's object, after a drain where that is asked for. */
+/** Deletes the node's object, after a drain if `drained` is set. */
 async function removeNode(work: Work, node: KubeNode): Promise<Ensured> {
   const { given, context, api, target, name, dryRun } = work;
   const drained = await applyMarks(work, node, {});
@@ -139,20 +139,20 @@ async function keepNode(work: Work, found: KubeNode | undefined): Promise<Ensure
   return { ...resultOf(name, (await find(work)) ?? node, changed), open };
 }
 
-/** Brings the node's marks in order, and drains it where that is asked for; whether there was anything to do. */
+/** Sets the node's labels, annotations, taints and cordon, and drains it if `drained` is set; returns whether anything changed. */
 async function applyMarks(work: Work, node: KubeNode, marks: WantedNode): Promise<boolean> {
   const { given, api, name } = work;
   if (!given.drained) return change(work, node, marks);
   const drain = new Drain(api, name, given);
-  // Before anything is touched: is there a pod that needs the operator's leave?
+  // Before any change: `choose` throws if a pod needs the operator's permission.
   const choice = await drain.choose();
   const isChanged = await change(work, node, { ...marks, cordoned: true });
-  // Until it was cordoned, pods came to it.
+  // Pods may have come to the node until it was cordoned.
   const isOld = isChanged && !work.dryRun;
   return (await evict(work, drain, isOld ? await drain.choose() : choice)) || isChanged;
 }
 
-/** Makes the difference, in a dry run on the server alone; whether there was one. */
+/** Patches the node, in a dry run without storing it; returns whether there was a difference. */
 async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<boolean> {
   const { api, target, name, context, dryRun } = work;
   let current = node;
@@ -180,7 +180,7 @@ async function change(work: Work, node: KubeNode, wanted: WantedNode): Promise<b
   }
 }
 
-/** Evicts the pods that have to go; true if there were any. */
+/** Evicts the pods that must leave the node; true if there were any. */
 async function evict(
   { given, context, name, dryRun }: Work,
   drain: Drain,

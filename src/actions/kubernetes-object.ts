@@ -87,13 +87,13 @@ export const kubernetesObject = defineAction({
 /** The objects that were found so far. */
 interface Progress {
   changed: boolean;
-  /** Something is waited for of which a dry run cannot tell how it ends. */
+  /** A dry run cannot know how a wait would end. */
   open: boolean;
-  /** Objects that this run made, or would make: others may rest on them, in later stages too. */
+  /** Objects that this run created, or would create: others may depend on them, in later stages too. */
   readonly fresh: KubeObject[];
 }
 
-/** By run and cluster. */
+/** Created objects by run and cluster. */
 const made = new Map<string, KubeObject[]>();
 
 function madeBy({ runId }: ActionContext, { cluster: { server } }: KubeApi): KubeObject[] {
@@ -111,7 +111,7 @@ async function ensure(given: Args, context: ActionContext, dryRun: boolean): Pro
   const progress: Progress = { changed: false, open: false, fresh: madeBy(context, api) };
   const work = given.absent ? remove : apply;
   const targets = new Map<Wanted, Target | undefined>();
-  // Later objects rest on earlier ones, and go first.
+  // Later objects depend on earlier ones, so they are deleted first.
   for (const each of given.absent ? wanted.toReversed() : wanted)
     targets.set(each, await work(each, given, context, { ...place, dryRun, progress }));
   const objects = wanted.map((each) => {
@@ -131,7 +131,7 @@ interface Place {
   readonly progress: Progress;
 }
 
-/** Gives where the object lies; undefined: the cluster does not know its kind yet. */
+/** Applies an object; returns its target, or undefined if the cluster does not know its kind yet. */
 async function apply(
   wanted: Wanted,
   { force, wait }: Args,
@@ -183,7 +183,7 @@ async function remove(
   { api, resources, namespace, progress, dryRun }: Place,
 ): Promise<Target | undefined> {
   const target = await resources.targetOf(object, namespace).catch((error: unknown) => {
-    // Of a kind that the cluster does not have there is no object.
+    // A kind that the cluster does not have has no objects.
     if (isKindUnknown(error)) return undefined;
     throw error;
   });
@@ -198,7 +198,7 @@ async function remove(
   return target;
 }
 
-/** Whether the API has the object's kind by this definition. */
+/** Whether the first object is the definition of the second one's kind. */
 function defines({ kind, ...fresh }: KubeObject, object: KubeObject): boolean {
   if (kind !== "CustomResourceDefinition") return false;
   const spec = fresh["spec"] as { group?: string; names?: { kind?: string } } | undefined;
@@ -209,7 +209,7 @@ function isNamespace({ kind, metadata }: KubeObject, namespace: string | undefin
   return kind === "Namespace" && metadata.name === namespace;
 }
 
-/** A definition is there before the API has its paths; in a dry run neither is. */
+/** Waits until the API has the paths of a definition that was just created; in a dry run there are none. */
 async function onceDefined(
   object: KubeObject,
   { signal, note }: ActionContext,
@@ -246,7 +246,7 @@ function awaitedOf({ condition, status, field, value }: z.output<typeof Wait>): 
   return field === undefined ? undefined : { field, value };
 }
 
-/** The objects, wherever they are written. @throws KcoreError at their places */
+/** The objects of the manifest, file or template. @throws KcoreError at their places */
 function manifestsOf({ manifest, file, template, vars }: Args, { project, trust }: ActionContext): readonly Wanted[] {
   const places = { project, shipped: shippedRoot(), ...(trust && { trust }) };
   if (template !== undefined) {

@@ -34,17 +34,17 @@ export async function openApi(
     home: homedir(),
     ...(trust && { check: checkOf(trust) }),
   });
-  // A program that gives credentials may never end.
+  // A credential plugin may never end.
   const requestOptions = () => orAborted(cluster.requestOptions(), signal);
   return { api: new KubeApi({ ...cluster, requestOptions }, signal), namespace: cluster.namespace };
 }
 
 export interface Ensured extends ActionResult {
-  /** Something is waited for of which a dry run cannot tell how it ends. */
+  /** A dry run cannot know how a wait would end. */
   readonly open: boolean;
 }
 
-/** How an action is run and planned that does both in one way, in a dry run on the server alone. */
+/** `run` and `plan` of an action that does both by one function; a dry run is one of the server. */
 export function runAndPlan<Given>(
   ensure: (given: Given, context: ActionContext, dryRun: boolean) => Promise<Ensured>,
 ): {

@@ -13,7 +13,7 @@ import { InProject } from "./in-project.ts";
 /** Bytes of output: more end the command. Characters of output that later stages get. */
 const LIMIT = 2 * 2 ** 20;
 const KEPT = 64 * 2 ** 10;
-/** Milliseconds. */
+/** Milliseconds from SIGTERM to SIGKILL. */
 const KILL_AFTER = 5000;
 
 const args = z.strictObject({
@@ -107,7 +107,7 @@ async function start(
   return ended;
 }
 
-/** Hands a program's output on, whole lines at a time. */
+/** Passes a program's output on, whole lines at a time. */
 export function wholeLines(tell: ActionContext["output"]): {
   readonly onOutput: (stream: "out" | "err", chunk: Buffer) => void;
   readonly end: () => void;

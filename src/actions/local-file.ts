@@ -43,7 +43,7 @@ function keep(given: Args, context: Parameters<typeof keepFile>[1]): Promise<Act
 const userNames = /^(exec|auth-provider|client-certificate|client-key|token-?file)$/i;
 const usersKey = /^users$/i;
 
-/** A kubeconfig may come from a node, and kubectl on the bastion would start the programs that the kubeconfig names (S2). */
+/** A kubeconfig may come from a node, and kubectl on the bastion would start the programs that the kubeconfig names (S-4). */
 function refusePrograms(text: string, path: string): void {
   const keys = keysIn(text);
   const key = keys.find((each) => userNames.test(each));

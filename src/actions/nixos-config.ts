@@ -38,7 +38,7 @@ export const nixosConfig = defineAction({
 
 let last: Promise<unknown> = Promise.resolve();
 
-/** One after the other: git has one index, and all machines have one flake. */
+/** Runs one piece of work after the other: git has one index, and all machines have one flake. */
 function queued<T>(work: () => Promise<T>): Promise<T> {
   const next = last.then(work, work);
   last = next.catch(() => undefined);
@@ -163,18 +163,18 @@ function linesOf(text: string): readonly string[] {
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** Folders of the roster's other machines, which are none of this one's business. */
+/** Folders of the roster's other machines, which this machine does not get. */
 function others({ node, nodes }: ActionContext): readonly string[] {
   return [...nodes.keys()].filter((name) => name !== node?.name).map((name) => `hosts/${name}/`);
 }
 
-/** Everything of the flake but these, as it is or will be: the operator's own files too. */
+/** All files of the flake, also an operator's own, as they are or will be, except those below `without`. */
 async function filesOf(folder: string, generated: readonly Generated[], without: readonly string[]) {
   const texts = new Map<string, Uint8Array>();
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   for (const entry of entries.filter((found) => found.isFile())) {
     const path = join(entry.parentPath, entry.name).slice(folder.length + 1);
-    // Nothing hidden, .git above all, belongs to it.
+    // Hidden files, .git above all, do not belong to the flake.
     const isOthers = without.some((start) => path.startsWith(start));
     if (!isOthers && !/(^|\/)\./.test(path)) texts.set(path, await readFile(join(folder, path)));
   }

@@ -2,7 +2,7 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 
 const opened = new Map<string, Promise<unknown>>();
 
-/** Opening a CA's key takes 0.2 s of pure CPU on purpose (ADR 0111): once a run is enough for any number of nodes. One that failed is tried again. */
+/** Calls `open` once a run, since opening a CA's key takes 0.2 s of CPU on purpose (ADR 0111). The next caller repeats a failed call. */
 export function onceARun<Opened>(
   what: string,
   { runId }: Pick<ActionContext, "runId">,

@@ -10,8 +10,8 @@ const Args = z.strictObject({
 });
 
 /**
- * Makes a CA for another program, such as Kubernetes or etcd, on this machine, encrypted with the passphrase of the run; one that is there
- * stays as it is. kcore's own clusters believe none of it: a cluster's CA fixes who a certificate stands for (S-14), so it issues none with other names.
+ * Makes a CA for another program, such as Kubernetes or etcd, on this machine, encrypted with the run's passphrase; an existing CA stays.
+ * kcore's own clusters do not trust it. Their CAs decide themselves whom a certificate names (S-14), so they cannot serve other programs.
  * ```yaml
  * - { id: ca, run: pki.createAuthority, name: kubernetes, once: true }
  * ```
@@ -26,7 +26,7 @@ export const pkiCreateAuthority = defineAction({
     if (present !== undefined) return { changed: false, outputs: { ca: present } };
     const passphrase = await context.passphrase();
     const ca = await createForeignCa(context.home, name, { commonName, days, passphrase, now: Date.now() });
-    // Another run was faster.
+    // Another run made the CA meanwhile.
     if (ca === undefined) return { changed: false, outputs: { ca: await readForeignCa(context.home, name) } };
     context.note(`made the CA “${name}” in ${foreignFolder(context.home)}; keep its passphrase, and back it up`);
     return { changed: true, outputs: { ca } };

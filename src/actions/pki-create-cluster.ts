@@ -14,7 +14,7 @@ const Args = z.strictObject({
   controller: z.string().optional().describe("Endpoint of the first controller; unless given it is noted once it runs"),
 });
 
-/** Makes the cluster's CA on this machine if the run's context is not there yet; one that is there stays as it is. */
+/** Makes the cluster's CA on this machine if the run's context does not exist yet; an existing one stays as it is. */
 export const pkiCreateCluster = defineAction({
   name: "pki.createCluster",
   summary: "Makes the cluster's CA and the context on this machine, if they are not there yet.",
@@ -42,7 +42,7 @@ export const pkiCreateCluster = defineAction({
   },
 });
 
-/** The context that the run is about, if it has to be made. @throws KcoreError CLUSTER_EXISTS */
+/** The name of the run's context, if it has to be made. @throws KcoreError CLUSTER_EXISTS */
 async function missingContext(controller: string | undefined, context: ActionContext): Promise<string | undefined> {
   const { contexts, "current-context": current } = await readConfig(placeOf(context));
   const name = context.context ?? current ?? "default";
@@ -51,7 +51,7 @@ async function missingContext(controller: string | undefined, context: ActionCon
   return name;
 }
 
-/** One that was typed is typed twice: a mistake would be found only when it is needed next. */
+/** The passphrase; an operator types it twice, since a typing mistake would show only at its next use. */
 async function newPassphrase({ givenPassphrase, passphrase, ask }: ActionContext): Promise<string> {
   const first = await passphrase();
   if (givenPassphrase !== undefined) return first;
@@ -61,7 +61,7 @@ async function newPassphrase({ givenPassphrase, passphrase, ask }: ActionContext
 }
 
 /**
- * Refuses to make a CA while a controller of a cluster answers where the roster, or the operator, says that this cluster's will be.
+ * Refuses to make a CA if a controller already answers at an endpoint that the roster or operator names for this cluster.
  * @throws KcoreError CLUSTER_EXISTS, USAGE
  */
 export async function refuseSecondCluster(nodes: Iterable<NodeEntry>, given: readonly string[]): Promise<void> {

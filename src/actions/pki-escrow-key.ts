@@ -4,8 +4,8 @@ import { makeEscrowKey, readEscrowKey } from "#pki/escrow.ts";
 import { openContext } from "./cluster-place.ts";
 
 /**
- * Gives `publicKey`, the key that the recovery keys of LUKS containers are sealed for, in PEM; made when first needed, with the passphrase
- * of the CA's keys. Nothing is given when none of the run's nodes encrypts its disks (`vars.encryptDisks`, `vars.encryptOs`).
+ * Gives `publicKey`, for which recovery keys of LUKS containers are sealed, in PEM; made when first needed, with the passphrase of the
+ * CA's keys. It is empty if none of the run's nodes encrypts its disks (`vars.encryptDisks`, `vars.encryptOs`).
  */
 export const pkiEscrowKey = defineAction({
   name: "pki.escrowKey",

@@ -55,7 +55,7 @@ interface Wanted {
 
 /**
  * Issues a node's certificate, and a controller's with its sub-CA. A valid certificate is kept, also one that the
- * agent renewed by itself meanwhile, as it lies on the node.
+ * agent renewed by itself meanwhile, as found on the node.
  */
 export const pkiIssueNode = defineAction({
   name: "pki.issueNode",
@@ -76,7 +76,7 @@ export const pkiIssueNode = defineAction({
     for (const item of due) {
       const challenge = args.challenge ?? challengeFor(node, context);
       const pem = await issue(item, { challenge, signature: item.signature }, { args, node, folder, context, now });
-      // The former certificate alone tells which endpoint was this controller's.
+      // Before the file is replaced: only the former certificate says which endpoint was this controller's.
       if (item.kind === "controller") await followController(node, context);
       await makeFolder(dirname(item.file), { mode: 0o700 });
       await replaceFile(item.file, pem, { mode: 0o644 });
@@ -92,7 +92,7 @@ export const pkiIssueNode = defineAction({
   },
 });
 
-/** Notes in the context the present address of a controller that moved. */
+/** Writes the present address of a controller that moved into the context. */
 async function followController({ name }: NodeEntry, context: ActionContext): Promise<void> {
   const { name: cluster, controllers } = await openContext(context);
   if (await changeControllers(placeOf(context), cluster, () => controllers))
@@ -172,7 +172,7 @@ async function examine(args: Args, node: NodeEntry, context: ActionContext) {
   return { folder, wanted: await Promise.all(wanted), operatorIsDue: daysLeft(operator, now) <= renewDays };
 }
 
-/** Why the controller's sub-CA that issued a certificate is not good enough for it to be kept; undefined: it is, or it is the bastion's. */
+/** Why a certificate cannot be kept because of the controller's sub-CA that issued it; undefined: it can, or the bastion issued it. */
 async function issuerReason(pem: string, rootPem: string, context: ActionContext): Promise<string | undefined> {
   const issuer = certificatesOf(pem)[1];
   if (issuer === undefined || isOfBastion(issuer, rootPem)) return undefined;
@@ -238,7 +238,7 @@ function hostsOf(
 
 const asked = new Map<string, Promise<ReadonlySet<string> | undefined>>();
 
-/** The recorded keys that the cluster has revoked, asked once a run; undefined when no controller tells. */
+/** The recorded keys that the cluster has revoked, read once a run; undefined if no controller tells them. */
 function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
   const key = `${context.runId} ${context.home} ${context.context ?? ""}`;
   const asking = asked.get(key) ?? fetchRevokedKeys(context);

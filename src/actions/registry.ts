@@ -1,6 +1,6 @@
 import type { Action } from "#engine/orchestrate/action.ts";
 
-/** Every action by its name; each is loaded when first asked for. */
+/** Every action by its name; each is loaded at its first use. */
 const loaders: ReadonlyMap<string, () => Promise<Action>> = new Map<string, () => Promise<Action>>([
   ["cluster.checkRemoved", async () => (await import("./cluster-check-removed.ts")).clusterCheckRemoved],
   ["cluster.health", async () => (await import("./cluster-health.ts")).clusterHealth],

@@ -9,33 +9,34 @@ export interface HookProgram {
   readonly words: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** A file that keeps its output; without it, `onOutput` gets the output. */
+  /** A file for the hook's output; absent: `onOutput` gets the output. */
   readonly log?: string;
   readonly onOutput?: RunOptions["onOutput"];
   readonly limitSeconds: number;
-  /** The hook is ended so much before its time is over, and answered for after half of that. 0: it is waited for. */
+  /** The hook is ended this long before its limit, and `runHook` returns half of this time later in any case. 0: it awaits the end. */
   readonly spareSeconds: number;
   /** A gate is repeated until it ends with 0, or its time is over. */
   readonly isRepeated: boolean;
   readonly signal: AbortSignal;
 }
 
+/** The result of a hook: its success or, for a gate, that of its last attempt. */
 export interface HookEnd {
   readonly ok: boolean;
   /** The reason, with the end of the output. */
   readonly message?: string;
-  /** The hook was answered for before its end, which this awaits. */
+  /** Resolves at the hook's end; present if `runHook` returned before. */
   readonly left?: Promise<unknown>;
 }
 
 const pauseMs = 2_000;
-/** From SIGTERM to SIGKILL. */
+/** Milliseconds from SIGTERM to SIGKILL. */
 const graceMs = 10_000;
-/** The characters of the output that go along with the answer. */
+/** The most characters of output in the result's message. */
 const tailLength = 1_000;
 
 /**
- * Runs a hook in a process group of its own. When its time is over, or by the signal, all of the group ends before this returns.
+ * Runs a hook in a process group of its own, which is ended at its limit or by the signal: before this returns, or before `left` resolves.
  * @throws the signal's reason
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
@@ -63,7 +64,7 @@ async function runOnce(
     const over = new AbortController();
     const answerDue = spareSeconds > 0 ? [wait(limitMs + spareSeconds * 500, over.signal).catch(() => undefined)] : [];
     const end = await Promise.race([gone, ...answerDue]).finally(() => over.abort());
-    // A hook that ends with 0 because it was told to end has done nothing.
+    // A hook that exits with 0 after SIGTERM has not succeeded.
     if (end?.code === 0 && end.stopped === undefined) return { ok: true };
     const how = end?.signal === undefined ? `it exits with ${end?.code}` : `it ended by ${end.signal}`;
     const reason = end && end.stopped === undefined ? how : `it ran out of its ${limitSeconds} s`;

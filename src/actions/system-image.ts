@@ -24,8 +24,8 @@ const args = z.strictObject({
 const unlocking = ["cryptsetup-initramfs", "dropbear-initramfs"];
 
 /**
- * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or a
- * file that is given.
+ * The operating system that `os.installed` puts on a machine's own disk: made by debootstrap on this machine, once for all nodes, or an
+ * operator's file.
  */
 export const systemImage = defineAction({
   name: "system.image",

@@ -12,19 +12,19 @@ export interface LockedRoot {
 }
 
 export interface UnlockOptions {
-  /** How the machine is reached once it runs. */
+  /** The machine's endpoint once it runs. */
   readonly endpoint: Endpoint;
   readonly connect: Connect;
   /** The context's folder. */
   readonly folder: string;
-  /** Of the CA's keys; asked for when the machine is there, and not before. @throws KcoreError */
+  /** The passphrase of the CA's keys; asked for only after the machine answered. @throws KcoreError */
   readonly passphrase: () => Promise<string>;
-  /** Records that the key is given away, before it is. `target`: machine and container. */
+  /** Records that the key is sent, before it is. `target`: machine and container. */
   readonly record: (target: string) => void;
   readonly signal: AbortSignal;
 }
 
-/** Milliseconds: an initrd is near, or it is not there yet. */
+/** Milliseconds to connect: short, since an initrd either answers at once or does not run yet. */
 const timeout = 5_000;
 
 /** The record of a node's locked root; undefined: kcore made none. */
@@ -35,8 +35,8 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
 }
 
 /**
- * Gives a machine that waits in its initrd the recovery key of its root. The initrd must have the host key that it was made with: nothing is sent to
- * another one.
+ * Sends the recovery key of its root to a machine that waits in its initrd. The initrd must have the host key that it was made with: no
+ * other one gets anything.
  * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
  */
 export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<Unlocked> {
@@ -55,7 +55,7 @@ export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Prom
   }
 }
 
-/** A failed connection may succeed the next time; any other refusal is final. */
+/** A wrong host key or refused login is final; any other error stays as it is, since the next attempt may succeed. */
 function refusal(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (!problem || !/^HOST_KEY_|^AUTH_/.test(problem.code)) return error;

@@ -3,7 +3,7 @@ import { type ActionContext, type ActionResult, defineAction } from "#engine/orc
 import { KcoreError } from "#errors/problem.ts";
 
 /**
- * Lets an update begin when no node refused it and those that cannot be reached leave room for one that is under way.
+ * Lets an update begin if no node refused it, and fewer nodes than `maxUnavailable` cannot be reached.
  * ```yaml
  * - { id: begin, run: update.begin, with: { maxUnavailable: 1 } }
  * ```

@@ -7,13 +7,13 @@ import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { askingOf, endpointsFor, isController, nodeOf, openContext } from "./cluster-place.ts";
 
-/** A controller that runs on the very node that was updated is given so long to answer again. */
+/** Milliseconds that a controller on the updated node itself has to answer again. */
 const patienceMs = 10_000;
 const pauseMs = 1_000;
 
 /**
- * After an update: waits until a controller calls the node ready, at that version. Where no controller answers, it asks none; and a node that
- * the cluster does not know is not its matter.
+ * After an update: waits until a controller reports the node as ready, at that version. It succeeds with a note if no controller answers,
+ * or none knows the node.
  * ```yaml
  * - { id: ready, run: update.ready, version: "0.2.0", within: 300, each: "{{params.nodes}}" }
  * ```
@@ -57,7 +57,7 @@ export const updateReady = defineAction({
 
 const done = { changed: false, outputs: {} } as const;
 
-/** The missing condition, if any. `isUnasked`: no controller could be asked. */
+/** The missing condition, if any. `isUnasked`: no controller answered, or none knows the node. */
 async function findReadiness(
   node: NodeEntry,
   version: string,

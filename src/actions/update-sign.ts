@@ -8,9 +8,9 @@ import { checkClock, placeOf } from "./cluster-place.ts";
 import { onceARun } from "./once-a-run.ts";
 
 /**
- * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes carry out nothing else, for no other owner. Gives `order` and
- * `epoch` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and of runs before it. A dry run
- * signs nothing, and asks for no passphrase.
+ * Signs an update, and the run as its owner, with the bastion's sub-CA: nodes obey only signed updates and owners. Gives `order` and
+ * `epoch` for runtime.updated. The run's epoch is its time in ms, above the counted epochs of controllers and those of earlier runs. A dry
+ * run signs nothing, and asks for no passphrase.
  * ```yaml
  * - { id: sign, run: update.sign, update: release-1, owner: me, spec: "{{params.spec}}", bundle: "{{params.bundle}}", at: "{{run.time}}" }
  * ```

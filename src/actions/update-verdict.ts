@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineAction } from "#engine/orchestrate/action.ts";
 
 /**
- * When an update failed: says whether it is taken back, which may not be wanted when all that failed is a gate. Gives `goesBack`.
+ * Decides whether a failed update is rolled back; an operator may not want that if only a gate failed. Gives `goesBack`.
  * ```yaml
  * onFailure:
  *   - { id: verdict, run: update.verdict, gates: [web], onGateFailure: false }
@@ -22,7 +22,7 @@ export const updateVerdict = defineAction({
       ([, { stage = "", problem }]) =>
         gates.includes(stage.replace(/(?:-\d+)?(?:@\d+)?$/, "")) || problem?.code === "UPDATE_GATE_FAILED",
     );
-    // No node can be reached to take the update back.
+    // No node can be reached to roll the update back.
     if (ended.size > 0 && [...ended.values()].every(({ outcome }) => outcome === "unreachable"))
       return Promise.resolve({ changed: false, outputs: { goesBack: false } });
     const goesBack = onGateFailure || failed.length === 0 || !isGate;

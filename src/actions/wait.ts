@@ -19,7 +19,7 @@ const TcpAddress = z
   .refine(({ port }) => port > 0 && port < 65_536, "must have a port from 1 to 65535");
 
 /**
- * Lets time pass, or waits until a TCP port answers the bastion; the stage's `timeout` limits it. A dry run looks once.
+ * Lets time pass, or waits until a TCP port answers the bastion; the stage's `timeout` limits it. A dry run tries the port once.
  * ```yaml
  * - { id: settle, run: wait, for: 10s }
  * - { id: answers, run: wait, tcp: "{{hostPort node.address 9090}}", each: "{{params.node_name}}", timeout: 2m }

@@ -29,7 +29,7 @@ export const AgentConfig = z.object({
       zfs: z.object({ poolName: z.string().optional(), datasetPrefix: z.string().optional() }).prefault({}),
     })
     .prefault({}),
-  /** Told to the controllers: this node takes no part in an overlay. */
+  /** Reported to the controllers: this node takes no part in an overlay network. */
   disableVxlan: z.boolean().default(false),
   tls: TlsFiles("node"),
   renewal: z
@@ -41,7 +41,7 @@ export const AgentConfig = z.object({
     })
     .prefault({}),
   heartbeatIntervalSecs: z.number().positive().max(3600).default(15),
-  /** Seconds between two looks at disks and addresses; changes are reported. */
+  /** Seconds between two readings of disks and addresses; changes are reported. */
   factsIntervalSecs: z.number().positive().max(86_400).default(300),
   /** The folder of `status.json`. */
   stateDir: z.string().default("/var/lib/kcore"),

@@ -52,13 +52,13 @@ type Health = NonNullable<Heartbeat["health"]>;
 const goodbyeMs = 3_000;
 const learnLimit = 32;
 
-/** A node's life in the cluster. */
+/** Registers the node, sends its heartbeats and renews its certificate. */
 export class Agent {
   readonly #parts: AgentParts;
   #facts: Facts | undefined;
   #factsAt = 0;
   #standing: HeartbeatReply | undefined;
-  /** A controller may know us even if its answer never came. */
+  /** Whether a registration was sent: a controller may have stored it even if its answer was lost. */
   #hasAsked = false;
   #lastHeartbeat: number | undefined;
   #statusProblem: string | undefined;
@@ -67,7 +67,7 @@ export class Agent {
     this.#parts = parts;
   }
 
-  /** Sends one heartbeat after the other until the signal; after a failure it waits less, and longer each time. */
+  /** Sends heartbeats until the signal; after a failure it waits as backoffOf says. */
   async live(): Promise<void> {
     const { signal, log, config, random, clock, machine } = this.#parts;
     const interval = config.heartbeatIntervalSecs * 1000;
@@ -98,7 +98,7 @@ export class Agent {
     }
   }
 
-  /** Tells the controller that this agent stops, so that no controller has to wait for the silence. */
+  /** Tells a controller that this agent stops, so that the cluster need not infer it from missing heartbeats. */
   async leave(): Promise<void> {
     const { controllers, log, nodeId } = this.#parts;
     if (this.#hasAsked) {
@@ -152,7 +152,7 @@ export class Agent {
     const { credentials, log } = this.#parts;
     try {
       if (!(await this.#loadIfChanged())) return;
-      // The controller knows this node by its key and expiry, which are both new.
+      // Registers again: controllers know this node by its key and expiry, which are both new.
       this.#standing = undefined;
       log.info("the certificate was reloaded", { expires: credentials.present().notAfter.toISOString() });
     } catch (error) {
@@ -243,7 +243,7 @@ export class Agent {
   }
 
   /**
-   * The keys are in force at once. If the disk refuses them, that is logged, and the next start asks for all of them.
+   * Applies a controller's list of revoked keys at once. If it cannot be saved, the agent asks for it again after its next start.
    */
   async #takeRevoked(): Promise<void> {
     const { revocations, log, onRevoked } = this.#parts;
@@ -257,8 +257,8 @@ export class Agent {
   }
 
   /**
-   * A controller answers nothing else to an expired certificate, so this node does not know yet whether it is approved
-   * (F-25).
+   * Renews an expired certificate first of all: a controller answers no other request of such a node, not even whether it
+   * is approved (F-25).
    */
   async #renewLate(): Promise<void> {
     // The open connections began with a certificate that was still valid.
@@ -273,15 +273,15 @@ export class Agent {
   async #takeRenewed(endingBefore?: string): Promise<void> {
     if (!(await this.#parts.renewer.renewIfDue(endingBefore))) return;
     await this.#loadIfChanged();
-    // Only with the new key on the disk, because registering removes the old one.
+    // Only once the new key is on the disk, because controllers drop the old one when the node registers.
     await this.#register();
   }
 }
 
 /**
- * How long an agent waits after a round that no controller answered; `interval` is that of its heartbeats, in milliseconds. A node that was
- * never in asks again soon, as an operator waits for it. A node that was in is one of many that lost the same controllers: a thousand of them,
- * beating every 15 s, come back with at most 200 connections a second (F-27).
+ * The waits of an agent after a heartbeat that no controller answered; `interval`: ms between its heartbeats. A node that never registered
+ * tries again soon, because an operator waits for it. A node that was registered is one of many that lost the same controllers: a thousand,
+ * with heartbeats every 15 s, return with at most 200 connections a second (F-27).
  */
 export function backoffOf(
   interval: number,

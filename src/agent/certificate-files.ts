@@ -9,7 +9,7 @@ import { readPrivateKey } from "#pki/keys.ts";
 
 export type OwnCredentials = Awaited<ReturnType<typeof openOwnCredentials>>;
 
-/** The node's certificate with its key, as they lie on the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
+/** The node's certificate with its key, from the disk. @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY */
 export async function openOwnCredentials(files: CredentialFiles) {
   let present = await loadCredentials(files, "node");
   let seen = present.version;
@@ -71,8 +71,8 @@ export async function discardNext(files: CredentialFiles): Promise<void> {
 }
 
 /**
- * Finishes a swap that a crash interrupted: with the new key in place the new certificate follows it; a pair of which nothing
- * is in place yet is discarded, since the old one is whole. Returns the deed, for the log.
+ * Finishes a swap that a crash interrupted. If the new key is in place, the new certificate follows; if neither is, both are
+ * discarded, since the old pair is complete. Returns the action, for the log.
  */
 export async function finishSwap(files: CredentialFiles): Promise<"finished" | "discarded" | undefined> {
   const next = nextFilesOf(files);

@@ -16,7 +16,7 @@ import type { AgentConfig } from "./agent-config.ts";
 /** A machine's registration without the address, which depends on the controller. */
 export type Facts = Omit<Registration, "address">;
 
-/** Looks at this machine. */
+/** Gathers the facts with which this machine registers. */
 export async function gatherFacts({
   nodeId,
   config,
@@ -47,7 +47,7 @@ export async function gatherFacts({
   };
 }
 
-/** Whether two looks agree, apart from free space, which changes all the time. */
+/** Whether two registrations agree, apart from free space, which changes all the time. */
 export function isSameMachine(before: Facts, after: Facts): boolean {
   const { storage: { free: _before, ...storageBefore } = {}, ...restBefore } = before;
   const { storage: { free: _after, ...storageAfter } = {}, ...restAfter } = after;
@@ -55,8 +55,8 @@ export function isSameMachine(before: Facts, after: Facts): boolean {
 }
 
 /**
- * The machine's load; of the disks of root and of this folder, the fuller one counts. `inbox`: the file of the
- * updater's next order.
+ * The machine's load. Of the file systems of `/` and `folder`, the fuller one counts. `inbox`: the file of the updater's
+ * next order.
  */
 export async function readUsage(folder: string, inbox: string): Promise<Usage> {
   const [storeFree, orderUntaken, ...disks] = await Promise.all([

@@ -30,8 +30,8 @@ export interface DeliveryPorts {
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
 /**
- * Delivers between the controllers and the updater of this node. It has connections of its own, because an exchange
- * waits for its answer.
+ * Delivers orders of the controllers to this node's updater, and its reports to them. `controllers` has connections of
+ * its own, because an exchange keeps one busy while it waits for an order.
  */
 export function deliverUpdates({
   stateDir,
@@ -121,7 +121,7 @@ async function giveIfNews({ readAccepted: read, give, log }: DeliveryPorts, orde
   await give(order);
 }
 
-/** The answer; undefined if the node has a new report first. */
+/** Waits for the answer; undefined if the updater makes a new report before. */
 async function untilNextReport<Answer>(
   { readAccepted: read, watch: changes, signal }: DeliveryPorts,
   reported: number | undefined,

@@ -39,7 +39,7 @@ export function createRenewer({
   const backoff = createBackoff({ base: config.renewal.retrySecs * 1000, cap: hourMs, random });
   let notBefore = -Infinity;
   let failure: string | undefined;
-  // Each request is fulfilled once: clocks differ, and a sub-CA may end sooner than requested.
+  // Each request is fulfilled only once: if clocks differ, or a sub-CA ends early, the new certificate may seem to need renewal, too.
   let fulfilled: string | undefined;
   return {
     /**
@@ -60,8 +60,8 @@ export function createRenewer({
         log.info("the certificate is being renewed", { expires: present.notAfter.toISOString() });
         const files = config.tls;
         const expires = await controllers.ask((client) => {
-          // A request that changes nothing: if the new key were registered now, a crash would leave the node with a
-          // dead one.
+          // A read, which changes nothing: if the node registered with the new key now, a crash before the swap would
+          // leave it with a key that no controller accepts.
           const prove = async (fresh: Credentials): Promise<void> => {
             const there = { endpoints: [formatEndpoint(client.endpoint)], credentials: fresh, clock };
             await askFirst(there, (asked) => asked.call("getNode", {}, { id: nodeId }));
@@ -100,7 +100,7 @@ export interface RenewalOptions {
   readonly prove: (fresh: Credentials) => Promise<void>;
 }
 
-/** Whether so few days are left. */
+/** Whether at most `daysLeft` days are left of a certificate. */
 export function isRenewalDue(
   { notAfter }: Pick<LoadedCredentials, "notAfter">,
   daysLeft: number,
@@ -110,7 +110,7 @@ export function isRenewalDue(
 }
 
 /**
- * Gets a certificate for a new key, which is made here and never leaves, and swaps both in once they are proved. The
+ * Gets a certificate for a new key, which never leaves this machine, and swaps both in once they are proved. The
  * certificate must have the old one's identity, lead to our root, fit the key, and be accepted on a new connection.
  * After a failure the old ones stay in use and on the disk. Resolves with the new one's end.
  * @throws KcoreError the refusal of the controller; RENEWAL_FAILED

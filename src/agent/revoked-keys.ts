@@ -4,7 +4,7 @@ import { describeError, type Log } from "#api/log.ts";
 import { durableJson } from "#base/durable-file.ts";
 
 const Kept = z.object({ version: z.string(), keys: z.array(z.string()) });
-/** The version of no controller's list, so the next controller sends its own. */
+/** A version that no controller's list has, so the next controller sends its list. */
 const unreadable = "unreadable";
 
 export type RevokedKeys = Awaited<ReturnType<typeof openRevokedKeys>>;

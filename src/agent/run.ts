@@ -37,7 +37,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     ...asking,
     onFailed: ({ message }, controller) => log.warn("a controller could not be used", { controller, error: message }),
   });
-  // An exchange gets its answer only when there is an order.
+  // A controller delays its answer to an exchange until it has an order.
   const patient = openControllers({ ...asking, timeoutMs: exchangeMs });
   let server: StatusServer | undefined;
   let delivery: OrderDelivery | undefined;
@@ -83,7 +83,7 @@ export async function runAgent(daemon: Daemon): Promise<void> {
       isRevoked: revocations.isRevoked,
       clock,
       log,
-      // A node whose status cannot be asked still has to be alive for the cluster.
+      // A node that cannot serve its status must still send heartbeats.
     }).catch((error: unknown) => {
       log.error("the status is not served", describeError(error));
       return undefined;

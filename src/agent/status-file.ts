@@ -32,7 +32,7 @@ const ownFile = "agent.json";
 
 /**
  * Puts the agent's part into `status.json` and keeps the other parts: a run on this node writes its steps to the same
- * file. If it changed meanwhile, it is read again. A file that is no JSON object is replaced.
+ * file. If the file changed meanwhile, it is read again, at most four times. A file that is no JSON object is replaced.
  */
 export async function writeAgentStatus(file: string, agent: AgentStatus): Promise<void> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 });

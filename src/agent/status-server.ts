@@ -72,7 +72,7 @@ export async function serveStatus({
     open.add(socket);
     socket.once("close", () => open.delete(socket));
   });
-  // A node does not log strangers.
+  // Failed handshakes are not logged: any stranger could fill the log.
   secure.on("tlsClientError", (_error, socket) => socket.destroy());
   const door = createSocketServer((socket: Socket) => {
     const server: Server = isLoopback(socket.remoteAddress) ? plain : secure;
@@ -114,7 +114,7 @@ function callerKey(socket: TLSSocket): string {
   return certificate ? keyFingerprint(publicDer(certificate.publicKey)) : "";
 }
 
-/** Why a client may not ask, by the certificate and the revoked keys, looked at for each request (S-10, S-11). */
+/** Why a client may not ask, by its certificate and the revoked keys; checked for each request (S-10, S-11). */
 function refusalOf(
   socket: TLSSocket,
   {

@@ -3,17 +3,17 @@ import { ApiRefusal, type ApiClient } from "./client.ts";
 
 /** Limits of one question. */
 export interface AskOptions {
-  /** Where it is asked, in this order, wherever others were asked before: the ways to one controller, maybe. */
+  /** The endpoints to try for this question, in this order, in place of the usual ones: for instance all addresses of one controller. */
   readonly endpoints?: readonly string[];
   /** SHA-256 of the keys of which the controller must show one; absent: every key with a controller's certificate will do. */
   readonly serverKeys?: readonly string[];
   readonly timeoutMs?: number;
 }
 
-/** The controllers of one cluster as they are asked from outside, on connections that are kept. */
+/** The controllers of one cluster, asked in turn over connections that stay open. */
 export type Controllers = ReturnType<typeof askInTurn>;
 
-/** How controllers are reached, and the time in which they are asked. */
+/** Connections to controllers, and time. */
 export interface AskPorts {
   /** A client of this very controller. @throws KcoreError USAGE, API_UNTRUSTED */
   readonly connect: (endpoint: string, options: Pick<AskOptions, "serverKeys" | "timeoutMs">) => ApiClient;
@@ -27,13 +27,13 @@ export interface AskInTurn {
   /** `host:port`, in the order in which they are tried. */
   readonly endpoints: readonly string[];
   readonly signal?: AbortSignal;
-  /** `false`: a controller that has just started is not asked again at once. For callers with a clock of their own, which ask at their next turn. */
+  /** `false`: does not wait for a controller that has just started. For callers that ask again later anyway. */
   readonly isPatient?: boolean;
-  /** Told when one of these could not be used; `isLast`: no other one is asked. */
+  /** Called when one of these endpoints could not be used; `isLast`: no other one is asked. */
   readonly onFailed?: (failure: KcoreError, endpoint: string, isLast: boolean) => void;
 }
 
-/** For one that has just been started and catches up: so long in all, so long between two questions, ms. */
+/** Ms to wait for a controller that has just started and catches up: in all, and between two questions. */
 const catchUp = { patience: 3000, pause: 200 } as const;
 
 /** Asks one controller after the other until one answers. */
@@ -63,12 +63,12 @@ export function askInTurn(
   return {
     endpoints: endpoints as readonly string[],
     clientAt,
-    /** The one that answered last. */
+    /** The endpoint that answered last. */
     current: (): string | undefined => current,
     /**
-     * Asks the one that answered last, and the others in turn until one does. An answer is final, and so is a refusal that any
-     * other would give as well. Where the only ones left have just been started, they are asked again for 3 s.
-     * @throws KcoreError the refusal of the last one that refused, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
+     * Asks the controller that answered last, then the others in turn until one answers. A refusal that every other would give as
+     * well is final. If none answers, but one has just started, all are asked again for 3 s.
+     * @throws KcoreError the last refusal, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
      */
     ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: AskOptions = {}): Promise<Result> => {
       const giveUpAt = monotonic() + (isPatient ? catchUp.patience : 0);
@@ -91,7 +91,7 @@ export function askInTurn(
         await sleep(catchUp.pause, always);
       }
     },
-    /** Adds controllers that were told of, behind those that are known; gives the new ones. */
+    /** Appends the endpoints that are not known yet, and returns those. */
     learn(more: readonly string[]): readonly string[] {
       const fresh = more.filter((endpoint) => !endpoints.includes(endpoint));
       endpoints.push(...fresh);
@@ -132,7 +132,7 @@ const failures: ReadonlySet<string> = new Set([
   "UPDATE_BUNDLE_INVALID",
 ]);
 
-/** Whether every other controller would say the same: one that has not caught up, is busy or full would not say it for them. */
+/** Whether every other controller would answer the same. False if this one has not caught up, is busy or is full. */
 function isFinal(error: KcoreError): boolean {
   if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
   // 401: by its clock our certificate has expired.

@@ -3,14 +3,14 @@ import { askInTurn, type AskInTurn, type AskOptions, type Controllers } from "./
 import { openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
 
-/** The controllers of a cluster, and who asks them. */
+/** The controllers of a cluster, and the client that asks them. */
 export interface Asking extends AskInTurn {
-  /** Looked at when a connection is made. */
+  /** A function is called for each new connection. */
   readonly credentials: Credentials | (() => Credentials);
   readonly clock: () => number;
   /** The id of the run on whose behalf is asked. */
   readonly run?: string;
-  /** For one call. A controller that does not answer must not use up the time in which the others would: 5 s unless told otherwise. */
+  /** The limit of one call, by default 5 s: a controller that does not answer must leave time for the others. */
   readonly timeoutMs?: number;
 }
 

@@ -12,7 +12,7 @@ import { formatEndpoint } from "./endpoint.ts";
 /** The fields that identify a bundle's bytes. */
 export type BundleId = Pick<Bundle, "sha256" | "size">;
 
-/** Where a bundle's bytes lie: in a file, from a place on to its end. */
+/** A file that has a bundle's bytes from `start` to its end. */
 export interface BundleSource {
   readonly bundle: BundleId;
   readonly file: string;
@@ -21,23 +21,23 @@ export interface BundleSource {
 
 export interface TransferOptions {
   readonly signal?: AbortSignal;
-  /** Told how many bytes of it are there, again and again. */
+  /** Called again and again with the number of bytes that the receiver has. */
   readonly onProgress?: (bytes: number) => void;
 }
 
-/** A piece is at most so large (BundlePiece), and at least. */
+/** The fewest and most bytes of a piece (BundlePiece). */
 const pieceLimits = { smallest: 16 * 1024, largest: 512 * 1024 } as const;
-/** A piece takes about so long, ms: far from a call's limit, and few enough of them on a fast line. */
+/** A piece that takes less or more ms changes the size of the next one: far below a call's limit, and few pieces on a fast line. */
 const pieceMs = { short: 300, long: 1_500 } as const;
 
-/** The longest time for so many bytes, in ms. After it the transfer ends, and another controller may go on where it was. */
+/** The time limit for so many bytes, in ms. Then the transfer ends, and another controller may continue it. */
 export function longestTransferMs(bytes: number): number {
-  // Whole ones: AbortSignal.timeout takes no others.
+  // An integer, because AbortSignal.timeout takes no fraction.
   return 60_000 + Math.ceil((bytes / (32 * 1024)) * 1000);
 }
 
 /**
- * Brings a bundle to a controller. Bytes that the controller has already are not sent again. @throws KcoreError as ApiClient.call does;
+ * Sends a bundle to a controller. Bytes that the controller has already are not sent again. @throws KcoreError as ApiClient.call does;
  * UPDATE_BUNDLE_INVALID when the file's hash is not the bundle's
  */
 export async function uploadBundle(
@@ -75,8 +75,8 @@ export async function uploadBundle(
 }
 
 /**
- * Fetches a bundle from a controller into `target`, which appears when it is whole and right. Until then the received bytes lie beside it, in
- * `target.part`, and the next try goes on from there. A whole target is left alone.
+ * Fetches a bundle from a controller into `target`, which appears only with the right hash. Until then the received bytes are in
+ * `target.part`, and the next try continues from there. A complete target is left alone.
  * @throws KcoreError as ApiClient.open does; API_UNREACHABLE when it breaks off; UPDATE_BUNDLE_INVALID when the hash is wrong;
  * UPDATE_BUNDLE_NO_ROOM when it cannot be written
  */
@@ -122,7 +122,7 @@ async function isWholeAt(path: string, { sha256, size }: BundleId): Promise<bool
   }
 }
 
-/** The hash of a file's first bytes, at most `size`; the caller adds later bytes to it. */
+/** Hashes the bytes that a file has; one that is larger than `size` is emptied first. The caller adds later bytes to the hash. */
 async function readHeld(file: FileHandle, size: number): Promise<{ readonly hash: Hash; readonly held: number }> {
   const hash = createHash("sha256");
   if ((await file.stat()).size > size) await file.truncate(0);

@@ -35,7 +35,7 @@ export interface ApiClient {
     options?: CallOptions,
   ) => Promise<ReplyOf<Name>>;
   /**
-   * The answer of a method that goes on, as its bytes come; it breaks off with an error when nothing comes for 45 s.
+   * The answer of a streaming method as its bytes arrive; it ends with an error after 45 s of silence.
    * @throws KcoreError as `call` does, until the answer begins
    */
   readonly open: <Name extends OpenedMethodName>(
@@ -72,7 +72,7 @@ export class ApiRefusal extends KcoreError {
   }
 }
 
-/** A watch says that it is idle every 15 s. */
+/** Milliseconds of silence after which a stream has broken: an idle watch sends a line every 15 s. */
 const longestSilenceMs = 45_000;
 /** Names the run that a request is part of, for the controllers' audit. */
 export const runHeader = "x-kcore-run";
@@ -82,8 +82,8 @@ const listLimit = 256 * 1024 * 1024;
 
 /**
  * Opens a client of one controller: TLS 1.3, trusting the cluster's own root only, and only a server whose
- * certificate names this host and says `controller` of our cluster. Sessions are never resumed, so that each
- * connection is verified anew (S-10). Every call ends after `timeoutMs`; a list, which comes in pieces, when none comes for so long.
+ * certificate names this host and the role controller of our cluster. Sessions are never resumed, so that each
+ * connection is verified anew (S-10). Every call ends after `timeoutMs`; each piece of a list starts that time anew.
  * @throws KcoreError CONFIG_INVALID when certificate and key do not belong together
  */
 export function openApi({
@@ -103,7 +103,7 @@ export function openApi({
   readonly signal?: AbortSignal;
   /** The id of the run on whose behalf it asks. */
   readonly run?: string;
-  /** SHA-256 of the public keys of which the controller must show one; absent: the CA's word for a controller is enough. */
+  /** SHA-256 of the public keys of which the controller must show one; absent: every key with a controller's certificate will do. */
   readonly serverKeys?: readonly string[];
 }): ApiClient {
   const isLate = checkCredentials(credentials, clock());
@@ -121,7 +121,7 @@ export function openApi({
       checkRole(peer, { cluster, rootPem: credentials.ca }) ??
       checkKey(peer, serverKeys),
   });
-  /** Sends a request and passes its answer to `work`, within the limits (counted anew with `onSign`) and until the signal. */
+  /** Runs `work`, which sends the request and reads its answer, within the time limit (`onSign` restarts it) and until a signal. */
   const ask = async <Result>(
     name: MethodName,
     body: unknown,
@@ -227,7 +227,7 @@ function begin({
   });
 }
 
-/** `onSign` is told of each piece. */
+/** Reads an answer to its end; `onSign` is called for each piece. */
 function readBody(response: IncomingMessage, limit = replyLimit, onSign?: () => void): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -260,7 +260,7 @@ function readAnswer<Name extends PlainMethodName>(
   const method: Method = methods[name];
   if (status === 200 && method.form === "text") return text as ReplyOf<Name>;
   const json = parseJson(text);
-  // A controller that is not ready says so with 503, and why.
+  // A controller that is not ready answers with 503 and the reason.
   const reply =
     status === 200 || (status === 503 && name === "ready") ? methods[name].reply.safeParse(json) : undefined;
   if (reply?.success) return reply.data as ReplyOf<Name>;

@@ -7,7 +7,7 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import { formatEndpoint, type Endpoint } from "./endpoint.ts";
 import { isInGrace } from "./late-renewal.ts";
 
-/** Whether a server is a controller of this cluster. */
+/** An error that says why a server is no controller of this cluster; undefined if it is one. */
 export function checkRole(
   peer: PeerCertificate,
   { cluster, rootPem }: { readonly cluster: string; readonly rootPem: string },
@@ -24,7 +24,7 @@ export function checkRole(
   }
 }
 
-/** Whether a server shows one of these keys, where they are known. */
+/** An error if a server shows none of the expected keys; undefined if it does, or none are expected. */
 export function checkKey(peer: PeerCertificate, expected: readonly string[] | undefined): Error | undefined {
   const key = keyFingerprint(publicDer(new X509Certificate(peer.raw).publicKey));
   return expected?.includes(key) === false
@@ -36,7 +36,7 @@ function untrusted(reason: string): Error {
   return Object.assign(new Error(reason), { code: "ERR_TLS_IDENTITY" });
 }
 
-/** Whether they have expired so lately that a node may still renew them, and nothing else (F-25). */
+/** Refuses credentials that do not fit or have expired; true if they expired so lately that a node may still renew them, and nothing else (F-25). */
 export function checkCredentials(
   { ca, cert, key }: Readonly<Record<"ca" | "cert" | "key", string>>,
   now: number,
@@ -64,7 +64,7 @@ export function checkCredentials(
   });
 }
 
-/** The reason why no answer came, in words. */
+/** The error of a call that got no answer: API_UNTRUSTED or API_UNREACHABLE. */
 export function connectionProblem(endpoint: Endpoint, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
   const isTrust =

@@ -12,7 +12,7 @@ export const ControllerHealth = z.object({
   ready: z.boolean(),
   /** Why it is not ready. */
   reason: z.string().optional(),
-  /** This and all that follows is for operators and controllers: a node is told no more than whether it is ready. */
+  /** This and all further fields are for operators and controllers: a node learns only whether the controller is ready. */
   controllerId: z.string().default(""),
   dc: z.string().default(""),
   cluster: z.string().default(""),
@@ -29,7 +29,7 @@ export const ControllerHealth = z.object({
       }),
     )
     .default([]),
-  /** Conditions for an operator's eye that do not stop it from serving: disagreements, clock skew, a full disk. */
+  /** Conditions that an operator should see, and that do not stop the controller from serving: disagreements, clock skew, a full disk. */
   warnings: z.array(z.string()).default([]),
   /** Whether new nodes wait for approval: the strictest of all controllers' settings. */
   requireManualApproval: z.boolean().default(false),
@@ -39,7 +39,7 @@ export type ControllerHealth = z.infer<typeof ControllerHealth>;
 export const ControllerView = z.object({
   controllerId: z.string(),
   dc: z.string(),
-  /** `host:port`; empty while it has told none. */
+  /** `host:port`; empty while none is known. */
   address: z.string(),
   version: z.string(),
   /** As seen by the controller that answers; `self` for itself. */
@@ -51,7 +51,7 @@ export const ControllerView = z.object({
   requireManualApproval: z.boolean().optional(),
   /** SHA-256 of the registered public key. */
   key: z.string(),
-  /** The one that is to follow it, while a rotation is under way. */
+  /** The key that will follow it, while a rotation is under way. */
   nextKey: z.string().optional(),
   certificateExpires: Time.optional(),
   subCa: z.object({ serial: z.string(), notAfter: Time }).optional(),
@@ -73,10 +73,10 @@ export const PeerView = z.object({
   dc: z.string(),
   address: z.string(),
   state: PeerState,
-  /** Whether nothing is missing in either direction, as far as both have told. */
+  /** Whether neither side lacks a transaction of the other, as far as both have reported. */
   inStep: z.boolean(),
   reason: z.string().optional(),
-  /** Transactions that we have and it has not acknowledged, and those it told of that we have not. */
+  /** `behind`: transactions here that the peer has not acknowledged; `ahead`: those that the peer reported and that are not here. */
   behind: z.number(),
   ahead: z.number(),
   rttMs: z.number().optional(),
@@ -118,7 +118,7 @@ export const CertificateRecord = z.object({
   notAfter: z.iso.datetime(),
 });
 export type CertificateRecord = z.infer<typeof CertificateRecord>;
-/** Either names the key, or the certificate whose key it is. */
+/** `spki` names the key; `serial` names a certificate with that key. */
 export const Revocation = z
   .object({ serial: Serial.optional(), spki: KeyFingerprint.optional(), reason: Reason.default("") })
   .refine(({ serial, spki }) => (serial === undefined) !== (spki === undefined), "needs either serial or spki");
@@ -140,7 +140,7 @@ export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
 
 export const ConfigView = z.object({ groups: z.array(RegisterView) });
 
-/** The caller's nonce, 16 to 64 bytes in base64url: the proof is over it, so it cannot be an old one. */
+/** The caller's nonce, 16 to 64 bytes in base64url: the proof signs it, so an old proof does not fit. */
 export const SubCaRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
 /** A new sub-CA key's SPKI in base64 DER; `signature` is over `challenge`, which names controller and nonce. */
 export const SubCaProof = z.object({
@@ -160,7 +160,7 @@ export const WatchLine = z.union([
   z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
   /** A node's liveness or a peer's state changed; ask again. */
   z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
-  /** All that stood when the watch began was sent. */
+  /** The whole state at the beginning of the watch was sent. */
   z.object({ type: z.literal("synced") }),
   /** Nothing happened; comes every 15 s, so that silence means a broken line. */
   z.object({ type: z.literal("idle") }),
@@ -173,10 +173,10 @@ export const WatchRequest = z.object({
 });
 export type WatchRequest = z.infer<typeof WatchRequest>;
 
-/** Lines of an audit trail as they were written, for a client that follows the chain itself. */
+/** Lines of an audit trail as they were written, for a client that verifies the chain itself. */
 export const AuditPage = z.object({
   lines: z.array(z.object({ file: z.string(), line: z.number(), text: z.string() })).readonly(),
-  /** Number to go on with; absent when these were the last. */
+  /** The number from which to read on; absent when these were the last. */
   next: z.number().optional(),
 });
 

@@ -18,7 +18,7 @@ export interface LoadedCredentials extends Credentials {
 }
 
 /**
- * Reads a daemon's certificate, key and CA and checks that they belong together and say the expected role.
+ * Reads a daemon's certificate, key and CA, and checks that key and certificate belong together and name the expected role.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, PKI_IDENTITY
  */
 export async function loadCredentials(files: CredentialFiles, role: Role): Promise<LoadedCredentials> {
@@ -47,7 +47,7 @@ export async function loadCredentials(files: CredentialFiles, role: Role): Promi
   return { ca, cert, key, identity, notAfter: certificate.validToDate, version };
 }
 
-/** A text that changes when one of the files is replaced or written; `missing` stands for one that is not there. */
+/** A text that changes when one of the files is replaced or written; a missing file counts as `missing`. */
 export async function credentialsVersion({ caFile, certFile, keyFile }: CredentialFiles): Promise<string> {
   return (await Promise.all([caFile, certFile, keyFile].map(versionOf))).join(" ");
 }

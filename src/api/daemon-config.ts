@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { readText } from "#base/file.ts";
 import type { Daemon } from "./daemon.ts";
 
-/** Where a daemon's certificate, key and the cluster's root lie; as in the kcore documentation. */
+/** The files of a daemon's certificate, its key and the cluster's root; names and defaults as in the kcore documentation. */
 export const TlsFiles = (role: "controller" | "node") =>
   z
     .object({
@@ -14,7 +14,7 @@ export const TlsFiles = (role: "controller" | "node") =>
     .prefault({});
 
 /**
- * Reads a daemon's configuration file, and says in the log which keys the schema does not know.
+ * Reads a daemon's configuration file, and logs the keys that the schema does not know.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID; errors of `parse`
  */
 export async function readDaemonConfig<Schema extends z.ZodObject>(

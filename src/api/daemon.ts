@@ -39,7 +39,7 @@ function writeTogether(stream: Writable): (line: string, isUrgent: boolean) => v
   };
 }
 
-/** Makes this process a daemon: it logs to stderr for its unit's journal, stops when it is told to, and speaks with systemd. */
+/** Makes this process a daemon: it logs to stderr for systemd's journal, stops at SIGTERM and SIGINT, and notifies systemd. */
 export function becomeDaemon({
   unit,
   ...given

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { KcoreError } from "#errors/problem.ts";
 
-/** Where a controller answers. */
+/** The host and port of a daemon. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;

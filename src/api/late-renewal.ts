@@ -1,6 +1,6 @@
 /**
- * How a node whose certificate has expired asks for the next one (F-25): a connection that says so in its ALPN, so that all
- * others keep being refused by TLS itself.
+ * The ALPN protocol of a node that renews an expired certificate (F-25); every other connection with an expired certificate is
+ * still refused by TLS itself.
  */
 export const lateRenewalProtocol = "kcore-late-renewal/1";
 const graceMs = 30 * 86_400_000;

@@ -12,7 +12,7 @@ export interface Log {
 /** A key in PEM or an encrypted one: no log may hold one (S-7). */
 const privateKey = /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g;
 
-/** Fields that are never shown, however deep they stand. */
+/** Fields that are never logged, at any depth. */
 const concealed = new Set(["passphrase", "password", "authorization"]);
 const mayConceal = new RegExp(`"(?:${[...concealed].join("|")})":`);
 
@@ -26,7 +26,7 @@ export function createLog({
   clock,
   base = {},
 }: {
-  /** `isUrgent`: it tells of an error. */
+  /** `isUrgent`: the line reports an error. */
   readonly write: (line: string, isUrgent: boolean) => void;
   readonly clock: () => number;
   readonly base?: LogFields;
@@ -36,7 +36,7 @@ export function createLog({
     (message: string, fields: LogFields = {}): void => {
       const line = { time: new Date(clock()).toISOString(), level, message, ...base, ...fields };
       const plain = JSON.stringify(line);
-      // Looked at in each field only where such a one may be: each change leaves a line, and a replacer costs more than all else of it.
+      // Fields are checked only if the text has such a name: a replacer costs more than the rest of a line.
       const text = mayConceal.test(plain) ? JSON.stringify(line, conceal) : plain;
       write(`${text.includes("PRIVATE KEY") ? text.replaceAll(privateKey, "***") : text}\n`, level === "error");
     };

@@ -4,7 +4,7 @@ import * as c from "./controller-schemas.ts";
 import * as s from "./schemas.ts";
 import * as u from "./update-schemas.ts";
 
-/** One thing a controller can be asked. */
+/** A method of the controllers' API. */
 export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodType = z.ZodType> {
   readonly verb: "GET" | "POST";
   /** `{id}` stands for one path segment, percent-encoded. */
@@ -15,13 +15,13 @@ export interface Method<Body extends z.ZodType = z.ZodType, Reply extends z.ZodT
   readonly ownNodeOnly?: true;
   /** A node must be approved to ask this; others may, if their role does. */
   readonly approvedOnly?: true;
-  /** Answered while the controller is still joining: it tells nothing of the cluster's state. */
+  /** Answered while the controller is still joining: the answer does not depend on the cluster's state. */
   readonly whileJoining?: true;
   /** A rejected node still gets its answer: it must be able to learn that it is rejected. */
   readonly whileRejected?: true;
   /**
-   * Whether each call leaves a line in the controller's audit; unless told otherwise every POST does. `whole`: those that bring a part of
-   * something leave none, the one that completes it does, and each that is refused.
+   * Whether each call leaves a line in the controller's audit; by default every POST does. `whole`: of calls that send a bundle in pieces,
+   * only the one that completes it and refused ones do.
    */
   readonly audit?: boolean | "whole";
   /**
@@ -79,7 +79,7 @@ export const methods = {
   registerNode: ofNode("/v1/nodes/register", s.Registration, s.HeartbeatReply),
   /** Not in the audit: it changes nothing that lasts, and comes all the time. */
   heartbeat: ofNode("/v1/nodes/heartbeat", s.Heartbeat, s.HeartbeatReply, { audit: false }),
-  /** An agent that stops says so: its node is not ready from now on. */
+  /** Called by an agent that stops: its node is not ready from now on. */
   goodbye: ofNode("/v1/nodes/goodbye", s.Heartbeat, s.HeartbeatReply),
   renewChallenge: ofNode("/v1/nodes/renew-challenge", s.Heartbeat.pick({ nodeId: true }), s.RenewChallenge, {
     approvedOnly: true,
@@ -154,7 +154,7 @@ export const methods = {
   cancelUpdate: change("/v1/updates/{id}/cancel", u.UpdateWish),
   rollbackUpdate: change("/v1/updates/{id}/rollback", u.UpdateWish),
   promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
-  /** Asked of any controller: the bastion has signed who owns it. */
+  /** Asked of any controller, because the bastion has signed the new owner. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */
   removeUpdate: change("/v1/updates/{id}/remove", c.Nothing),
@@ -163,7 +163,7 @@ export const methods = {
 
   /** The bundles on this controller, whole or in part. */
   listBundles: read("/v1/bundles", u.BundleList),
-  /** `{id}` is the bundle's SHA-256. The answer tells where the next piece begins, which may be elsewhere than behind this one. */
+  /** `{id}` is the bundle's SHA-256. The answer has the offset of the next piece, which need not follow this one. */
   putBundle: { ...change("/v1/bundles/{id}", u.BundlePiece, u.BundleHeld), audit: "whole" },
   /** `{id}` is `SHA256@OFFSET`: its bytes from there on. */
   bundle: read("/v1/bundles/{id}", c.Nothing, { roles: everyone, approvedOnly: true, form: "bytes" }),
@@ -186,7 +186,7 @@ export type ListMethodName = {
 }[MethodName];
 /** Methods that are answered with one JSON document or one text. */
 export type PlainMethodName = Exclude<MethodName, StreamedMethodName>;
-/** Methods whose answer goes on. */
+/** Methods with a streamed answer. */
 export type StreamedMethodName = "backup" | "bundle" | "replicate" | "watch";
 
 /** Whether a call of a method leaves one line in the controller's audit, refused or not; `reply`: its answer, if there was one. */

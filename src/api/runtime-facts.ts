@@ -5,9 +5,9 @@ export const RuntimeFacts = z.object({
   id: z.string().max(300),
   generation: z.int().optional(),
   arch: z.string().max(32).optional(),
-  /** Whether the node can be updated by its cluster: its units follow the profile, and the updater is there. */
+  /** Whether the cluster can update the node: the updater's profile and the path unit that starts it are there. */
   canUpdate: z.boolean().optional(),
-  /** Whether the node is a NixOS system; agents before this version do not tell. */
+  /** Whether the node is a NixOS system; older agents do not report it. */
   nixos: z.boolean().optional(),
 });
 export type RuntimeFacts = z.infer<typeof RuntimeFacts>;

@@ -17,7 +17,7 @@ export const Reason = z.string().max(500);
 
 /**
  * The version of a register as a text that callers keep and give back. `absent` stands for a register that must not
- * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint tells the present one.
+ * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint has the present one.
  */
 export const Dot = z.string().min(1).max(300);
 export const IfMatch = { ifMatch: Dot.optional() };
@@ -48,10 +48,10 @@ export const Storage = z.object({
   disks: z.array(Disk).max(1024).optional(),
 });
 
-/** The version of the revoked keys that the agent was told last; absent: it keeps none. */
+/** The version of the last list of revoked keys that the agent received; absent: it keeps none. */
 const ToldRevocations = { revocations: z.string().max(64).optional() };
 
-/** An agent's registration. The certificate says who the node is; `nodeId` must agree with it. */
+/** An agent's registration. The certificate identifies the node; `nodeId` must agree with it. */
 export const Registration = z.object({
   nodeId: Id,
   hostname: Name,
@@ -73,7 +73,7 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The load of a machine: load average of one minute; memory and the fuller disk in bytes; bytes that are free where the Nix store lies. */
+/** The load of a machine: load average of one minute; bytes of memory and of the fuller disk; free bytes of the Nix store's file system. */
 export const Usage = z
   .object({
     load: z.number(),
@@ -103,7 +103,7 @@ export type Approval = z.infer<typeof Approval>;
 export const NodeStatus = z.enum(["pending", "ready", "not-ready", "rejected", "unknown"]);
 export type NodeStatus = z.infer<typeof NodeStatus>;
 
-/** The controller's answer to a heartbeat: the node's approval and its certificate. */
+/** The controller's answer to a registration or a heartbeat: the node's approval, and requests of the cluster to its agent. */
 export const HeartbeatReply = z.object({
   nodeId: z.string(),
   approval: Approval,
@@ -113,7 +113,7 @@ export const HeartbeatReply = z.object({
   controllers: z.array(z.string()).default([]),
   /** An operator wants certificates that end before this to be renewed now, even fresh ones. */
   renewEndingBefore: Time.optional(),
-  /** The revoked keys of operators and controllers, when the agent was told others last. */
+  /** The revoked keys of operators and controllers, if the agent has another version of the list. */
   revoked: z.object({ version: z.string().max(64), keys: z.array(KeyFingerprint) }).optional(),
   /** A rollout concerns this node: it should ask for its orders (exchangeUpdate). */
   concerned: z.boolean().optional(),
@@ -166,7 +166,7 @@ export const NodeView = z.object({
   reason: z.string().optional(),
   registered: Time,
   lastSeen: Time,
-  /** As it was when it was heard last. */
+  /** From the node's last heartbeat. */
   usage: Usage.optional(),
   certificateExpires: Time,
   /** SHA-256 of its public key; empty before it registers. */
@@ -223,7 +223,7 @@ export const ConflictView = z.object({
 export type ConflictView = z.infer<typeof ConflictView>;
 export const ConflictList = z.object({
   conflicts: z.array(ConflictView),
-  /** Nodes that share a host name: seen, not stored. */
+  /** Nodes that share a host name: found when asked, not stored. */
   names: z.array(z.object({ hostname: z.string(), nodes: z.array(z.string()), keptBy: z.string() })).default([]),
 });
 

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 
-/** Tells systemd how a service is, as sd_notify(3) would; does nothing where systemd does not ask for it. */
+/** Notifies systemd of a service's state, as sd_notify(3) does; does nothing if systemd did not ask for it (NOTIFY_SOCKET). */
 export interface Supervisor {
   /** The service does its work from now on; begins to answer the watchdog, if the unit has one. */
   readonly ready: () => void;
@@ -15,7 +15,7 @@ const signsPerPeriod = 3;
 /**
  * Node cannot send to a Unix datagram socket, so systemd's own `systemd-notify` does; the unit has `NotifyAccess=all`.
  * kcore's units are `Type=exec`: before systemd 246 a notification may get lost, and the loss would kill a healthy daemon.
- * A sign that the event loop is alive: a timer in it sends the signs. `onProblem` is told once.
+ * The watchdog's signs come from a timer, so they prove that the event loop is alive. `onProblem` is called once.
  * Started without base/process: zx would cost each daemon 11 MiB of memory.
  */
 export function createSupervisor({

@@ -22,15 +22,15 @@ export const UpdateAnswer = z.object({
 });
 export type UpdateAnswer = z.infer<typeof UpdateAnswer>;
 
-/** A part of a bundle that is brought to a controller. */
+/** A part of a bundle that is sent to a controller. */
 export const BundlePiece = z.object({
   /** Base64 of at most 512 KiB. */
   data: z.base64().max(720_000),
   offset: z.int().min(0),
-  /** Of the whole, in bytes. */
+  /** Bytes of the whole bundle. */
   size: z.int().positive(),
 });
-/** So many bytes of it are there; `whole`: all, with the right checksum. */
+/** `held`: bytes of a bundle that a controller has; `whole`: it has all, with the right checksum. */
 export const BundleHeld = z.object({ held: z.int(), whole: z.boolean() });
 /** The bundles that a controller has, or has a part of. */
 export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256: Sha256 })) });
@@ -80,14 +80,14 @@ export const UpdatePlan = z.object({
   viable: z.boolean(),
   target: Text,
   strategy: Text,
-  /** Of the update as it stands. */
+  /** The process that carries out the hooks of the present generation. */
   attendance: Attendance.optional(),
   approval: z.enum(["manual", "automatic"]),
   /** Whether a node reboots; absent while that is unknown: a NixOS system that is not built yet. */
   likelyRequiresReboot: z.boolean().optional(),
   waves: z.array(z.array(Text)),
   nodes: z.array(PlannedNode),
-  /** About the whole. */
+  /** About the update, not one node. */
   blockers: z.array(Text),
   warnings: z.array(Text),
 });
@@ -118,7 +118,7 @@ export const NodeUpdateView = z.object({
   failure: Failure.optional(),
   /** A hook that the bastion should run now: `drain`, `undrain`, `gate NAME`. */
   hook: Text.optional(),
-  /** The row's, which an answer names. */
+  /** The number of the node's order, which a hook's answer must name. */
   seq: z.int().optional(),
   since: Time,
 });
@@ -154,7 +154,7 @@ export const UpdateView = UpdateSummary.extend({
   approvedBy: Text.optional(),
   spec: UpdateSpec,
   bundle: Bundle.optional(),
-  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not a controller's word. */
+  /** The bastion's signed statement: a process that carries out a part of the update trusts this, not the controller's other fields. */
   signed: SignedStatement,
   /** The controller that answers, and the epoch in which it would own the update after a takeover. */
   takeover: z.object({ id: Text, epoch: z.int() }),
@@ -163,7 +163,7 @@ export const UpdateView = UpdateSummary.extend({
 });
 export type UpdateView = z.infer<typeof UpdateView>;
 
-/** `ownership`: the owner of a new update; of one that stands, the present owner's word, signed anew. */
+/** `ownership`: the owner of a new update; for an existing one its present owner, signed anew. */
 export const UpdateApply = z.object({
   signed: SignedStatement,
   ownership: SignedStatement,

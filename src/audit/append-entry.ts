@@ -17,10 +17,10 @@ import { makeFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
- * Adds one entry to a trail that several processes write to, and gives it as the new head; it is on the disk then. Each entry is a file of
- * its own, made whole aside and then given its name by link(2), which only one process can. A process that comes too late links to the
- * other's entry. So there is no lock to be held, to be squatted or to be left behind.
- * @throws NodeJS.ErrnoException when it cannot be written; then nothing has changed
+ * Appends an entry to a trail that several processes write to, flushes it, and returns the new head. Each entry is a file of its own:
+ * written under a temporary name, then linked to its number by link(2), which fails if another process took that number. The loser
+ * tries again behind the winner's entry. So there is no lock to be squatted or left behind.
+ * @throws NodeJS.ErrnoException when the entry cannot be written; then nothing has changed
  */
 export function appendEntry(folder: string, at: number, fields: Fields): Head {
   makeFolderSync(folder);
@@ -44,7 +44,7 @@ function headOf(folder: string): Head {
   const last = segmentsAmong(folder, readdirSync(folder)).at(-1);
   if (!last) return beginning;
   const lines = readFileSync(last.path, "utf8").split("\n");
-  // A damaged entry, too: the next one names it as it is, and stands behind it.
+  // The last line may be damaged: the new entry carries that line's hash and follows it.
   const count = Math.max(1, lines.length - 1);
   return { n: last.first + count - 1, hash: hashOf(lines[count - 1] ?? "") };
 }
@@ -59,7 +59,7 @@ function writeWhole(path: string, text: string): void {
   }
 }
 
-/** Some file systems (FAT, some shared folders) know no hard links: there a crash may leave an entry that is cut short. */
+/** Links the file to its name; copies it where the file system has no hard links (FAT, some shares). A crash can truncate the copy. */
 function giveName(aside: string, path: string): void {
   try {
     linkSync(aside, path);
@@ -82,6 +82,6 @@ function remove(path: string): void {
   try {
     unlinkSync(path);
   } catch {
-    // The file was never made.
+    // The temporary file was never made.
   }
 }

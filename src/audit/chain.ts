@@ -1,30 +1,30 @@
 import { hash } from "node:crypto";
 
-/** The fields of an entry beside its number, time and link: plain JSON, names and outcomes, never a secret (S-7). */
+/** The fields of an entry beside its number, time and `prev`: plain JSON, names and outcomes, never a secret (S-7). */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** An entry of a trail as it was written; `n` counts from 1, `at` is milliseconds since the epoch. */
+/** An entry of a trail as written: `n` counts from 1, `at` is ms since 1970, `prev` is the hash of the line before. */
 export type Entry = Fields & { readonly n: number; readonly at: number; readonly prev: string };
 
-/** The last entry of a trail: a reader who has noted it can tell later whether anything up to it was changed. */
+/** The last entry of a trail: a reader who notes it can later detect any change up to it. */
 export interface Head {
   readonly n: number;
   /** SHA-256 of the entry's line without its line feed, hexadecimal. */
   readonly hash: string;
 }
 
-/** Before the first entry. */
+/** The head of an empty trail. */
 export const beginning: Head = { n: 0, hash: "0".repeat(64) };
 
 /**
- * The next entry as a line, with its line feed. It names the SHA-256 of the line before it. A line that is changed, removed or added
- * breaks the chain behind it (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991).
+ * The next entry as a line with its line feed, and the new head. The entry carries the SHA-256 of the line before. A changed,
+ * removed or added line breaks the chain behind it (Haber and Stornetta, How to Time-Stamp a Digital Document, 1991).
  */
 export function linkEntry(head: Head, at: number, fields: Fields): { readonly line: string; readonly head: Head } {
   return linkText(head, at, JSON.stringify(fields));
 }
 
-/** The same for fields that are JSON already. */
+/** As `linkEntry`, for fields that are JSON text already. */
 export function linkText(head: Head, at: number, fields: string): { readonly line: string; readonly head: Head } {
   const n = head.n + 1;
   const text = `{"n":${n},"at":${at},"prev":"${head.hash}"${fields === "{}" ? "" : ","}${fields.slice(1)}`;
@@ -36,15 +36,15 @@ export function hashOf(line: string | Uint8Array): string {
 }
 
 /**
- * The type of the entry by which a trail tells that its oldest entries were dropped to make room: those `before` a
- * number, of which the last had this `hash`.
+ * The type of the entry that records the removal of a trail's oldest entries. Its `before` is the number of the first kept entry,
+ * its `hash` that of the last dropped one.
  */
 export const droppedType = "audit.dropped";
 
 /** The latest time that a Date can hold, ms. */
 const lastTime = 8.64e15;
 
-/** A line as an entry; undefined when it is none. */
+/** Parses a line; undefined when it is no entry. */
 export function parseEntry(line: string): Entry | undefined {
   try {
     const value = JSON.parse(line) as Partial<Entry> | null;
@@ -60,7 +60,7 @@ export function parseEntry(line: string): Entry | undefined {
   }
 }
 
-/** A line of a trail and where it stands. */
+/** A line of a trail with its place. */
 export interface PlacedLine {
   readonly file: string;
   /** Counts from 1 in its file. */
@@ -68,6 +68,7 @@ export interface PlacedLine {
   readonly text: string;
 }
 
+/** A place where the chain does not hold, and why. */
 export interface Damage {
   readonly file: string;
   readonly line: number;
@@ -75,19 +76,19 @@ export interface Damage {
 }
 
 export interface TrailCheck {
-  /** The number of the first entry that is still kept; how many are. */
+  /** The number of the first kept entry, and the count of kept entries. */
   readonly first: number;
   readonly entries: number;
   readonly head: Head;
-  /** In their order; none: every entry follows from the one before it, and from the noted heads. */
+  /** In order; empty when every entry follows from the one before and matches the noted heads. */
   readonly damage: readonly Damage[];
-  /** Numbers of noted heads whose entries the trail has dropped since, as it may: nothing is left to compare them with. */
+  /** Numbers of noted heads whose entries the trail has dropped since, as it may: they cannot be compared any more. */
   readonly unmet: readonly number[];
 }
 
 /**
- * Follows a trail from its first kept line to its last. Changed, missing, added and moved lines are reported where they are met; the
- * check goes on behind each, so that a single one does not make all others suspect.
+ * Checks a trail from its first kept line to its last. It reports changed, missing, added and moved lines, and continues behind each,
+ * so that one damaged line does not make all later ones suspect.
  */
 export class Verifier {
   readonly #noted: ReadonlyMap<number, string>;
@@ -102,15 +103,15 @@ export class Verifier {
   #last: PlacedLine = { file: "", line: 0, text: "" };
 
   /**
-   * `noted`: heads that were kept elsewhere. `mustKeep`: bytes of entries that the trail keeps at least when it drops its oldest;
-   * by default it drops none.
+   * `noted`: heads that were kept elsewhere. `mustKeep`: the least bytes of entries that a trail keeps when it drops its oldest ones;
+   * by default a trail may drop none.
    */
   constructor(noted: readonly Head[] = [], mustKeep = Infinity) {
     this.#noted = new Map(noted.map(({ n, hash }) => [n, hash]));
     this.#mustKeep = mustKeep;
   }
 
-  /** Takes the next line; gives it as an entry when it is one. */
+  /** Checks the next line; returns its entry if it is one. */
   add(placed: PlacedLine): Entry | undefined {
     const { text } = placed;
     const entry = parseEntry(text);
@@ -157,11 +158,14 @@ export class Verifier {
     return { first: first.n, entries: this.#entries, head: this.#head, damage, unmet };
   }
 
-  /** Whether the trail tells that all before this entry were dropped, and kept as much as it must. A file may outlive its removal. */
+  /**
+   * Whether a recorded removal covers all entries before this one, and the trail kept `mustKeep` bytes. A crash may leave a file
+   * that the record calls dropped.
+   */
   #mayBeginAt({ n, prev }: Pick<Entry, "n" | "prev">): boolean {
     const { before, hash, kept } = this.#dropped ?? {};
     if (typeof before !== "number" || before < n || (kept ?? 0) < this.#mustKeep) return false;
-    // An earlier version told no hash.
+    // Earlier versions recorded no hash.
     return before > n || hash === undefined || hash === prev;
   }
 

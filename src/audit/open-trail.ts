@@ -8,9 +8,9 @@ export interface TrailOptions {
   readonly folder: string;
   /** Milliseconds since the epoch. */
   readonly clock: () => number;
-  /** Told once when entries cannot be written, and once when they can again. */
+  /** Called once when entries cannot be written, and once when they can again. */
   readonly onTrouble: (text: string) => void;
-  /** Bytes from which on a new file is begun, and how many files are kept: the oldest go. */
+  /** The size above which a new file is begun, and the number of files; the oldest files beyond it are removed. */
   readonly segmentBytes?: number;
   readonly segments?: number;
 }
@@ -18,19 +18,20 @@ export interface TrailOptions {
 const segmentBytes = 2 << 20;
 const segments = 128;
 
-/** Bytes of entries that a trail keeps at least when it drops its oldest: all files but the one that is begun then are full. */
+/** The least bytes of entries that a trail keeps when it drops its oldest: every file but the new one is full then. */
 export const keptBytes = (segments - 1) * segmentBytes;
 
-/** Bytes that wait for a disk that cannot be written to; further entries are counted, and the count is an entry. */
+/** The most bytes that wait in memory for a failing disk. Further entries are only counted; the count is written as an entry later. */
 const maxWaiting = 1 << 20;
 
-/** No trail of a controller is longer, in bytes. A longer one is not read to its end. */
+/** Readers of a controller's trail stop after so many bytes; a genuine trail is shorter. */
 export const mostBytes = 4 * segments * segmentBytes;
 
 const { O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = constants;
 
 /**
- * Opens a trail, 0600 in a folder 0700 and never through a link (S-23); an entry that a crash cut short is cut off.
+ * Opens a trail: files of mode 0600 in a folder of mode 0700, never through a link (S-23). It removes a last line without a line
+ * feed, which a crash left.
  * @throws NodeJS.ErrnoException when the folder or its last file cannot be used
  */
 export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> {
@@ -45,13 +46,13 @@ export async function openTrail(options: TrailOptions): Promise<SegmentedTrail> 
   const lines = bytes.toString("utf8", 0, size).split("\n");
   lines.pop();
   const text = lines.at(-1);
-  // The verifier tells of a damaged line; the next entry names it as it is.
+  // The last line may be damaged: the next entry carries its hash, and the verifier reports the damage.
   const n = text === undefined ? last.first - 1 : (parseEntry(text)?.n ?? last.first + lines.length - 1);
   const before = text === undefined ? await lastHashBefore(folder, last.first) : hashOf(text);
   return new SegmentedTrail(options, { n, hash: before }, { file, size });
 }
 
-/** A file that was begun and has no entry yet follows the one before it. */
+/** The hash of the last line before entry `first`, from the file before: the file of `first` may be empty. */
 async function lastHashBefore(folder: string, first: number): Promise<string> {
   const { path } = segmentsAmong(folder, await readdir(folder)).findLast((each) => each.first < first) ?? {};
   if (path === undefined) return beginning.hash;
@@ -63,7 +64,7 @@ async function lastHashBefore(folder: string, first: number): Promise<string> {
   }
 }
 
-/** A trail with a single writing process. */
+/** A trail that only one process writes. */
 class SegmentedTrail {
   readonly #options: TrailOptions;
   readonly #segmentBytes: number;
@@ -87,12 +88,12 @@ class SegmentedTrail {
     this.#size = last?.size ?? 0;
   }
 
-  /** The last entry that is written. */
+  /** The last written entry; entries that still wait come after it. */
   head(): Head {
     return this.#head;
   }
 
-  /** Adds an entry, in the order of the calls; written with those that come in one go, on the disk a second later. */
+  /** Adds an entry, in the order of the calls. Entries of one turn of the event loop share a write, which is flushed within a second. */
   record(fields: Fields): void {
     const text = JSON.stringify(fields);
     if (this.#waitingBytes + text.length > maxWaiting) this.#unrecorded += 1;
@@ -103,7 +104,7 @@ class SegmentedTrail {
     this.#writing ??= this.#writeSoon();
   }
 
-  /** Resolves when all that was recorded is on the disk. */
+  /** Writes and flushes all recorded entries as far as the disk allows, and closes the file. */
   async close(): Promise<void> {
     await this.#writing;
     if (this.#waiting.length > 0) await this.#write();
@@ -114,13 +115,13 @@ class SegmentedTrail {
   }
 
   async #writeSoon(): Promise<void> {
-    // Entries of this turn of the loop share a write.
+    // Collects the entries of this turn of the event loop.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0 && (await this.#write()));
     this.#writing = undefined;
   }
 
-  /** Writes the waiting entries, as a whole or not at all. */
+  /** Writes all waiting entries or none; false if the disk failed. */
   async #write(): Promise<boolean> {
     const taken = this.#waiting.slice();
     const unrecorded = this.#unrecorded;
@@ -145,7 +146,7 @@ class SegmentedTrail {
       return false;
     }
     this.#head = head;
-    // Only now that the trail tells of it.
+    // Only after the entry that records the removal.
     for (const { path } of dropped?.files ?? []) await unlink(path).catch(() => undefined);
     this.#waiting.splice(0, taken.length);
     for (const { fields } of taken) this.#waitingBytes -= fields.length;
@@ -179,7 +180,7 @@ class SegmentedTrail {
     return file;
   }
 
-  /** The files that are too many, when a new one is about to be begun. */
+  /** If the next write begins a new file: the files beyond the limit, and what the removal's entry says of them. */
   async #oldest(): Promise<
     { readonly files: readonly Segment[]; readonly before: number; readonly hash: string } | undefined
   > {

@@ -6,14 +6,14 @@ import type { PlacedLine } from "./chain.ts";
 
 const namePattern = /^(\d{12})\.ndjson$/;
 
-/** A file of a trail; its name tells the number of its first entry. */
+/** A file of a trail; its name is the number of its first entry. */
 export interface Segment {
   readonly path: string;
   readonly first: number;
 }
 
 export interface NumberedLine extends PlacedLine {
-  /** The number of its entry, by its place. */
+  /** The entry's number as its file and line imply it; a damaged entry may name another one. */
   readonly n: number;
 }
 
@@ -32,8 +32,8 @@ export function segmentsAmong(folder: string, names: readonly string[]): readonl
 }
 
 /**
- * The lines of a trail in order from entry `from` on, file after file; a last line without its end is one that is just being written, or
- * that a crash tore, and none yet.
+ * The lines of a trail in order, from entry `from` on. A last line without a line feed is left out: it is being written, or a crash
+ * tore it.
  * @throws NodeJS.ErrnoException when a file cannot be read, or is a link
  */
 export async function* readTrail(folder: string, from = 1): AsyncGenerator<NumberedLine> {
@@ -57,7 +57,7 @@ async function readText(file: string): Promise<string> {
     handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW);
     return await handle.readFile("utf8");
   } catch (error) {
-    // The oldest file may go while it is read; a reader of the chain sees that a file is missing.
+    // The writer may have dropped this oldest file since the listing; the verifier reports the gap if the file should be there.
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return "";
     throw error;
   } finally {
@@ -65,17 +65,17 @@ async function readText(file: string): Promise<string> {
   }
 }
 
-/** Some lines of a trail; `file` is a name without its folder. */
+/** Adjacent lines of a trail; `file` is a name without its folder. */
 export interface TrailPage {
   readonly lines: readonly PlacedLine[];
-  /** Number to go on with; absent when these were the last. */
+  /** The entry that the next page begins with; absent on the last page. */
   readonly next?: number;
 }
 
-/** A page has more than so many bytes, unless it is the last one. */
+/** A page ends with the line that takes it above this size. */
 export const pageBytes = 256 * 1024;
 
-/** The lines from entry `from` on, as many as fit into a page. */
+/** One page of lines, from entry `from` on. */
 export async function readPage(folder: string, from: number): Promise<TrailPage> {
   const lines: PlacedLine[] = [];
   let bytes = 0;

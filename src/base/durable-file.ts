@@ -1,7 +1,7 @@
 import { Low, type Adapter } from "lowdb";
 import { ifThere, readText, replaceFile } from "./file.ts";
 
-/** How the text of a file is read and written. */
+/** Parses and prints the data of a file. */
 export interface Codec<Data> {
   readonly parse: (text: string) => Data;
   readonly print: (data: Data) => string;
@@ -34,7 +34,7 @@ export function durableFile<Data>(path: string, codec: Codec<Data>, data: Data):
   return new Low(new FileAdapter(path, codec), data);
 }
 
-/** As `durableFile`, for JSON of a schema (zod's). */
+/** As `durableFile`, for JSON that a zod schema checks. */
 export function durableJson<Data>(
   path: string,
   schema: { readonly parse: (value: unknown) => Data },

@@ -11,7 +11,7 @@ export interface FileOptions {
   readonly mode?: number;
 }
 
-/** Bytes that are there, or that come: an error among them leaves the old file. */
+/** The content as a whole or as a stream; if the stream fails, the old file stays. */
 export type FileContent = string | Uint8Array | AsyncIterable<string | Uint8Array>;
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
@@ -34,7 +34,7 @@ export async function createFile(
 
 /**
  * Replaces a file as a whole: after a crash at any moment the old or the new content is there, never a mixture.
- * When the promise resolves, content and name are flushed to the disk.
+ * When the promise resolves, content and name are flushed to the disk. `before` runs just before the rename; its error keeps the old file.
  */
 export async function replaceFile(
   path: string,
@@ -54,8 +54,8 @@ export async function replaceFile(
 }
 
 /**
- * Replaces a small file (0600) at once: a reader finds the old or the new content, also when this process dies.
- * It is not flushed: a run with a thousand nodes would wait for the disk as often.
+ * Replaces a small file (0600) at once: a reader finds the old or the new content, also when this process dies. Nothing is flushed,
+ * so a power cut may lose it: a run with a thousand nodes would wait for the disk a thousand times.
  */
 export function replaceFileSync(path: string, content: string): void {
   const aside = asideOf(path);
@@ -68,7 +68,7 @@ export function replaceFileSync(path: string, content: string): void {
   }
 }
 
-/** A random name: two writers do not meet, and an attacker cannot plant a link at it. */
+/** A random temporary name beside the file: writers do not collide, and an attacker cannot plant a link there. */
 function asideOf(path: string): string {
   return `${path}.${randomBytes(8).toString("hex")}.tmp`;
 }
@@ -79,8 +79,8 @@ function naming(path: string, aside: string, error: unknown): unknown {
 }
 
 /**
- * Refuses a file or folder that a user other than its owner or root could have written. With `secret` it refuses one that another user
- * could have read, too (S-20). A path that does not exist is accepted.
+ * Refuses a file or folder that a user other than this process's or root owns, or may write. With `secret` it also refuses
+ * a path that others may read (S-20). It accepts a path that does not exist.
  * @throws KcoreError FILE_UNTRUSTED
  */
 export async function refuseUntrusted(
@@ -107,7 +107,7 @@ export function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** A text that changes when the file is replaced or written; `missing` stands for a file that is not there. */
+/** A text that changes when the file is replaced or written; `missing` if there is no such file. */
 export function versionOf(path: string): Promise<string> {
   return stat(path).then(
     ({ ino, mtimeMs, size }) => `${ino}:${mtimeMs}:${size}`,
@@ -122,7 +122,7 @@ export async function sha256Of(path: string, signal?: AbortSignal): Promise<stri
   return hash.digest("hex");
 }
 
-/** Undefined for a file or folder that is not there, also where a KcoreError tells so. */
+/** The result of the work; undefined if it fails because a path is missing, also as a KcoreError's cause. */
 export async function ifThere<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;

@@ -4,15 +4,15 @@ import { dirname } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
- * Makes a folder and those above it. Node's `recursive` never ends where the system denies a new folder in one that exists, as
- * /proc does. For a read-only file system it says ENOENT.
+ * Makes a folder and its parents. Not by Node's `recursive`: that loops for ever where an existing folder denies new ones, as /proc
+ * does, and reports ENOENT on a read-only file system.
  * @throws NodeJS.ErrnoException
  */
 export function makeFolderSync(path: string, mode = 0o700): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Another process may have made it meanwhile, and a read-only disk may have it.
+    // The folder may exist: another process made it meanwhile, or the file system is read-only.
     if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
     const above = dirname(path);
     if ((error as NodeJS.ErrnoException).code !== "ENOENT" || existsSync(above)) throw error;
@@ -21,7 +21,7 @@ export function makeFolderSync(path: string, mode = 0o700): void {
   }
 }
 
-/** Makes a folder whose path an operator gave, and those above it. @throws KcoreError USAGE when it cannot be made */
+/** Makes a folder whose path an operator gave, and its parents. @throws KcoreError USAGE when it cannot be made */
 export async function makeFolder(path: string, { mode = 0o777 }: { readonly mode?: number } = {}): Promise<void> {
   try {
     makeFolderSync(path, mode);

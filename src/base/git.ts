@@ -1,15 +1,15 @@
 import { run, type RunOptions } from "./process.ts";
 
-/** Variables that name another repository than the folder's, as within git's hooks (git rev-parse --local-env-vars). */
+/** Variables that would point git at another repository, as they do within git's hooks (git rev-parse --local-env-vars). */
 const elsewhere =
   /^GIT_(DIR|COMMON_DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|PREFIX|GRAFT_FILE|SHALLOW_FILE|IMPLICIT_WORK_TREE)$/;
 
-/** Git ended with another code than 0, or was ended; the message is its own. */
+/** Git exited with a code other than 0, or was killed; the message is git's stderr, or the reason if that is empty. */
 export class GitFailed extends Error {}
 
 /**
- * Runs git in a folder and its repository, without regard to variables that name another one; gives its output. Git asks for nothing: no
- * passwords, no editor. @throws GitFailed; the signal's reason
+ * Runs git in a folder's own repository, whatever the environment names, and returns its stdout. Git prompts for no password and opens
+ * no editor. @throws GitFailed; the signal's reason
  */
 export async function git(folder: string, words: readonly string[], options: RunOptions = {}): Promise<string> {
   const own = Object.entries(process.env).filter(([name]) => !elsewhere.test(name));

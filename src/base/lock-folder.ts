@@ -3,18 +3,18 @@ import { lstat, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 
 const busy = 5; // SQLITE_BUSY
-/** Keeps the locks: the garbage collector would close an unused one, and end its lock. */
+/** References to the databases: the garbage collector would close an unreferenced one, and so release its lock. */
 const held = new Set<object>();
 
 /**
- * Makes sure that only one process uses a folder, until the returned function is called or the process dies. The lock is the
- * kernel's, on a file in the folder (fcntl(2)), so a user who may not enter the folder cannot take it. Node locks no files itself;
- * its SQLite does so for a database, which stays empty here. undefined: another process has the lock.
+ * Locks a folder for this process, until the returned function is called or the process dies; undefined if another process has the
+ * lock. It is the kernel's lock (fcntl(2)) on a file in the folder, so a user who may not enter the folder cannot take it. Node has
+ * no API for such locks, but its SQLite takes one on a database, which stays empty here.
  */
 export async function lockFolder(folder: string): Promise<(() => void) | undefined> {
   const file = join(folder, ".lock");
   await makeLockFile(file, folder);
-  // Not imported: only who locks a folder loads SQLite.
+  // Loaded here: only a process that locks a folder needs SQLite.
   const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
   const database = new DatabaseSync(file, { timeout: 0 });
   try {
@@ -31,10 +31,10 @@ export async function lockFolder(folder: string): Promise<(() => void) | undefin
   };
 }
 
-/** 0600 under every umask, and the folder's owner's: root must not make a lock that the folder's user cannot open. */
+/** Makes the lock file, 0600 under every umask. It belongs to the folder's owner, who could not open a lock file of root's. */
 async function makeLockFile(file: string, folder: string): Promise<void> {
   const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants;
-  // Closed before it is locked: a process loses its locks on a file when it closes any handle of it.
+  // Done before the lock is taken: a process loses its locks on a file when it closes any descriptor of that file.
   if ((await lstat(file).catch(() => undefined))?.isFile() === true) return;
   const handle = await open(file, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600);
   try {

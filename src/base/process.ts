@@ -11,29 +11,33 @@ export interface RunOptions {
   readonly limitMs?: number;
   /** Ends the program; `run` rejects with its reason. */
   readonly signal?: AbortSignal;
-  /** More bytes of output end the program: 64 MiB unless told otherwise. */
+  /** More bytes of output than this end the program; by default 64 MiB, with `tailBytes` no limit. */
   readonly mostBytes?: number;
-  /** The program may print without end; of stdout and of stderr the last so many bytes are kept. */
+  /** Keeps only so many last bytes each of stdout and stderr: the program may print without end. */
   readonly tailBytes?: number;
-  /** A process group of its own: `run` ends all of it, and waits until all of it is gone. Ctrl-C at the terminal does not reach it. */
+  /**
+   * Gives the program its own process group, which Ctrl-C at the terminal does not reach. If `run` stops the program, it kills the
+   * group and waits until the group is empty.
+   */
   readonly ownGroup?: boolean;
-  /** Milliseconds from SIGTERM to SIGKILL, which comes at once unless told otherwise. */
+  /** Milliseconds from SIGTERM to SIGKILL; by default 0, SIGKILL at once. */
   readonly graceMs?: number;
-  /** Gets the output as it comes. */
+  /** Called with each chunk of output. */
   readonly onOutput?: (stream: "out" | "err", chunk: Buffer) => void;
-  /** Reads stdout in the place of `run`, at its own pace. */
+  /** Reads stdout in place of `run`, with back pressure; `run` keeps none of it. Its error stops the program. */
   readonly read?: (stdout: Readable) => Promise<unknown>;
-  /** `terminal`: the program has our three streams. `stderr`: ours, since it may ask there. */
+  /** The streams that the program inherits: all three, or stderr alone, where it may prompt. */
   readonly inherit?: "terminal" | "stderr";
-  /** Where stdout and stderr go, a descriptor, in the place of `run`. */
+  /** A file descriptor that stdout and stderr go to; `run` sees no output then. */
   readonly log?: number;
 }
 
+/** The end of a program. */
 export interface Ended {
-  /** As a shell has it: 128 and the number of the signal that ended it; 127 where there is no such program, 126 where it cannot be run. */
+  /** As in a shell: 128 plus the number of a fatal signal; 127 if there is no such program, 126 if the system cannot run it. */
   readonly code: number;
   readonly signal?: NodeJS.Signals;
-  /** Why it was ended before its time. */
+  /** The limit that `run` stopped the program for: `limitMs` or `mostBytes`. */
   readonly stopped?: "time" | "size";
   readonly bytes: Buffer;
   readonly stdout: string;
@@ -43,7 +47,7 @@ export interface Ended {
 const usualBytes = 64 * 2 ** 20;
 const stderrBytes = 2 ** 20;
 
-/** The program takes the shell's place (exec). zx quotes for bash alone, so it is given our quoting; nothing is left to ZX_ variables. */
+/** zx's options, all set, so that no ZX_ variable counts. `exec` replaces the shell by the program; zx's own quoting is for bash alone. */
 const fixed = {
   shell: "/bin/sh",
   prefix: "exec ",
@@ -57,8 +61,8 @@ const fixed = {
 } as const;
 
 /**
- * Runs a program with its arguments as they are, and waits for its end, which the limit, the signal or too much output brings about.
- * A code that is not 0 is no error.
+ * Runs a program with literal arguments and waits for its end. The time limit, the signal or too much output stops it.
+ * An exit code other than 0 is no error.
  */
 export async function run(words: readonly string[], options: RunOptions = {}): Promise<Ended> {
   const { cwd = ".", env = process.env, input = "", limitMs, signal, graceMs = 0, ownGroup = false, read } = options;
@@ -71,14 +75,14 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
   const out = options.log ?? "pipe";
   const start = $({
     ...fixed,
-    // Without it zx takes the folder in which it was loaded.
+    // Always set: zx's default is the folder in which zx was loaded.
     cwd,
     env,
     input: Buffer.from(input),
     detached: ownGroup,
     stdio: [ours ?? (input.length === 0 ? "ignore" : "pipe"), ours ?? out, options.inherit ? "inherit" : out],
     signal: abort.signal,
-    // zx would keep all output.
+    // Discards: zx would keep all output in memory.
     store: { stdout: dropped(), stderr: dropped(), stdall: dropped() },
   });
   const running = start`${words}`;
@@ -95,7 +99,7 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
     stopped = why;
     if (graceMs === 0) kill("SIGKILL");
     else killing = setTimeout(kill, graceMs, "SIGKILL");
-    // zx sends SIGTERM, and lets go of the streams when the program has ended.
+    // zx sends SIGTERM, and detaches from the streams when the program has ended.
     abort.abort();
   };
   const onAbort = (): void => stop();
@@ -117,13 +121,13 @@ export async function run(words: readonly string[], options: RunOptions = {}): P
   reading?.catch(() => stop());
   try {
     const { exitCode, signal: by, cause } = await running;
-    // Without an init that reaps, an ended process stays in its group for ever.
+    // A limited wait: where init does not reap, zombies stay in the group for ever.
     const longestMs = graceMs + 1_000;
     if (ownGroup && abort.signal.aborted) await poll(() => !kill(0), { everyMs: 20, limitMs: longestMs });
     signal?.throwIfAborted();
     if (stopped === undefined) await reading;
     const bytes = kept.out.bytes();
-    // The system could not start it.
+    // Set if the system could not start the program.
     const problem = cause instanceof Error && !abort.signal.aborted ? cause.message : "";
     return {
       code: problem !== "" ? 126 : (exitCode ?? 128 + (by === null ? 0 : constants.signals[by])),

@@ -9,7 +9,7 @@ export function quote(value: string): string {
   return `'${value.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Whether a text is one word of sh as it stands. */
+/** Whether sh reads the text as one literal word without quotes. */
 export function isPlainWord(text: string): boolean {
   return /^[A-Za-z0-9_@%+:,./-]+$/.test(text);
 }

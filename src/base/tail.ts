@@ -1,4 +1,4 @@
-/** Keeps the last bytes of a stream for messages. */
+/** The last bytes of a stream, for messages. */
 export interface Tail {
   push(chunk: Uint8Array): void;
   bytes(): Buffer;

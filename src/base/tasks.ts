@@ -1,10 +1,10 @@
-/** Work that takes long. `say` tells its progress; a returned string stands behind the title at the end. */
+/** Long work with a title. `say` reports progress; a view shows a returned string behind the title at the end. */
 export interface Task {
   readonly title: string;
   readonly work: (say: (progress: string) => void) => Promise<unknown>;
 }
 
-/** Runs tasks side by side until all have ended. @throws the first error of a task */
+/** Runs tasks concurrently until all have ended. @throws the error of the first failed task in the list */
 export type RunTasks = (tasks: readonly Task[]) => Promise<void>;
 
 /** Runs tasks without a view. */

@@ -1,18 +1,18 @@
 import stringWidth, { type Options } from "string-width";
 
-/** Widths of texts that are not simple; emptied when it is full. */
+/** A cache of string-width's results; emptied when full. */
 const known = new Map<string, number>();
 const MOST = 5000;
 
 /**
- * Columns that a text takes on a terminal. Characters that take one column and join with no neighbour (Latin letters, arrows, lines, shapes, plain
- * colours) are counted here, string-width counts the others.
+ * Columns that a text takes on a terminal. Texts of simple characters (`isSimple`: one column, joined with no neighbour) and colours
+ * are counted here; string-width counts the others.
  */
 export function widthOf(text: string): number {
   return simpleWidth(text) ?? remember(text);
 }
 
-/** The same as string-width has it: the bundle gives it to Ink, which asks for each character of each frame (scripts/build.ts). */
+/** string-width's signature: the bundle puts this in its place for Ink, which calls it for each character of a frame (scripts/build.ts). */
 export default function stringWidthOf(text: string, options?: Options): number {
   return options ? stringWidth(text, options) : widthOf(text);
 }
@@ -33,7 +33,7 @@ export function takeColumns(text: string, width: number): string {
   return text;
 }
 
-/** A line, with colours or without, as lines of at most `columns`: broken between words, and a longer word stays whole. */
+/** Breaks a line between words into lines of at most `columns`; a longer word stays whole. Further lines begin with `indent`. */
 export function wrapLine(line: string, columns: number, indent: string): readonly string[] {
   const lines: string[] = [];
   let current = "";
@@ -46,12 +46,12 @@ export function wrapLine(line: string, columns: number, indent: string): readonl
   return [...lines, current];
 }
 
-/** The text with blanks behind it up to `width` columns. */
+/** Pads the text with blanks to `width` columns. */
 export function padColumns(text: string, width: number): string {
   return text + " ".repeat(Math.max(0, width - widthOf(text)));
 }
 
-/** Nothing but simple characters and plain colours: there is nothing in it that a terminal must be guarded from. */
+/** Whether a text holds only simple characters and colours, so that it is safe to print on a terminal. */
 export function isPlain(text: string): boolean {
   return simpleWidth(text) !== undefined;
 }
@@ -84,7 +84,7 @@ function endOfColour(text: string, start: number): number {
   for (let index = start + 2; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code === 0x6d) return index;
-    // Digits and semicolons; with colons Ink writes it anew.
+    // Only digits and semicolons: Ink rewrites colours with colons.
     if ((code < 0x30 || code > 0x39) && code !== 0x3b) return 0;
   }
   return 0;

@@ -1,7 +1,7 @@
-/** A clock in milliseconds, and its timers. */
+/** A clock in milliseconds, and its timers; a simulated one in tests. */
 export interface Timers {
   readonly now: () => number;
-  /** Calls back after so many milliseconds; the returned function cancels that. */
+  /** Calls back after so many milliseconds; the returned function cancels the call. */
   readonly after: (milliseconds: number, callback: () => void) => () => void;
 }
 

@@ -14,7 +14,7 @@ export function formatBinary(bytes: number): string {
   return `${Number((bytes / 1024 ** power).toFixed(1))} ${binary[power] ?? ""}`;
 }
 
-/** How far a content is on its way: `31.2/44.0 MB  8.4 MB/s`. */
+/** The progress of a transfer: `31.2/44.0 MB  8.4 MB/s`. */
 export function formatSending(of: { readonly sent: number; readonly total: number; readonly rate?: number }): string {
   const speed = of.rate === undefined ? "" : `  ${formatBytes(of.rate)}/s`;
   return `${inDecimal(of.sent, decimalOf(of.total))}/${formatBytes(of.total)}${speed}`;
@@ -55,12 +55,12 @@ export function shortAge(milliseconds: number): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
 }
 
-/** How long ago an ISO 8601 time was; `-` where there is none. */
+/** The age of an ISO 8601 time; `-` for an empty text. */
 export function since(time: string, now: number): string {
   return time === "" ? "-" : shortAge(now - Date.parse(time));
 }
 
-/** How long until an ISO 8601 time; `-` where there is none. */
+/** The time left until an ISO 8601 time, or `expired`; `-` for an empty text. */
 export function until(time: string, now: number): string {
   if (time === "") return "-";
   const left = Date.parse(time) - now;
@@ -73,7 +73,7 @@ function twoDigits(number: number): string {
 
 function decimalOf(bytes: number): number {
   let unit = 0;
-  // 999.95 kB would read as 1000.0 kB: it is 1.0 MB.
+  // 999.95 kB would round to 1000.0 kB; it is printed as 1.0 MB.
   while (unit < decimal.length - 1 && bytes >= 999.95 * 1000 ** unit) unit += 1;
   return unit;
 }

@@ -1,19 +1,20 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 
+/** The pauses and limits of `poll` and `retry`. */
 export interface Waiting {
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two calls. */
   readonly everyMs: number | (() => number);
-  /** No look begins after so many milliseconds; without it looks go on until the signal. */
+  /** No call begins after so many milliseconds; by default calls repeat until the signal. */
   readonly limitMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** For tests, in the place of the real ones. */
+  /** Clock and sleep of a test. */
   readonly now?: () => number;
   readonly sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
 }
 
 /**
- * Looks again and again, at least once, until a look finds something (neither false nor undefined); undefined once the time is up.
- * @throws the signal's reason; the error of a look
+ * Calls `look` repeatedly, at least once, until it returns neither false nor undefined; returns undefined once the time is up.
+ * @throws the signal's reason; an error of `look`
  */
 export async function poll<Found>(
   look: () => Promise<Found | false | undefined> | Found | false | undefined,
@@ -30,7 +31,7 @@ export async function poll<Found>(
   }
 }
 
-/** Does the work again as long as its error says that another try may help. @throws the last error, once the time is up or no try helps */
+/** Repeats the work while `mayHelp` accepts its error. @throws the last error, once the time is up or `mayHelp` refuses it */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { mayHelp, ...waiting }: Waiting & { readonly mayHelp: (error: unknown) => boolean },
@@ -49,7 +50,7 @@ export async function retry<Result>(
   return done.result;
 }
 
-/** Lets time pass. @throws the signal's reason */
+/** Sleeps. @throws the signal's reason */
 export async function wait(ms: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
@@ -61,7 +62,7 @@ export interface Backoff {
   readonly reset: () => void;
 }
 
-/** Doubles from `base` to `cap` milliseconds, with jitter, so that many that lost the same server do not come back in step. */
+/** Doubles from `base` to `cap` milliseconds, with jitter, so that clients which lost the same server do not reconnect in step. */
 export function createBackoff({
   base,
   cap,
@@ -80,7 +81,7 @@ export function createBackoff({
   };
 }
 
-/** Never less than a tenth: a refusal that comes at once must not become a busy loop. */
+/** Jitter: a tenth to all of the pause. Never less than a tenth: an immediate refusal must not become a busy loop. */
 export function spread(milliseconds: number, random: () => number): number {
   return milliseconds * (0.1 + 0.9 * random());
 }

@@ -7,7 +7,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { PutBackOptions } from "#controller/maintain.ts";
 import packageJson from "../../package.json" with { type: "json" };
 
-/** The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run`, `updater run`, `--version`. */
+// The program that the runtime on nodes starts: `controller serve --config FILE`, `agent run`, `updater run`, `--version`.
 const version = packageJson.version;
 const usage = `usage: kcore controller serve [--config FILE] | kcore agent run [--config FILE] | kcore updater run [--config FILE] | kcore --version
        kcore controller check --config FILE | kcore agent check --config FILE
@@ -131,7 +131,7 @@ async function runDaemon({ unit, start }: Program, configFile: string): Promise<
   if (unit === "kcore-node-agent") preferSmallProcess();
   const { parsePlainYaml } = await import("#engine/yaml/plain-yaml.ts");
   const daemon = becomeDaemon({ unit, configFile, parse: parsePlainYaml, version });
-  // Certificates are looked at regularly anyway; a HUP must not end the process.
+  // SIGHUP must not end a daemon; certificates are read again regularly without it.
   process.on("SIGHUP", () => undefined);
   const { log } = daemon;
   try {

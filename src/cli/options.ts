@@ -2,7 +2,7 @@ import { InvalidArgumentError, Option, type Command } from "commander";
 import { usageError } from "#errors/problem.ts";
 import { pathOf } from "./terminal/wrap-help.ts";
 
-/** Flags that every command knows. */
+/** The flags of `addProjectOption`, which nearly every command has. */
 export interface CommonFlags {
   readonly project?: string;
   readonly context?: string;
@@ -92,8 +92,8 @@ export function addResultOption(command: Command, formats: readonly ResultFormat
 }
 
 /**
- * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The others define the form of
- * lines.
+ * `-o, --output`, the view of a run; without it the terminal decides (`chooseView`). The other flags set the form of
+ * lines, and whether the live view stays.
  */
 export function addViewOptions(command: Command): Command {
   return command

@@ -40,14 +40,14 @@ export async function buildProgram(words: readonly string[]): Promise<Command> {
   return program;
 }
 
-/** Errors of the command line become problems; help goes out as it is. */
+/** Makes problems of command line errors, and wraps help, for a command and all below it. */
 function prepare(command: Command): void {
   command.exitOverride((error) => {
     throw asProblem(error, command);
   });
   // Lines are broken by `wrapHelp`, all of them and narrow ones too.
   command.configureOutput({ writeErr: () => undefined, writeOut: writeHelp, getOutHelpWidth: () => 100_000 });
-  // The hint has it.
+  // The problem's hint has the suggestion.
   command.showSuggestionAfterError(false);
   for (const sub of command.commands) prepare(sub);
 }

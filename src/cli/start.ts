@@ -28,7 +28,7 @@ export async function start(argv: readonly string[], warm?: WarmProcess): Promis
   }
 }
 
-/** A reader has seen enough (`kcore … | head`), or the terminal is gone: both are no error. */
+/** The reader has closed the pipe (`kcore … | head`), or the terminal is gone: neither is an error. */
 function onClosedOutput(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
 }

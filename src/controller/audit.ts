@@ -6,12 +6,12 @@ import { describeError, type Log } from "#api/log.ts";
 export type Audit = Awaited<ReturnType<typeof openAudit>>;
 
 /**
- * The trail of the changes that callers made through this controller, each entry chained to the one before it (S-27, ADR 0513).
- * A controller whose trail cannot be opened serves all the same, and says so. Its log has the requests, and damage to
- * the trail must not stop the cluster.
+ * Opens the audit trail: the changes that callers made through this controller, each entry chained to the one before (S-27, ADR 0513).
+ * If the trail cannot be opened, the controller logs that and serves without it: damage to the trail must not stop the cluster,
+ * and the log still has the requests.
  */
 export async function openAudit(folder: string, { clock, log }: { readonly clock: () => number; readonly log: Log }) {
-  /** Entries from this number on. */
+  /** A page of entries, from this number on. */
   const page = (from: number): Promise<TrailPage> => readPage(folder, from);
   try {
     const trail = await openTrail({ folder, clock, onTrouble: (text) => log.warn(text) });

@@ -4,7 +4,7 @@ import type { OwnCertificate } from "./cluster/own-certificate.ts";
 import type { SubCa } from "./cluster/own-sub-ca.ts";
 import type { Replica } from "./replica/create-replica.ts";
 
-/** The certificates that this controller needs, and the alarms before their ends. */
+/** Watches the certificates that this controller needs, and raises alarms before they end. */
 export function watchCertificateEnds({
   own,
   subCa,
@@ -42,7 +42,7 @@ export function watchCertificateEnds({
     all,
     /** The reason why this controller counts as failed: a certificate ends within two days. */
     failure: (): string | undefined => endings().find(([, ending]) => ending?.isFailure)?.[1]?.message,
-    /** Raises an alarm when a certificate has 30, 14, 7 and 2 days left, and clears the earlier alarm. */
+    /** Raises an alarm when a certificate has 30, 14, 7 or 2 days left, and clears the alarm of the step before. */
     raiseAlarms: (): void => {
       for (const [name, ending] of endings())
         for (const days of endDays)

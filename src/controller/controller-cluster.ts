@@ -24,7 +24,7 @@ import { manageUpdates } from "./updates/updates.ts";
 import { openBundleStore } from "./updates/bundles.ts";
 import { foundCluster, whyEmpty } from "./found-cluster.ts";
 
-/** A controller's knowledge of its cluster, and its work for it. */
+/** A controller's view of its cluster (nodes, controllers, certificates, updates), and its services for the cluster. */
 export type ControllerCluster = ReturnType<typeof openCluster>;
 
 export function openCluster(state: ControllerState, { log, clock, random }: Pick<Daemon, "log" | "clock" | "random">) {
@@ -117,13 +117,13 @@ export function openCluster(state: ControllerState, { log, clock, random }: Pick
     bundles,
     ...member,
     /**
-     * Whether a controller may replicate with this key. While this one joins, it knows no members; a known one must use
-     * its own key.
+     * Whether a controller may replicate with this key: a member with its own key. While this controller joins, it knows no
+     * members, and accepts any key that is not revoked.
      */
     mayReplicate: (id: string, key: string): boolean =>
       !certificates.isRevoked(key) &&
       (controllers.isMember(id) ? controllers.isKeyOf(id, key) : !member.knowsMembers()),
-    /** Publishes this controller's registers, from now on after each change; `listensAt`: where it listens. */
+    /** Publishes this controller's registers, now and after each change. `listensAt`: its address, unless the configuration has one. */
     publish(listensAt = ""): void {
       address ||= listensAt;
       member.publish();
@@ -140,7 +140,7 @@ export function openCluster(state: ControllerState, { log, clock, random }: Pick
   };
 }
 
-/** This controller's own place in its cluster. */
+/** This controller's own membership: whether it is ready, empty or removed, and the publication of its registers. */
 function watchMembership(
   { config, own, self, replica }: ControllerState,
   {
@@ -157,7 +157,7 @@ function watchMembership(
 ) {
   const { controllerId, dc } = self;
   const isMember = (): boolean => controllers.isMember(controllerId);
-  // A controller that is ready stays so while it is a member.
+  // Once caught up, a controller stays ready while it is a member.
   let wasReady = false;
   const hasCaughtUp = (): boolean => {
     const { ready, catchingUp } = replica.status();
@@ -172,11 +172,11 @@ function watchMembership(
   };
   const isReady = (): boolean => isIn() && replica.turnedOut() === undefined;
   let isOutTold = false;
-  /** The certificate with which it was published. */
+  /** The certificate at the last publication. */
   let published: string | undefined;
   const emptiness = (): string | undefined => {
     const { ready, registers } = replica.status();
-    // A restored or repaired controller holds registers: it has to catch up, but is not empty.
+    // A restored or repaired controller holds registers: it has to catch up, but it is not empty.
     return wasReady || ready || registers > 0 ? undefined : whyEmpty(config);
   };
   let isToldEmpty = false;
@@ -193,7 +193,7 @@ function watchMembership(
     const present = own.credentials().cert;
     if (published === present) return;
     const again = (ms: number): void => void (next = setTimeout(publish, ms).unref());
-    // While joining it checks again and again; afterwards it is notified when it becomes a member.
+    // A joining controller polls; a ready one is notified when it becomes a member.
     if (!hasCaughtUp()) return again(joiningMs);
     if (!isIn()) return;
     if (replica.isUnheard()) return again(retryMs);
@@ -205,15 +205,15 @@ function watchMembership(
     });
   };
   return {
-    /** Whether it has caught up with its cluster, and is a member; called with every request. */
+    /** Whether this controller has caught up, is a member, and no member revoked its key; called with every request. */
     isReady,
-    /** Whether it can tell members from strangers: it is ready, or was put back and knows its former members. */
+    /** Whether this controller can tell members from strangers: it is ready, or it was restored and knows the former members. */
     knowsMembers: (): boolean => isIn() || (isMember() && replica.status().catchingUp),
-    /** The reason why it has nothing and will get nothing by itself, in words. */
+    /** The reason why this controller has no state and will get none without an operator. */
     emptiness,
     /**
-     * Makes the first controller of a cluster its first member, once. A controller that left a cluster, or was removed, is refused by its own
-     * state: it founds no second one.
+     * Makes the founder of a cluster its first member, once. The state of a controller that left or was removed refuses
+     * that write, so no second cluster is founded.
      */
     async foundIfNeeded(): Promise<void> {
       tellEmptiness();

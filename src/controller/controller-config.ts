@@ -7,14 +7,14 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 const KeyFingerprint = z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex");
 
 /**
- * The first controller's knowledge before the cluster exists, written by deploy_node. Only a state that `kcore controller found` made
- * takes it in, once, and only without `replication.join`.
+ * The founder's first writes, as deploy_node puts them into its configuration. They are used once, only by a state that
+ * `kcore controller found` made, and only without `replication.join`.
  */
 export const Bootstrap = z.object({
   cluster: z.string(),
   /** The operators: the SHA-256 of each one's public key (DER SubjectPublicKeyInfo), lower-case hex. */
   operators: z.array(z.object({ name: z.string(), spki: KeyFingerprint })).min(1),
-  /** This controller itself. */
+  /** The founder. */
   controller: z.object({ spki: KeyFingerprint, address: z.string().optional(), dc: z.string().default("DC1") }),
 });
 export type Bootstrap = z.infer<typeof Bootstrap>;
@@ -33,7 +33,7 @@ export const ControllerConfig = z.object({
       keyFile: z.string().default("/etc/kcore/certs/sub-ca.key"),
     })
     .prefault({}),
-  /** Folder, which the controller may write, of the keys and certificates that it makes for itself; else `pki` below `dbPath`. */
+  /** Folder of the keys and certificates that the controller makes for itself, writable for it; by default `pki` below `dbPath`. */
   keyFolder: z.string().optional(),
   replication: z
     .object({
@@ -41,12 +41,12 @@ export const ControllerConfig = z.object({
       dcId: z.string().default("DC1"),
       /** Accepted from the kcore documentation; other controllers are found through `join` and the replicated state. */
       peers: z.array(z.unknown()).optional(),
-      /** Controllers, `host:port`, of which one sponsors this one: it has registered it already. */
+      /** Controllers, `host:port`, that this one joins; one of them, the sponsor, has registered it. */
       join: z.array(z.string()).default([]),
-      /** Controllers, `host:port`, that a founder which lost its state asks for the state: the others of the roster. */
+      /** Controllers, `host:port`, that a founder asks for its state if it lost that: the others of the roster. */
       rejoin: z.array(z.string()).default([]),
       /**
-       * By endpoint of `join` and `rejoin`, the SHA-256 of the public key that must answer there, lower-case hex: without it a
+       * For endpoints of `join` and `rejoin` the SHA-256 of the key that must answer there, lower-case hex. Without it a
        * joining controller could not tell its sponsor from the holder of a stolen sub-CA.
        */
       joinKeys: z.record(z.string(), KeyFingerprint).default({}),
@@ -55,9 +55,9 @@ export const ControllerConfig = z.object({
     })
     .prefault({}),
   bootstrap: Bootstrap.optional(),
-  /** A file with `replication.join`, `joinKeys`, `rejoin` and `bootstrap` in the place of those here; it may be missing. */
+  /** A file whose `replication.join`, `joinKeys`, `rejoin` and `bootstrap` replace those here; it may be missing. */
   beginning: z.string().optional(),
-  /** Whether new nodes wait for `kcore node approve`. The strictest of all controllers' settings holds. */
+  /** Whether new nodes wait for `kcore node approve`; true if it is true on any controller. */
   requireManualApproval: z.boolean().default(false),
   /** Seconds without a heartbeat after which a node is not ready. */
   staleAfterSecs: z.number().positive().max(86_400).default(90),
@@ -66,7 +66,7 @@ export const ControllerConfig = z.object({
 export type ControllerConfig = z.infer<typeof ControllerConfig>;
 
 /**
- * Reads `controller.yaml`, and how the controller begins in the file that it names; `beginning` is undefined if there is no such file.
+ * Reads `controller.yaml` and its `beginning` file; the result's `beginning` is undefined if there is no such file.
  * @throws KcoreError FILE_UNREADABLE, CONFIG_INVALID, and the errors of `parse`
  */
 export async function readControllerConfig(options: Parameters<typeof readDaemonConfig>[0]): Promise<ControllerConfig> {
@@ -83,13 +83,13 @@ export async function readControllerConfig(options: Parameters<typeof readDaemon
   };
 }
 
-/** The keys and certificates that the controller makes for itself. */
+/** The paths of the keys and certificates that the controller makes for itself. */
 export function ownKeyFiles(config: Pick<ControllerConfig, "dbPath" | "keyFolder">): readonly string[] {
   const names = ["controller.crt", "controller.key", "sub-ca.crt", "sub-ca.key"];
   return names.map((name) => join(keyFolderOf(config), name));
 }
 
-/** The folder of these files. */
+/** The folder of the keys and certificates that the controller makes for itself. */
 export function keyFolderOf({ keyFolder, dbPath }: Pick<ControllerConfig, "dbPath" | "keyFolder">): string {
   return keyFolder ?? join(dbPath, "pki");
 }

@@ -92,7 +92,7 @@ export function watchHealth({
       const problems = [
         ...(block === undefined ? [] : [`this controller: ${block}`]),
         ...peers.flatMap(({ controllerId, reason }) => (reason === undefined ? [] : [`${controllerId}: ${reason}`])),
-        // A certificate that ends in weeks is no problem yet; the block above reports one that ends within two days.
+        // A certificate that ends in weeks is no problem yet; `blockOf` reports one that ends within two days.
         ...status.alarms
           .filter(({ code }) => code !== "CERTIFICATE_ENDS")
           .map(({ code, message }) => `${message} (${code})`),

@@ -19,7 +19,7 @@ import { createApiServer, type ApiServer } from "./server/server.ts";
 import { sendBundles } from "./updates/serve-bundle.ts";
 import { openWatches, type Watches } from "./watch.ts";
 
-/** The visible side of a controller: its API, and its connections. */
+/** The network side of a controller: its API server, its watches and its connections. */
 export type ControllerServer = ReturnType<typeof openServer>;
 
 export function openServer(state: ControllerState, cluster: ControllerCluster, options: ControllerOptions) {
@@ -48,12 +48,12 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
     network.cut(mayReplicate);
   };
   const unwatch = replica.watch((changed) => {
-    // After this turn, so that an operator who revokes his own key still gets the answer.
+    // A little later, so that an operator who revokes their own key still gets the answer.
     if (changed.some((key) => mayCut.test(key))) setTimeout(cut, 20).unref();
   });
   return {
     watches,
-    /** Cuts the connections of callers that lost the right to be connected (S-11); requests are checked by themselves. */
+    /** Closes the connections of callers that lost the right to be connected (S-11); each request is checked apart from that. */
     cut,
     /** @throws KcoreError LISTEN_FAILED */
     async listen(): Promise<{ readonly port: number; readonly address: string }> {
@@ -69,7 +69,7 @@ export function openServer(state: ControllerState, cluster: ControllerCluster, o
   };
 }
 
-/** Raises an alarm for a refused controller, so that its operators learn of it on both sides. */
+/** Wraps the check of access: a controller that is refused replication raises an alarm here, too. */
 function tellingRefused({ check, refusalOf }: Access, { turnedAway }: Pick<Replica, "turnedAway">): Access {
   return {
     refusalOf,
@@ -115,7 +115,7 @@ function openApiServer(
       async backup(_call, response) {
         const snapshot = await db.backup();
         response.writeHead(200, { "content-type": "application/octet-stream" });
-        // An unread backup would hold its file, and the file's room on the disk, for ever.
+        // A client that stops reading would keep the backup's file open, and its disk space in use, for ever.
         response.setTimeout(patienceMs, () => response.destroy());
         await pipeline(snapshot, response);
       },
@@ -132,12 +132,11 @@ function openApiServer(
   });
 }
 
-/** Registers by which a caller may lose the right to be connected. */
+/** The registers whose change can end a caller's right to be connected. */
 const mayCut = /^(?:revoked\/|node\/[^/]+\/(?:approval$|removed$|reject\/)|controller\/[^/]+\/auth$)/;
 
 /**
- * The address under which others reach this controller, if the listening address names one; an unspecified one does
- * not.
+ * The address under which others reach this controller; empty if it listens on an unspecified address.
  */
 function ownAddress(endpoint: Endpoint): string {
   return ["0.0.0.0", "::"].includes(endpoint.host) ? "" : formatEndpoint(endpoint);

@@ -16,13 +16,13 @@ import { openNetwork } from "./transport/network.ts";
 export interface ControllerOptions extends Daemon {
   /** The number of files that this process may have open; absent: enough. */
   readonly openFiles?: number;
-  /** Called once, with the port, when requests are accepted. */
+  /** Called once with the port, as soon as the controller accepts requests. */
   readonly onListening?: (port: number) => void;
-  /** Ends the process when the disk cannot be trusted any more; for tests. */
+  /** Called in place of `process.exit` when the disk failed; for tests. */
   readonly onBroken?: (error: KcoreError) => void;
 }
 
-/** A controller's own things: its identity, its database, and its copy of the cluster's state. */
+/** What a controller is made of below its services: identity, database, audit trail, network and replica. */
 export type ControllerState = Awaited<ReturnType<typeof openState>>;
 
 export const monotonic = (): number => performance.now();
@@ -50,7 +50,7 @@ export async function openState(options: ControllerOptions) {
     timers,
     net: network.net,
     db,
-    // A founder's state says so itself (kcore controller found).
+    // Also for a founder: `kcore controller found` marked its state.
     start: "join",
     join: sponsors,
     at: /^(?:0\.0\.0\.0|\[::\]|):/.test(config.listenAddr)
@@ -75,7 +75,7 @@ async function openDisk(
     folder,
     rules: keyRules,
     onBroken: (error) => {
-      // After EIO the disk's content is unknown: no write may be acknowledged any more (fsyncgate).
+      // After EIO the disk's content is unknown, so the controller must not acknowledge any further write (fsyncgate).
       log.error("the disk failed; the controller ends", { error: error.message });
       if (onBroken) onBroken(error);
       else process.exit(exitCodes.failed);
@@ -89,7 +89,7 @@ async function openDisk(
 
 export const timers: Timers = {
   after(ms, run) {
-    // The server keeps the process alive; a stopped one does not wait for the replica's timers.
+    // unref: the server keeps the process alive, and the replica's timers must not delay its end.
     const timer = setTimeout(run, ms).unref();
     return () => clearTimeout(timer);
   },
@@ -113,7 +113,7 @@ function checkConfig(config: ControllerConfig, configFile: string, { identity }:
   }
 }
 
-/** The key of the sponsor at an address, however the address is written. */
+/** The keys of `joinKeys` by address, whatever the address's spelling. */
 function sponsorKeys({ replication }: ControllerConfig): (address: string) => string | undefined {
   const named = Object.entries(replication.joinKeys).map(([address, key]) => [sameEndpoint(address), key] as const);
   const keysAt = new Map(named);

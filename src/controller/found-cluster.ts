@@ -4,8 +4,8 @@ import { keys } from "./cluster/registers.ts";
 import type { Bootstrap, ControllerConfig } from "./controller-config.ts";
 
 /**
- * The reason why a controller without state and sponsor does not serve: it may have founded its cluster once. A second
- * cluster of the same name would take writes beside the first.
+ * The reason why a controller without state and without `join` does not serve. It may be a founder that lost its state: a
+ * second cluster of the same name would take writes beside the first.
  */
 export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfig, "replication">): string | undefined {
   if (join.length > 0) return undefined;
@@ -18,9 +18,8 @@ export function whyEmpty({ replication: { join, rejoin } }: Pick<ControllerConfi
 }
 
 /**
- * The first writes of a cluster: its first controller registers itself and the operators that deploy_node named. Only
- * the founder makes them, once, with the state that `kcore controller found` made. These register every later
- * controller and key (S-10).
+ * The first writes of a cluster: the founder registers itself and the operators that deploy_node named, once, in the state
+ * that `kcore controller found` made. These operators register every later controller and key (S-10).
  */
 export async function foundCluster({
   records,

@@ -2,20 +2,21 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Makes V8 collect when its heap has grown by half; to be called first. By default V8 lets a small heap grow to several
- * times its live size, so a burst of requests leaves tens of MB behind (S-17). The unit bounds the young generation,
- * which only the start of a process can.
+ * Makes V8 collect garbage when the heap has grown by half; to be called first. By default V8 lets a small heap grow to
+ * several times its live size, so a burst of requests leaves tens of MB behind (S-17). The systemd unit limits the young
+ * generation, since only a flag at the process's start can.
  */
 export function boundGarbage(): void {
   setFlagsFromString("--heap-growing-percent=50");
 }
 
-/** So many deleted registers leave tens of MB behind. */
+/** The fewest deleted registers that justify a collection: they leave tens of MB behind. */
 const worthwhile = 10_000;
 
 /**
- * Returns memory after many deletions; called now and then with the state's size in registers. V8 keeps a heap as large as a burst of
- * work has made it. A collection stops all other work (1 to 3 ms for each live MB), so it waits until a third of the state is gone.
+ * Returns memory to the system after many deletions; the caller passes the number of registers at intervals. V8 keeps a heap
+ * as large as a burst of work made it. A collection stops all other work (1 to 3 ms for each live MB). So it waits until a
+ * third of the state is deleted and the number no longer changes.
  */
 export function collectWhenIdle(collect = collectAll): (registers: number) => void {
   let most = 0;
@@ -33,6 +34,6 @@ export function collectWhenIdle(collect = collectAll): (registers: number) => vo
 function collectAll(): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as typeof globalThis.gc;
-  // As when memory is short: the young generation shrinks as well, and free pages go back to the system.
+  // “last-resort” also shrinks the young generation and returns free pages to the system.
   collect?.({ type: "major", flavor: "last-resort" });
 }

@@ -27,7 +27,7 @@ export type HandlerParts = ControllerCluster &
     readonly clock: () => number;
   };
 
-/** The functions behind the methods table. The actor is taken from the caller's certificate, never from a body. */
+/** The handlers of the API's methods. The author of a change is the caller's certificate, never a field of the body. */
 export function handlersFor(parts: HandlerParts): Handlers {
   const {
     records,
@@ -51,7 +51,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
     health: () => ({}),
     ready({ caller }) {
       const whole = health.ready();
-      // A node needs no list of controllers, versions and warnings.
+      // A node gets no list of controllers, versions and warnings, which it does not need.
       return caller.identity.role === "node" ? { ready: whole.ready } : whole;
     },
     metrics: () => metrics.text(),
@@ -137,7 +137,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       const by = byOf(caller);
       if (role === "node" && records.replica.stands(keys.node(id).removed)) throw removed(id);
       if (certificates.isRevoked(spki)) throw revokedKey(409, { role, id });
-      // A new key of a node revokes the former one at once: it may be stolen.
+      // Recording a node's new key revokes its former keys at once: they may be stolen.
       const former =
         role === "node" && !certificates.isRecorded(spki, role, id)
           ? certificates.changesToSupersede(id, spki, by)
@@ -185,8 +185,8 @@ export function handlersFor(parts: HandlerParts): Handlers {
 }
 
 /**
- * Hands all of this controller's state to a peer before it goes. The last message, that it is gone, may stay unconfirmed: its receiver
- * closes the stream.
+ * Hands this controller's state to a peer, then removes its registration. The last transaction, the removal, may stay
+ * unconfirmed, since its receiver closes the stream: 2 s after it was written `leave` ends anyway.
  */
 async function leaveCluster({ replica }: Records, controllerId: string): Promise<void> {
   const left = replica.leave();
@@ -209,7 +209,7 @@ function byOf({ identity, id }: KnownCaller): string {
   return `${identity.role} ${id}`;
 }
 
-/** Checks that a certificate could carry the id; other ids would make unreadable keys. */
+/** Checks that the id is one that certificates can carry; others would make malformed keys. */
 function checkId(id: string): string {
   if (isIdentityId(id)) return id;
   throw new Refused(400, "API_INVALID", `“${id.slice(0, 80)}” is not an id`);

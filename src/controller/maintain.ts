@@ -41,8 +41,8 @@ export interface PutBackOptions extends MaintainOptions {
 }
 
 /**
- * `kcore controller restore FILE`, on the controller's machine, while it does not run: a backup takes the place of its
- * state. Gives lines for the operator. @throws KcoreError as restoreStore does
+ * `kcore controller restore FILE`, on the machine of a stopped controller: replaces its state by a backup. Returns lines for
+ * the operator. @throws KcoreError as restoreStore does
  */
 export async function restoreHere(
   file: string,
@@ -55,7 +55,7 @@ export async function restoreHere(
   const backup = await open(file).catch((cause: Error) => {
     throw new KcoreError({ code: "FILE_UNREADABLE", message: `${file} cannot be read: ${cause.message}` }, { cause });
   });
-  // From here on nothing is done by root: in another user's folder every name may lead elsewhere a moment later.
+  // Root does nothing from here on: in another user's folder a path may become a link at any moment.
   becomeOwner(place);
   try {
     await pipeline(backup.createReadStream(), createWriteStream(copy, { flags: "wx", mode: 0o600 })).catch(
@@ -79,7 +79,7 @@ export async function restoreHere(
   }
 }
 
-/** `kcore controller repair`: keeps the whole part of a damaged state. @throws KcoreError as repairStore does */
+/** `kcore controller repair`: keeps the intact records of a damaged state. @throws KcoreError as repairStore does */
 export async function repairHere({ alone, cluster, output, ...options }: PutBackOptions): Promise<readonly string[]> {
   const place = await openPlace(options);
   const check = await checkOf(place, { from: place.folder, alone, ...omitUndefined({ cluster }) });
@@ -99,8 +99,8 @@ export async function repairHere({ alone, cluster, output, ...options }: PutBack
 }
 
 /**
- * Refuses a state without controllers, as only `found` begins a cluster. With `alone` the operator must type the
- * cluster's name; a refusal sums up the state with which the cluster would continue.
+ * Refuses a state without controllers, since only `found` begins a cluster. With `alone` it also refuses unless the operator
+ * typed the cluster's name, and sums up the state with which the cluster would continue.
  */
 async function checkOf(
   { tls }: Place,
@@ -144,8 +144,8 @@ function restampingOf({ writes, file }: RestampedStore): readonly string[] {
 }
 
 /**
- * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so a controller that
- * lost its state founds no second cluster.
+ * `kcore controller found`: the beginning of a cluster. Nothing else lets a controller with an empty state serve, so one
+ * that lost its state founds no second cluster.
  * @throws KcoreError CONTROLLER_HAS_STATE, STORE_LOCKED
  */
 export async function foundHere(options: MaintainOptions): Promise<readonly string[]> {
@@ -162,8 +162,8 @@ export async function foundHere(options: MaintainOptions): Promise<readonly stri
 }
 
 /**
- * `kcore controller join`: the controller begins empty and gets everything from those that it joins. With `fresh` its
- * state is put aside, and with it its keys, because those of a removed controller are worthless.
+ * `kcore controller join`: the controller begins empty and gets its state from those that it joins. `fresh` puts its former
+ * state aside, and its keys, because those of a removed controller are revoked.
  * @throws KcoreError CONTROLLER_HAS_STATE without `fresh`, STORE_LOCKED
  */
 export async function joinHere(
@@ -209,10 +209,10 @@ function asJson(done: Replaced & { readonly restamped?: RestampedStore }): strin
   return JSON.stringify(done, undefined, 2);
 }
 
-/** So many lost writes are shown; the file has all of them. */
+/** The most lost writes that are printed; the file has all of them. */
 const shownLost = 20;
 
-/** Damaged bytes prove nothing, so the lines say that the losses are uncertain. */
+/** The lines about lost writes; damaged bytes prove nothing, so they state only what could be read. */
 function lossOf({ lostRecords, lost, lostFile }: Repaired): readonly string[] {
   if (lostFile === undefined) return ["nothing is lost"];
   const shown = lost.slice(0, shownLost).map(({ key, at, writer, deleted }) => {
@@ -247,10 +247,10 @@ interface Place extends Replacement {
   readonly uid: number;
   readonly gid: number;
   readonly hasState: boolean;
-  /** The file that says how the controller begins, where that is none of its configuration. */
+  /** The configuration's `beginning` file, if it exists. */
   readonly beginning: string | undefined;
   readonly keyFiles: readonly string[];
-  /** In a folder of the state's owner. */
+  /** Made by the controller itself, in a folder of the state's owner. */
   readonly rotatedKeyFiles: readonly string[];
 }
 
@@ -278,7 +278,7 @@ async function openPlace({ configFile, now, yaml: { parse } }: MaintainOptions):
   return { folder, id, now, uid, gid, tls, hasState, beginning: config.beginning, keyFiles, rotatedKeyFiles: rotated };
 }
 
-/** Root acts as the state's owner: the controller could not read root's files. */
+/** Drops root's rights for those of the state's owner: the controller could not read files of root. */
 function becomeOwner({ uid, gid }: Place): void {
   if (process.getuid?.() !== 0 || uid === 0) return;
   process.setgroups?.([]);

@@ -5,7 +5,7 @@ import type { ReplicationStatus } from "./replica/replica.ts";
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** A controller's counters, in Prometheus' text format; one registry for each controller, none is global. */
+/** A controller's metrics in Prometheus' text format, in a registry of its own, not in prom-client's global one. */
 export function createMetrics(
   { self, replica }: Pick<ControllerState, "self" | "replica">,
   { nodes, ends }: Pick<ControllerCluster, "nodes" | "ends">,

@@ -12,7 +12,7 @@ import { openServer, type ControllerServer } from "./controller-server.ts";
 import { openState, type ControllerOptions, type ControllerState } from "./controller-state.ts";
 
 /**
- * Runs a controller until the signal; resolves after a regular stop, with the requests under way answered.
+ * Runs a controller until the signal; resolves after a regular stop, when the requests under way are answered.
  * @throws KcoreError when it cannot start: CONFIG_INVALID, FILE_UNREADABLE, PKI_IDENTITY, STORE_LOCKED, STORE_CORRUPT,
  * LISTEN_FAILED
  */
@@ -26,7 +26,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     z.array(HeardLife),
     [],
   );
-  /** Keeps the nodes that sent heartbeats for the next start. */
+  /** Saves the nodes' heartbeats for the next start. */
   const keepHeard = async (): Promise<void> => {
     heard.data = cluster.liveness.heard();
     await heard
@@ -39,7 +39,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
     // The certificate may have expired while the controller was off, so it is renewed before the server listens.
     await state.own.renewIfDue(cluster.subCa.authority);
     cluster.ends.raiseAlarms();
-    // Without the file, the only loss is that a node is not ready until its next heartbeat.
+    // Without the file a node is only not ready until its next heartbeat.
     await heard.read().catch(() => undefined);
     cluster.liveness.recall(heard.data);
     await cluster.foundIfNeeded();
@@ -56,7 +56,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
   } finally {
     stopRounds();
     await keepHeard();
-    // The cluster's last decisions are still written.
+    // Before the replica and the database stop: the cluster writes its last decisions.
     await cluster.stop();
     state.replica.stop();
     state.network.close();
@@ -66,7 +66,7 @@ export async function serveController(options: ControllerOptions): Promise<void>
   }
 }
 
-/** The controller's repeated work while it serves; the result ends it. */
+/** Starts the controller's periodic work; the result stops it. */
 function startRounds(
   state: ControllerState,
   cluster: ControllerCluster,
@@ -100,7 +100,7 @@ function startRounds(
   const collectIfLess = collectWhenIdle();
   const staleMs = config.staleCheckIntervalSecs * 1000;
   const timers = [
-    // Cuts connections whose certificate has expired meanwhile; a register that takes a right away cuts them when it comes.
+    // Cuts connections whose certificate has expired; a register that revokes a right cuts them at once.
     setInterval(cut, 5_000),
     setInterval(notifyChanges, staleMs),
     setInterval(checkFiles, Math.min(staleMs, 30_000)),
@@ -124,9 +124,9 @@ function comparePeers(): (peers: readonly PeerView[]) => readonly string[] {
 }
 
 /**
- * A function that returns whether any of these files has changed since the last call; true at the first call. A missing
- * file is one more state of a file. It asks the kernel itself: through Node's pool each file would wake two threads,
- * all day long, for an answer that takes microseconds.
+ * A function that returns whether any of these files has changed since the last call; true at the first call. A missing file
+ * is a version, too. It calls stat(2) synchronously, which takes microseconds: Node's pool would wake two threads for each
+ * file.
  */
 function watchFiles(paths: readonly string[]): () => boolean {
   const versionOf = (path: string): string => {

@@ -8,17 +8,17 @@ export function hasSeen(later: Register, earlier: Dot): boolean {
   return later.o === earlier.o ? later.s >= earlier.s : seqIn(later.x, earlier.o) >= earlier.s;
 }
 
-/** Neither writer had seen the other's write, and the values differ: one value would be lost silently. */
+/** Whether two writes are concurrent and their values differ: one value would be lost silently. */
 export function areInConflict(a: Register, b: Register): boolean {
   return a.text !== b.text && !isSameDot(a, b) && !hasSeen(a, b) && !hasSeen(b, a);
 }
 
-/** The same id for the same writes, two or more, in any order. */
+/** The id of a set of writes of a key; their order does not count. */
 export function conflictId(key: string, writes: readonly Dot[]): string {
   return hex64(hash64([key, ...writes.map(({ o, s }) => `${o}:${s}`).toSorted()].join("\n")));
 }
 
-/** The name of one lost write of a key, for its acknowledgement. */
+/** The id of one lost write of a key, by which an operator acknowledges it. */
 export function lossId(key: string, lost: Dot): string {
   return conflictId(key, [lost]);
 }

@@ -3,6 +3,7 @@ import type { Register } from "./register.ts";
 import { dominates } from "./version-vector.ts";
 import type { VersionVector } from "./version-vector.ts";
 
+/** The most registers and bytes of a page. */
 export interface PageLimits {
   readonly registers: number;
   readonly bytes: number;
@@ -11,8 +12,8 @@ export interface PageLimits {
 export const pageLimits: PageLimits = { registers: 1000, bytes: 1024 * 1024 };
 
 /**
- * The place at which a delta of several pages goes on. One pass sends the registers between `base` and `target`, by (origin, seq).
- * Writes during the pass make the next one, so that the last page can promise all that the sender holds at that moment.
+ * The position between two pages of a delta. A pass sends the registers between `base` and `target`, by (origin, seq); `after` is the
+ * last one sent. Another pass sends the writes made meanwhile, so the last page completes all that the sender then holds.
  */
 export interface DeltaCursor {
   readonly base: VersionVector;
@@ -20,9 +21,10 @@ export interface DeltaCursor {
   readonly after?: readonly [origin: string, seq: number];
 }
 
+/** One page of a delta. */
 export interface Delta {
   readonly registers: readonly Register[];
-  /** Absent on the last page: then the receiver, having all pages, covers the sender's version vector of this moment. */
+  /** Absent on the last page: a receiver of all pages then covers the sender's version vector as of that page. */
   readonly next?: DeltaCursor;
 }
 
@@ -31,8 +33,8 @@ export function startDelta(map: LwwMap, seen: VersionVector): DeltaCursor {
 }
 
 /**
- * One page: whole transactions, sorted by (origin, seq), at most `limits` unless one transaction alone is larger. Pages
- * before the last promise nothing: superseded registers are not sent, and the superseding ones may come later.
+ * One page: whole transactions, sorted by (origin, seq), at most `limits` unless one transaction alone is larger. A receiver raises
+ * its vector after the last page only: superseded registers are not sent, and the superseding ones may be on a later page.
  */
 export function cutPage(map: LwwMap, cursor: DeltaCursor, limits = pageLimits): Delta {
   const registers: Register[] = [];
@@ -71,7 +73,7 @@ function* transactionsOf(registers: Iterable<Register>): Iterable<readonly Regis
   if (transaction.length > 0) yield transaction;
 }
 
-/** Registers in pages within the limits, one page at least. */
+/** Splits registers into pages within the limits; at least one page. */
 export function pagesOf(registers: readonly Register[], limits = pageLimits): readonly (readonly Register[])[] {
   const pages: Register[][] = [[]];
   let bytes = 0;

@@ -4,10 +4,10 @@ import type { Register } from "./register.ts";
 export const bucketCount = 256;
 
 /**
- * A sum over the live registers, kept while they change: 256 buckets by key, each a 64-bit sum of hash(key, dot, value).
- * Sums commute and can be taken back (Bellare and Micciancio, EUROCRYPT 1997), so order and repeats do not show.
+ * An incremental digest of the live registers: 256 buckets by key, each a 64-bit sum of hash(key, dot, value).
+ * Sums commute and have inverses (Bellare and Micciancio, EUROCRYPT 1997), so the order of changes does not count.
  * Tombstones are left out: replicas collect them at different times. Two replicas with equal version vectors must have
- * equal digests; this watches over the protocol, it does not drive it.
+ * equal digests; a difference raises an alarm and an exchange, but replication itself does not depend on digests.
  */
 export class Digest {
   readonly #hi = new Uint32Array(bucketCount);
@@ -33,7 +33,7 @@ export class Digest {
     this.#hi[bucket] = (this.#hi[bucket] ?? 0) + sign * hi + carry;
   }
 
-  /** Hashes of origins, which are few and long. */
+  /** The hash of an origin, cached: origins are few and long. */
   #hashOf(origin: string): number {
     let hash = this.#origins.get(origin);
     if (hash === undefined) this.#origins.set(origin, (hash = hash64(origin).hi));
@@ -45,12 +45,12 @@ export class Digest {
     return Array.from(this.#lo, (lo, bucket) => hex(this.#hi[bucket] ?? 0) + hex(lo));
   }
 
-  /** One word for all buckets. */
+  /** One digest of all buckets, 16 hex digits. */
   total(): string {
     let hi = 0;
     let lo = 0;
     for (let bucket = 0; bucket < bucketCount; bucket++) {
-      // Multiplied by the bucket's place, so that two buckets that traded sums do not cancel out.
+      // Weighted by the bucket's index, so that two buckets with swapped sums give another total.
       hi = (hi + Math.imul(this.#hi[bucket] ?? 0, 2 * bucket + 1)) >>> 0;
       lo = (lo + Math.imul(this.#lo[bucket] ?? 0, 2 * bucket + 1)) >>> 0;
     }

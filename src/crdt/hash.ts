@@ -5,8 +5,8 @@ export interface Hash64 {
 }
 
 /**
- * A 64-bit mix of UTF-16 code units (two multiply-xorshift lanes, after MurmurHash3's). Good against chance, not against an
- * adversary: it finds bugs and names conflicts; it authenticates nothing.
+ * A 64-bit hash of UTF-16 code units (two multiply-xorshift lanes, finalised as MurmurHash3 is). It is not cryptographic: it detects
+ * bugs and names conflicts, and authenticates nothing.
  */
 export function hash64(text: string, seed = 0): Hash64 {
   let h1 = 0xdeadbeef ^ seed;

@@ -1,6 +1,6 @@
 /**
  * Hybrid logical clock (Kulkarni, Demirbas et al., “Logical Physical Clocks”, OPODIS 2014): follows the wall clock, never
- * runs backwards, and is above every stamp that its holder has seen, so its order agrees with happened-before.
+ * runs backwards, and exceeds every stamp that its replica has seen, so its order agrees with happened-before.
  * `ms` has 48 bits, `c` 16.
  */
 export interface Stamp {
@@ -14,10 +14,10 @@ export const zero: Stamp = { ms: 0, c: 0 };
 export const maxCounter = 0xffff;
 const maxMs = 2 ** 48 - 1;
 
-/** The next stamp to issue: above `last`, and not below the wall. */
+/** The next stamp to issue: above `last`, and not below the wall clock. */
 export function nextStamp(last: Stamp, wall: number): Stamp {
   if (wall > last.ms) return { ms: wall, c: 0 };
-  // A full counter borrows the next millisecond; 65,536 stamps in one are not met in practice.
+  // A full counter borrows from the next millisecond; in practice no millisecond has 65,536 stamps.
   return last.c < maxCounter ? { ms: last.ms, c: last.c + 1 } : { ms: last.ms + 1, c: 0 };
 }
 

@@ -1,9 +1,9 @@
-/** So many new keys are sorted in at once: some milliseconds each time, and not too often. */
+/** The number of new keys that are merged at once: each merge takes some milliseconds, and merges stay rare. */
 function batchFor(size: number): number {
   return Math.min(Math.max(8192, size >> 2), 32_768);
 }
 
-/** Keys in order, for walks by prefix. New keys are sorted in by batches, or at the next walk. */
+/** Keys in order, for iteration by prefix. New keys are merged in batches, and before each iteration. */
 export class KeyIndex {
   #sorted: string[] = [];
   #added: string[] = [];
@@ -14,7 +14,7 @@ export class KeyIndex {
     if (this.#added.length >= batchFor(this.#sorted.length)) this.#mergeAdded();
   }
 
-  /** One key is gone; `isPresent` tells which are there. */
+  /** Counts a removed key; after many of them drops all keys that `isPresent` denies. */
   remove(isPresent: (key: string) => boolean): void {
     this.#removed++;
     if (this.#removed < 64 || this.#removed * 2 < this.#sorted.length) return;
@@ -23,7 +23,7 @@ export class KeyIndex {
     this.#removed = 0;
   }
 
-  /** Keys with the prefix, in order; keys that are gone may be among them. */
+  /** Keys with the prefix, in order; removed keys may be among them. */
   *withPrefix(prefix: string): Iterable<string> {
     this.#mergeAdded();
     const keys = this.#sorted;
@@ -39,7 +39,7 @@ export class KeyIndex {
     const added = this.#added.toSorted();
     this.#added = [];
     const merged: string[] = [];
-    // A key that went and came back may be in both, or twice in one.
+    // A key that was removed and added again may be in both lists, or twice in one.
     let last = "";
     const push = (key: string): void => {
       if (key !== last) merged.push((last = key));

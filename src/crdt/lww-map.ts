@@ -12,17 +12,17 @@ import type { VersionVector } from "./version-vector.ts";
 
 /** The effect of a merge. */
 export interface Merged {
-  /** Keys whose register is another now. */
+  /** Keys whose register was replaced. */
   readonly changed: readonly string[];
-  /** Siblings that came or went. */
+  /** Siblings that were added or removed. */
   readonly siblings: readonly Register[];
 }
 
-/** The rules of conflicts. */
+/** Decides which concurrent writes are conflicts. */
 export interface ConflictRules {
-  /** Whether two writes of the key that did not know of each other are one. */
+  /** Whether concurrent writes of the key are a conflict. */
   readonly isContested: (key: string) => boolean;
-  /** Whether the loss with this id was acknowledged (conflict.ts). */
+  /** Whether an operator acknowledged the loss with this id (`lossId`). */
   readonly isAcknowledged: (id: string) => boolean;
 }
 
@@ -30,9 +30,9 @@ const anyConflict: ConflictRules = { isContested: () => true, isAcknowledged: ()
 
 /**
  * Keys to registers, and a version vector over the transactions in the map: present, or dominated by a present one. A state-based CRDT
- * whose deltas are cut by version vector (Almeida, Shoker, Baquero, “Delta state replicated data types”, 2018; the digest by origin as
- * in van Renesse et al., Scuttlebutt, 2008). Only the last write of a key is kept, and the writes unknown to it (siblings.ts): there is
- * no log to compact, and the delta since “nothing” is the whole state.
+ * whose deltas are cut by version vector (Almeida, Shoker, Baquero, “Delta state replicated data types”, 2018; the vector by origin as
+ * in van Renesse et al., Scuttlebutt, 2008). The map keeps only the last write of a key, and the writes concurrent with it (siblings.ts).
+ * So there is no log to compact, and the delta since an empty vector is the whole state.
  */
 export class LwwMap {
   readonly #kindOf: (key: string) => MergeKind;
@@ -59,12 +59,12 @@ export class LwwMap {
     return this.#registers.size;
   }
 
-  /** The register of a key, a tombstone too. */
+  /** The winning register of a key; it may be a tombstone. */
   get(key: string): Register | undefined {
     return this.#registers.get(key);
   }
 
-  /** The registers that stand. */
+  /** The winning registers with tombstones, without siblings. */
   all(): Iterable<Register> {
     return this.#registers.values();
   }
@@ -73,7 +73,7 @@ export class LwwMap {
     return this.#tombstones;
   }
 
-  /** Registers whose key has the prefix, in the order of keys; tombstones too. */
+  /** Registers whose key has the prefix, in the order of keys; tombstones are among them. */
   *withPrefix(prefix: string): Iterable<Register> {
     for (const key of this.#keys.withPrefix(prefix)) {
       const register = this.#registers.get(key);
@@ -82,10 +82,10 @@ export class LwwMap {
   }
 
   /**
-   * Merges whole transactions, and raises the version vector to `upto`: the promise that all up to there is among
-   * `registers`, or was known, or is dominated. Covered registers are left out, whether they are still here or not:
-   * a late copy of a register that a collected tombstone deleted must not come back. `again` merges covered registers too, and puts
-   * them in the place of others of the same dot (a repair).
+   * Merges whole transactions, and raises the version vector to `upto`: the caller promises that every transaction up to there is
+   * among `registers`, or known, or dominated. Covered registers are ignored, present or not: a late copy of a register whose
+   * tombstone was collected must not come back. `again` (a repair) merges covered registers too, and lets them replace others of
+   * the same dot.
    */
   merge(registers: Iterable<Register>, upto: Iterable<readonly [string, number]>, again = false): Merged {
     const changed: string[] = [];
@@ -97,7 +97,7 @@ export class LwwMap {
         if (again && isOtherContent(same, register)) changed.push(...this.#replace(same, register));
       } else if (again || !covers(this.#vector, register.o, register.s)) {
         const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;
-        // First, so that a superseded register that lives on as a sibling keeps its place in the log.
+        // Before `#put`, so that a superseded register that becomes a sibling is not retired from its log.
         if (current) siblings.push(...(wins ? this.#weigh(register, current) : this.#weigh(current, register)));
         if (wins) {
           this.#put(register, current);
@@ -109,7 +109,7 @@ export class LwwMap {
     return { changed, siblings };
   }
 
-  /** Replaces a register by another of the same dot. Gives the key if the standing register changed. */
+  /** Replaces the winning register by another of the same dot, and returns its key; does nothing to a sibling. */
   #replace(present: Register, register: Register): readonly string[] {
     if (this.#registers.get(register.key) !== present) return [];
     this.#put(register, present);
@@ -120,7 +120,7 @@ export class LwwMap {
     return current && isSameDot(current, register) ? current : this.siblings.find(register.key, register);
   }
 
-  /** Keeps the loser beside the winner if the winner's writer did not know of it. Gives the siblings that came and went. */
+  /** Keeps the loser as a sibling if the winner's writer had not seen it. Returns the added and removed siblings. */
   #weigh(standing: Register, lost: Register): readonly Register[] {
     const { key } = standing;
     if ((this.siblings.of(key).length === 0 && hasSeen(standing, lost)) || !this.#isContested(key)) return [];
@@ -129,7 +129,7 @@ export class LwwMap {
     return moved;
   }
 
-  /** The registers whose dot is here with other content: two processes wrote under one origin. */
+  /** The registers whose dot is in the map with other content: two processes wrote under one origin. */
   findEquivocations(registers: Iterable<Register>): readonly Register[] {
     return [...registers].filter((register) => {
       const same = this.#sameDot(register);
@@ -137,7 +137,7 @@ export class LwwMap {
     });
   }
 
-  /** Forgets a register: a tombstone or sibling that may go (tombstones.ts), or one that a full exchange shows to be deleted. */
+  /** Removes a register: a collectable tombstone or sibling (tombstones.ts), or one that a full exchange proved deleted. */
   drop(register: Register): void {
     if (this.siblings.has(register)) {
       this.siblings.drop(register);
@@ -151,7 +151,7 @@ export class LwwMap {
     this.#keys.remove((key) => this.#registers.has(key));
   }
 
-  /** An operator acknowledged a loss. Gives the lost register, the first time. */
+  /** Applies an operator's acknowledgement of a loss. Returns the lost register, the first time only. */
   acknowledge(id: string): Register | undefined {
     return this.siblings.acknowledge(id);
   }

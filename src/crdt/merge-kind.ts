@@ -4,21 +4,21 @@ import type { Register } from "./register.ts";
 /**
  * The merge of two registers of one key. Each kind is a total order whose maximum wins, so merging is commutative, associative and
  * idempotent: a join semilattice (Shapiro et al., “A comprehensive study of convergent and commutative replicated data types”, INRIA
- * RR-7506, 2011). The value comes first, if a kind looks at it; the stamp decides between equals; no two registers are equal in stamp
- * and origin.
+ * RR-7506, 2011). A kind that reads the value compares it first, then the stamps, then the origins; no two registers are equal in
+ * both.
  */
 export type MergeKind =
   /** Last writer wins (Johnson and Thomas, RFC 677, 1975): by milliseconds, counter, origin. */
   | "lww"
-  /** Approvals: (epoch, rejected > approved > pending), then last writer: inside an epoch a reject stands. */
+  /** Approvals: (epoch, rejected > approved > pending), then last writer: within an epoch a reject wins. */
   | "approval"
-  /** Registers of an update's owner: a deletion stands, since a removed update's name is not used again; else the highest epoch, then last writer. */
+  /** Registers of an update's owner: a deletion wins, since the name of a removed update is not reused; else the highest epoch, then last writer. */
   | "epoch"
-  /** Manifests of an update: a deletion stands, as above; else the highest generation, then last writer. */
+  /** Manifests of an update: a deletion wins, as above; else the highest generation, then last writer. */
   | "generation"
-  /** The first write stands. It is never deleted, or not before the time that its field `notAfter` names. */
+  /** The value with the latest `notAfter` wins (none: never ends), then the first write. A deletion wins over values that ended before it. */
   | "first"
-  /** A deletion stands: conflicts that were acknowledged. */
+  /** A deletion wins: conflicts that were acknowledged. */
   | "remove-wins";
 
 /** Above 0 when `a` wins over `b`, below 0 when it loses; 0 for one and the same write only. */
@@ -39,7 +39,7 @@ export function compareRegisters(kind: MergeKind, a: Register, b: Register): num
   }
 }
 
-/** The order of writes: stamps, then the bytes of the origins. */
+/** The order of writes: stamps, then origins. */
 function compareWrites(a: Register, b: Register): number {
   return compareStamps(a, b) || (a.o < b.o ? -1 : a.o > b.o ? 1 : 0);
 }
@@ -50,12 +50,12 @@ function approvalRank(text: string | null): readonly [number, number] {
   return [countOf(text, "epoch"), approvalStates.indexOf(fieldOf(text, "state"))];
 }
 
-/** Until when no deletion wins over a value of kind “first”, ms since 1970; of a deletion, when it was written. */
+/** For kind `first`, ms since 1970: the time before which no deletion wins over this value; the stamp of a deletion. */
 export function endOf({ text, ms }: Pick<Register, "text" | "ms">): number {
   return text === null ? ms : readEnd(fieldOf(text, "notAfter"));
 }
 
-/** A value's `notAfter`, ms since 1970; Infinity unless every replica reads the same time, which takes a zone. */
+/** A value's `notAfter`, ms since 1970; Infinity unless it is in UTC, so that every replica reads the same time. */
 export function readEnd(end: unknown): number {
   const isTime = typeof end === "string" && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/.test(end);
   // oxlint-disable-next-line no-restricted-globals -- a text is read; no clock is asked
@@ -63,7 +63,7 @@ export function readEnd(end: unknown): number {
   return Number.isNaN(at) ? Infinity : at;
 }
 
-/** By when they end, so that the order is total: of two values the longer stands, and a deletion over those that had ended. */
+/** Compares the ends: the later value wins, and a deletion wins over values that had ended. At the same time a value wins. */
 function compareEnds(a: Register, b: Register): number {
   const [x, y] = [endOf(a), endOf(b)];
   return x === y ? Number(a.text !== null) - Number(b.text !== null) : x - y;
@@ -81,7 +81,7 @@ function fieldOf(text: string | null, name: string): unknown {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[name] : undefined;
   } catch {
-    return undefined; // Kept and relayed all the same; it only has no rank.
+    return undefined; // Such a value is kept and relayed, but has the lowest rank.
   }
 }
 

@@ -1,21 +1,21 @@
 import type { Register } from "./register.ts";
 
 /**
- * The registers of one origin by seq: the index that a delta is cut from. Only the last write of a key matters, so this is no
- * log of operations: superseded registers go when the list is tidied.
+ * The registers of one origin by seq: the index that a delta is cut from. It is no log of operations: superseded registers are
+ * removed once they are half of the list.
  */
 export class OriginLog {
   #list: Register[] = [];
   #dead = 0;
 
-  /** Registers arrive in the order of seq, but for repairs. */
+  /** Registers usually arrive in the order of seq; those of a repair are inserted at their place. */
   add(register: Register): void {
     const last = this.#list.at(-1);
     if (last === undefined || last.s <= register.s) this.#list.push(register);
     else this.#list.splice(this.#firstAbove(register.s), 0, register);
   }
 
-  /** One register is no longer the last of its key; `isLive` tells which are. */
+  /** Counts a superseded register; after many of them drops all registers that `isLive` denies. */
   retire(isLive: (register: Register) => boolean): void {
     this.#dead++;
     if (this.#dead < 64 || this.#dead * 2 < this.#list.length) return;
@@ -23,7 +23,7 @@ export class OriginLog {
     this.#dead = 0;
   }
 
-  /** Registers with a seq above `from`, up to and with `to`, in order. Superseded ones may be among them. */
+  /** Registers with `from` < seq ≤ `to`, in order. Superseded ones may be among them. */
   *between(from: number, to: number): Iterable<Register> {
     for (let index = this.#firstAbove(from); index < this.#list.length; index++) {
       const register = this.#list[index];

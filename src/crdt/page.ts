@@ -5,7 +5,7 @@ import type { Context } from "./version-vector.ts";
 /** `[key, text, ms, c, index of the origin, seq, index of the context]` */
 export type WireRegister = readonly [string, string | null, number, number, number, number, number];
 
-/** Registers as plain JSON, for the wire, the journal and the snapshot; names of origins and contexts are said once. */
+/** Registers as plain JSON, for the wire, the journal and the snapshot. Origins and contexts are listed once and named by index. */
 export interface Page {
   readonly origins: readonly string[];
   /** Each a flat list of pairs: index of the origin, seq. */
@@ -13,7 +13,7 @@ export interface Page {
   readonly registers: readonly WireRegister[];
 }
 
-/** A page without the form of one: the sender is broken, or speaks another protocol. */
+/** A value that has not the form of a page: the sender is broken, or speaks another protocol. */
 export class MalformedPage extends Error {
   override readonly name = "MalformedPage";
 }
@@ -51,7 +51,7 @@ class Table<T> {
 }
 
 /**
- * Reads pages from untrusted JSON. Equal names and contexts of all pages become one object, so 100,000 registers hold a handful of them.
+ * Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few of them.
  */
 export class PageReader {
   readonly #origins = new Map<string, string>();
@@ -121,7 +121,7 @@ function registerOf(row: unknown, names: readonly string[], contexts: readonly C
   return { key, text, ms: ms as number, c: c as number, o, s: s as number, x };
 }
 
-/** The item at a number: “length” and “__proto__” are no places. */
+/** The item at a numeric index only: “length” and “__proto__” would be properties. */
 function itemAt<T>(list: readonly T[], place: unknown): T | undefined {
   return typeof place === "number" ? list[place] : undefined;
 }

@@ -2,7 +2,7 @@ import type { Context } from "./version-vector.ts";
 import type { Stamp } from "./hlc.ts";
 
 /**
- * An origin and the number of its transaction: the name of one transaction, the same for all its registers
+ * The id of a transaction, the same for all its registers: its origin and its sequence number there
  * (“dot” as in Almeida et al., Dotted Version Vectors, 2012). An origin is one generation of a controller, `ID#WORD`;
  * its seqs start at 1 and are never used twice.
  */
@@ -12,17 +12,17 @@ export interface Dot {
 }
 
 /**
- * The last write of a key that a replica knows. Immutable; merging chooses between registers, never edits one.
+ * One write of a key. Immutable: merging chooses between registers and never edits one.
  * `text` is the value as JSON, opaque to all but a few merge kinds; null is a tombstone.
  */
 export interface Register extends Stamp, Dot {
   readonly key: string;
   readonly text: string | null;
-  /** The version vector of the writer, without its own transactions (it has seen all below `s`). */
+  /** The writer's version vector at the time, without the entry of its own origin: it has seen its own writes below `s`. */
   readonly x: Context;
 }
 
-/** The size that a writer keeps to, in UTF-8 bytes; larger values are kept and relayed, but not shown. */
+/** The limits for writers, in UTF-8 bytes. A replica keeps and relays larger registers, but does not show them. */
 export const maxKeyBytes = 256;
 export const maxValueBytes = 64 * 1024;
 

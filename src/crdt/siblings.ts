@@ -2,11 +2,11 @@ import { conflictId, hasSeen, lossId } from "./conflict.ts";
 import { isSameDot } from "./register.ts";
 import type { Dot, Register } from "./register.ts";
 
-/** Bounds; controllers reach them after days apart. */
+/** Limits of the kept siblings; controllers that were cut off from each other for days can reach them. */
 export interface SiblingLimits {
   readonly count: number;
   readonly bytes: number;
-  /** Of one key. */
+  /** The most siblings of one key. */
   readonly ofOne: number;
 }
 
@@ -15,22 +15,22 @@ export const siblingLimits: SiblingLimits = { count: 10_000, bytes: 16 * 1024 * 
 const none: readonly Register[] = [];
 
 /**
- * Per key the writes that no later writer of the key had seen, without the standing one: the other siblings, in the words of Dynamo
- * (DeCandia et al., SOSP 2007) and of dotted version vectors (Almeida et al., 2012). The set of writes alone decides on them, not the
- * order of arrival; so replicas that agree list the same conflicts.
+ * The losing siblings of each key: writes other than the winner that no later writer of the key had seen. The word is Dynamo's
+ * (DeCandia et al., SOSP 2007) and that of dotted version vectors (Almeida et al., 2012). The set of writes alone decides,
+ * not their order of arrival, so replicas with the same writes list the same conflicts.
  */
 export class Siblings {
   readonly #lost = new Map<string, readonly Register[]>();
-  /** By the names that an acknowledgement may use, and the other way round. */
+  /** Siblings by the ids that an acknowledgement may use, and the reverse. */
   readonly #byName = new Map<string, Register>();
   readonly #names = new Map<Register, readonly string[]>();
-  /** Acknowledged siblings. They stay, since they still supersede the writes that they had seen, here and elsewhere. */
+  /** Acknowledged siblings. They are kept, since they still supersede the writes that their writers had seen. */
   readonly #settled = new Set<Register>();
   readonly #isAcknowledged: (id: string) => boolean;
   readonly #limits: SiblingLimits;
   #count = 0;
   #bytes = 0;
-  /** The number of writes that could not be kept. */
+  /** The number of writes that were not kept, for lack of room. */
   turnedAway = 0;
 
   constructor(isAcknowledged: (id: string) => boolean, limits: SiblingLimits = siblingLimits) {
@@ -68,11 +68,11 @@ export class Siblings {
     return undefined;
   }
 
-  /** Of two writes `standing` stands, and `other` does not. Gives the siblings that came and went. */
+  /** Updates the key's siblings after a merge in which `standing` won over `other`. Returns the added and removed siblings. */
   weigh(standing: Register, other: Register): readonly Register[] {
     const { key } = standing;
     const known = this.of(key);
-    // Controllers that were apart for days bring very many.
+    // The short way once full: controllers that were cut off for days bring very many.
     if (known.length === 0 && this.isFull) {
       if (!hasSeen(standing, other)) this.turnedAway++;
       return none;
@@ -94,7 +94,7 @@ export class Siblings {
     return [...known.filter((each) => !kept.includes(each)), ...kept.filter((each) => !known.includes(each))];
   }
 
-  /** Applies an acknowledgement. Gives the acknowledged write, the first time. */
+  /** Applies an acknowledgement. Returns the acknowledged write, the first time only. */
   acknowledge(id: string): Register | undefined {
     const lost = this.#byName.get(id);
     if (!lost || this.#settled.has(lost)) return undefined;
@@ -115,7 +115,7 @@ export class Siblings {
       );
   }
 
-  /** The first siblings stay: a flood must not push out conflicts that an operator has not seen. */
+  /** The oldest siblings are kept: a flood must not push out conflicts that an operator has not seen. */
   #withinLimits(known: readonly Register[], living: readonly Register[]): readonly Register[] {
     const kept = living.filter((each) => known.includes(each));
     for (const each of living) {
@@ -149,7 +149,7 @@ export class Siblings {
   }
 }
 
-/** The names of the loss itself, and of the pair, as earlier versions call it. */
+/** The ids of a loss: its own, and that of the pair, which earlier versions use. */
 function namesOf(standing: Register, lost: Register): readonly string[] {
   return [lossId(lost.key, lost), conflictId(lost.key, [standing, lost])];
 }

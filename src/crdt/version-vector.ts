@@ -1,12 +1,12 @@
-/** Per origin the highest seq up to which all transactions are known: present, or dominated by a present one. */
+/** For each origin the seq up to which all transactions are known: present, or dominated by a present one. */
 export type VersionVector = ReadonlyMap<string, number>;
 
 /** A version vector as plain JSON. */
 export type WireVector = readonly (readonly [origin: string, seq: number])[];
 
 /**
- * A version vector that never changes, packed: thousands of registers share one. Few origins (some for each
- * controller), so a linear look is the fastest.
+ * An immutable, packed version vector, shared by thousands of registers. Origins are few (some for each
+ * controller), so a linear search is fastest.
  */
 export interface Context {
   readonly origins: readonly string[];
@@ -18,7 +18,7 @@ export function seqIn(context: Context, origin: string): number {
   return index < 0 ? 0 : (context.seqs[index] ?? 0);
 }
 
-/** `vector` without `own`, whose entry a writer need not say. */
+/** `vector` without the entry of `own`: a register's own dot implies it. */
 export function contextOf(vector: VersionVector, own: string): Context {
   const origins: string[] = [];
   const seqs: number[] = [];
@@ -38,7 +38,7 @@ export function coversContext(vector: VersionVector, { origins, seqs }: Context)
   return origins.every((origin, index) => covers(vector, origin, seqs[index] ?? 0));
 }
 
-/** Whether `a` has seen all that `b` has. */
+/** Whether `a` covers every transaction that `b` covers. */
 export function dominates(a: VersionVector, b: VersionVector): boolean {
   for (const [origin, seq] of b) if (!covers(a, origin, seq)) return false;
   return true;

@@ -2,9 +2,9 @@ import type { Problem, SourcePosition } from "./problem.ts";
 
 /** The surroundings of a drawing; all optional. */
 export interface DrawOptions {
-  /** Terminal colours; off unless told otherwise. */
+  /** Terminal colours; off by default. */
   readonly color?: boolean;
-  /** Gives the text of the line a problem points at, if it can be read. */
+  /** The text of the line at a problem's place, if it can be read. */
   readonly sourceLine?: (at: SourcePosition) => string | undefined;
 }
 
@@ -47,7 +47,7 @@ const longestLine = 160;
 function drawSource({ line, column, length = 1 }: SourcePosition, text: string): string[] {
   const gutter = String(line).padStart(5);
   const whole = visible(text.replaceAll("\t", " "));
-  // Of a very long line only the surroundings of the place: an error fits on one screen.
+  // A very long line is cut around the place, so that an error fits on one screen.
   const start = column > longestLine - 20 ? column - 20 : 0;
   const shown = whole.slice(start, start + longestLine);
   const at = Math.max(0, column - 1 - start);

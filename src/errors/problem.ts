@@ -10,7 +10,7 @@ export interface SourcePosition {
   readonly length?: number;
 }
 
-/** One fault, told so that the user can act on it. Plain JSON; an undefined field is as good as absent. */
+/** One fault, described so that an operator can act on it. Plain JSON; an undefined field is as good as absent. */
 export interface Problem {
   readonly code: ErrorCode;
   /** One sentence without a final stop that names the thing. */

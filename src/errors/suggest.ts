@@ -1,4 +1,4 @@
-/** The candidate nearest to `word` by edit distance, if it is near enough to be a slip of the pen. */
+/** The candidate nearest to `word` by edit distance, if it is near enough for a typing mistake. */
 export function suggest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1;

@@ -21,7 +21,7 @@ const ANSWER_LIMIT = 120_000;
 
 const methods = { get: "GET", list: "GET", create: "POST", patch: "PATCH", delete: "DELETE" } as const;
 
-/** Asks one cluster's API server. Nothing is tried twice here: callers ask again. */
+/** Sends requests to one cluster's API server; never repeats one, since its callers do. */
 export class KubeApi {
   readonly cluster: Cluster;
   readonly #signal: AbortSignal;
@@ -36,7 +36,7 @@ export class KubeApi {
     return this.#send<Answer>(pathOf(target), call, { target });
   }
 
-  /** A path that belongs to no resource, such as the server's version. */
+  /** Reads a path that belongs to no resource, such as the server's version. */
   async read<Answer>(path: string, shape: z.ZodType): Promise<Answer> {
     return this.#send<Answer>(path, { verb: "get", shape });
   }
@@ -94,7 +94,7 @@ export class KubeApi {
           ...(headers as Record<string, string>),
           Accept: "application/json",
           "User-Agent": "kcore",
-          // Of a DELETE Node would not say how long its body is, and the server would not read it: not a dry run's word either.
+          // Node sets no length for the body of a DELETE: the server would then ignore the body, `dryRun` included.
           ...(body !== undefined && {
             "Content-Type": call.contentType ?? "application/json",
             "Content-Length": Buffer.byteLength(body),
@@ -130,7 +130,7 @@ interface Page<Item> {
   readonly metadata?: { readonly continue?: string };
 }
 
-/** The answer itself, with the fields that the shape does not name. */
+/** Checks an answer by its shape; returns the answer itself, with fields that the shape does not name. */
 function checked(answer: unknown, shape: z.ZodType | undefined): unknown {
   const problem = shape?.safeParse(answer).error?.issues[0];
   if (problem === undefined) return answer;
@@ -148,7 +148,7 @@ async function readBody(reply: IncomingMessage, server: string): Promise<string>
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** A server's reason for a refusal; a proxy before it may answer in words of its own. */
+/** The server's Status of a refusal, or one made of the answer of a proxy before the server. */
 function statusOf(code: number, text: string): Status {
   try {
     const found = Status.safeParse(JSON.parse(text));

@@ -8,7 +8,7 @@ import { isSecret, type Wanted } from "./manifests.ts";
 import { ObjectShape, titleOf, type KubeObject } from "./objects.ts";
 import { pollUntil, type Limits } from "./poll-until.ts";
 
-/** How objects go that depend on the one that is deleted. */
+/** How objects that depend on a deleted object are deleted. */
 export type Propagation = "Background" | "Foreground" | "Orphan";
 
 /** The effect of an apply on one object. */
@@ -24,7 +24,7 @@ interface ApplyOptions {
   readonly force: boolean;
 }
 
-/** Writes an object by server-side apply. @throws Refusal; KUBERNETES_CONFLICT where others own fields that differ */
+/** Writes an object by server-side apply. @throws KubeRefusal; KUBERNETES_CONFLICT if other managers own fields that differ */
 export function applyObject(
   api: KubeApi,
   target: Target,
@@ -38,7 +38,7 @@ export function applyObject(
     query: {
       fieldManager: manager,
       force: String(force),
-      // Servers before 1.25 do not know it and drop unknown fields in silence.
+      // Servers before 1.25 ignore this parameter and drop unknown fields silently.
       fieldValidation: "Strict",
       ...(dryRun && { dryRun: "All" }),
     },
@@ -80,7 +80,7 @@ function isAbove(path: readonly string[], given: string, object: KubeObject): bo
   });
 }
 
-/** Deletes an object; whether there was one to delete. */
+/** Deletes an object. `none`: there is none; `going`: it is being deleted already. */
 export async function deleteObject(
   api: KubeApi,
   target: Target,

@@ -3,7 +3,7 @@ const LENGTH = 1000;
 /** Lines of a list of pods or fields. */
 const LINES = 50;
 
-/** The beginning of a server's text: a server in wrong hands would fill the record. */
+/** The beginning of a server's text: a compromised server must not fill the record. */
 export function clip(text: string, length = LENGTH): string {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }

@@ -12,7 +12,7 @@ interface Status {
   readonly observedGeneration?: number;
 }
 
-/** Why an object is not there yet, in words; undefined: it is. */
+/** Why an object does not meet the condition yet, in words; undefined: it does. */
 export function missingOf(object: KubeObject, awaited: Awaited): string | undefined {
   // The status of custom kinds has any shape.
   const { conditions: given, observedGeneration } = (object["status"] ?? {}) as Status;

@@ -8,10 +8,10 @@ import type { KubeObject } from "./objects.ts";
 const LINES = 20;
 const WIDTH = 80;
 
-/** kubectl's memory of the last apply holds the whole object, a Secret's values too. */
+/** kubectl's annotation with the last applied object, a Secret's values included. */
 const LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** The differences that an apply would change; empty: none. `hidden`: paths whose values are not shown. */
+/** The changes that an apply would make, as lines; empty: none. `hidden`: paths whose values are not shown. */
 export function differences(
   live: KubeObject,
   next: KubeObject,

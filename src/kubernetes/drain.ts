@@ -12,7 +12,7 @@ const LONGEST_PAUSE = 10;
 const NAMED = 5;
 
 export interface DrainOptions extends DrainLeave {
-  /** Seconds that a pod gets to end; absent: as the pod itself says. */
+  /** Seconds that a pod gets to end; absent: the pod's own. */
   readonly gracePeriod?: number | undefined;
 }
 
@@ -21,7 +21,7 @@ export class Drain {
   readonly #api: KubeApi;
   readonly #node: string;
   readonly #options: DrainOptions;
-  /** By uid: why it was not evicted yet, and when that is tried again. */
+  /** By a pod's uid: why it was not evicted yet, and when the eviction is tried again. */
   readonly #held = new Map<string, { readonly why: string; readonly pause: number; readonly again: number }>();
   #remaining: readonly Pod[] = [];
 
@@ -31,7 +31,7 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Names of the pods that are still to go, as the last look found them. */
+  /** Names of the pods still to be evicted or to end, as of the last round. */
   get remaining(): readonly string[] {
     return this.#remaining.map(podName);
   }
@@ -47,7 +47,7 @@ export class Drain {
     return choice;
   }
 
-  /** Evicts until no pod is left that has to go. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with the rest and the reason */
+  /** Evicts pods until all that must leave are gone. @throws KcoreError KUBERNETES_DRAIN_TIMEOUT, with each remaining pod's reason */
   async finish(limits: Limits): Promise<void> {
     await pollUntil(
       () => this.#round(),
@@ -77,7 +77,7 @@ export class Drain {
     return { waitingFor: this.#waitingFor() };
   }
 
-  /** The obstacle; undefined: the pod goes. */
+  /** Evicts a pod; returns the obstacle, or undefined if the pod is leaving or gone. */
   async #evict(pod: Pod, deleteOptions: Readonly<Record<string, unknown>> = {}): Promise<string | undefined> {
     const { gracePeriod } = this.#options;
     const { name, namespace = "default", uid } = pod.metadata;
@@ -105,7 +105,7 @@ export class Drain {
       if (error.status === 404 || error.status === 409) return undefined;
       const isGoing = error.causes.some(({ reason }) => reason === "NamespaceTerminating");
       if (error.status < 500 && error.status !== 429 && !isGoing) throw error;
-      // 429: the budget allows no disruption now (causes name it), or the server has too much to do. 500: two budgets for one pod.
+      // 429: the budget allows no disruption now (causes name it), or the server is overloaded. 500: two budgets for one pod.
       const causes = error.causes.map(({ message }) => message).filter((message) => message !== "");
       return clip(causes.join("; ") || error.said.message);
     }
@@ -189,7 +189,7 @@ export interface PodChoice {
   readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof DrainLeave }[];
 }
 
-/** A mirror of a static pod, which the kubelet reads from a file and starts again after each deletion. */
+/** The annotation of a static pod's mirror: the kubelet reads such a pod from a file and starts it again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
 /** Chooses as kubectl drain does with --ignore-daemonsets. */
@@ -204,7 +204,7 @@ export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: 
     else {
       const isOver = pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed";
       const emptyDirs = pod.spec?.volumes?.filter(({ emptyDir }) => emptyDir !== undefined) ?? [];
-      // A pod that is going already needs no leave.
+      // A pod that has ended or is being deleted needs no permission.
       const isFree = isOver || pod.metadata.deletionTimestamp !== undefined;
       if (!isFree && !force && owner === undefined)
         refused.push({ pod, leave: "force", why: "no controller would start it elsewhere" });

@@ -1,7 +1,7 @@
 import type { RequestOptions } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node/dist/config.js";
 
-// The one home of @kubernetes/client-node (ADR 0313). It is loaded when an action first asks a cluster, never before.
+// The only file that imports @kubernetes/client-node (ADR 0313). It is loaded at the first request to a cluster, never before.
 
 /** One cluster as one user of a kubeconfig sees it. */
 export interface Access {

@@ -12,7 +12,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Access } from "./kubeconfig-access.ts";
 import { PathPart } from "./target.ts";
 
-/** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text (S6). */
+/** A string is a path on the bastion; a secret or the value of `content` is the kubeconfig's own text, never a path (S-4). */
 export type GivenKubeconfig = string | Secret | { readonly content: string | Secret };
 
 /** How a kubeconfig is named by an action. */
@@ -24,7 +24,7 @@ export interface KubeconfigPlace {
   readonly project: string;
   /** The folder of `~`. */
   readonly home: string;
-  /** Looks at the opened file: it may name programs that are run (S-20). */
+  /** Throws if the opened file is not trusted: a kubeconfig may name programs that are run (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
 }
 
@@ -89,7 +89,7 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
   const { cluster, user } = chosen;
   if (isText) refuseForeign(chosen, node);
   checkFiles(chosen, node, folder);
-  // The library reads this one where the process runs.
+  // The library would resolve this path against the process's folder.
   const tokenFile = user?.["token-file"] ?? user?.tokenFile;
   if (user && tokenFile) {
     user["token-file"] = undefined;
@@ -97,7 +97,7 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
   }
   if (user?.exec) preparePlugin(user.exec, folder);
   const { openAccess } = await import("./kubeconfig-access.ts");
-  // Of all that is given to it the library reads the files.
+  // The library reads the files of every user that it gets, so it gets the chosen user alone.
   const users = config.users?.filter((each) => each.user === user);
   const access = openAccess(JSON.stringify({ ...config, users }), { folder, context: chosen.context });
   return {
@@ -157,7 +157,7 @@ function readKubeconfig({ kubeconfig, project, home, check }: KubeconfigPlace) {
   return { name, folder: dirname(path), isText: false, node: concealed(() => parseSource(name, bytes)) };
 }
 
-/** A line of a kubeconfig may hold a token or a key. */
+/** Conceals the lines of problems: a line of a kubeconfig may hold a token or a key. */
 function concealed<T>(work: () => T): T {
   try {
     return work();
@@ -177,7 +177,7 @@ function maskSecrets({ users }: Kubeconfig): void {
     for (const value of [user?.token, user?.password, user?.["client-key-data"]]) if (value) secret(value);
 }
 
-/** Masks the credentials as they are sent, too: a program or a file gave them, and a server may repeat them in its answer. */
+/** Masks the credentials of a request, which a program or file may have given: a server may repeat them in its answer. */
 function maskCredentials(options: RequestOptions): RequestOptions {
   const { Authorization = "" } = (options.headers ?? {}) as Partial<Record<string, string>>;
   const { auth, key } = options;
@@ -241,7 +241,7 @@ function refuseForeign({ cluster, clusterPath, user, userPath }: ReturnType<type
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** Files that are named and not there are told at their place, all at once. */
+/** Reports all named files that do not exist, each at its place. */
 function checkFiles(
   { cluster, clusterPath, user, userPath }: ReturnType<typeof choose>,
   node: SourceNode,
@@ -259,14 +259,14 @@ function checkFiles(
   if (problems.length > 0) throw new KcoreError(problems);
 }
 
-/** Plugins ask the environment which version of ExecCredential is wanted (KEP-541), and may lie beside the kubeconfig; the library does neither. */
+/** Finds an exec plugin beside the kubeconfig and sets KUBERNETES_EXEC_INFO (KEP-541); the library does neither. */
 function preparePlugin(exec: NonNullable<User["exec"]>, folder: string): void {
   if (exec.command.includes("/")) exec.command = resolve(folder, exec.command);
   const info = { apiVersion: exec.apiVersion, kind: "ExecCredential", spec: { interactive: false } };
   exec.env = [...(exec.env ?? []), { name: "KUBERNETES_EXEC_INFO", value: JSON.stringify(info) }];
 }
 
-/** Why the library could not make a request of the kubeconfig's credentials. */
+/** The error of credentials that the library could not use for a request. */
 function unusable(
   error: unknown,
   { user, at, server }: { user: User | null | undefined; at: SourceNode; server: string },

@@ -106,7 +106,7 @@ export function isSecret({ apiVersion, kind }: Pick<KubeObject, "apiVersion" | "
 }
 
 /**
- * Moves `stringData` into `data`, as the server would: it forgets `stringData`, so that no manager would own the field.
+ * Moves `stringData` into `data`, as the server would: the server drops `stringData`, so that no manager would own the field.
  * From here on the record masks the values.
  */
 function withData({ stringData, ...object }: KubeObject): KubeObject {

@@ -6,7 +6,7 @@ import type { KubeNode, Taint } from "./objects.ts";
 export interface WantedNode {
   readonly labels?: Readonly<Record<string, string | null>> | undefined;
   readonly annotations?: Readonly<Record<string, string | null>> | undefined;
-  /** By `KEY:EFFECT` the value; null takes it away, `KEY` alone with null those of every effect. */
+  /** Values by `KEY:EFFECT`; null removes the taint. `KEY` alone with null removes those of every effect. */
   readonly taints?: Readonly<Record<string, string | null>> | undefined;
   readonly cordoned?: boolean | undefined;
 }
@@ -35,14 +35,14 @@ export function nodeChange(node: KubeNode, wanted: WantedNode): NodeChange | und
   return {
     lines,
     patch: {
-      // Taints are a list and go as a whole: they must be those that were read.
+      // The list of taints is replaced as a whole: the patch must apply to the version that was read.
       metadata: { ...metadata, ...(taints && { resourceVersion }) },
       ...(Object.keys(spec).length > 0 && { spec }),
     },
   };
 }
 
-/** The node as it will be, still of the version that it has. */
+/** The node after the change, with its present resourceVersion. */
 export function changedNode(node: KubeNode, { patch }: NodeChange): KubeNode {
   const changed = merge(node, patch) as KubeNode;
   const { resourceVersion: _, ...metadata } = changed.metadata;
@@ -105,7 +105,7 @@ function taintsChange(
   return taints === have ? undefined : taints;
 }
 
-/** `dedicated:NoSchedule`; without an effect all are meant. */
+/** Splits `dedicated:NoSchedule`; no effect means every effect. */
 export function splitTaint(name: string): { readonly key: string; readonly effect?: string } {
   const at = name.lastIndexOf(":");
   return at < 0 ? { key: name } : { key: name.slice(0, at), effect: name.slice(at + 1) };

@@ -2,10 +2,10 @@ import { z } from "zod";
 
 const Texts = z.record(z.string(), z.string()).optional();
 const Text = z.string().optional();
-/** Of names, keys and short values the API takes 253 characters at most, and a slash between two of them. */
+/** Names, keys and short values: at most 253 characters in the API, or two such parts with a slash between. */
 const Name = z.string().max(512);
 
-/** The checked fields of an object: a server in wrong hands may send anything. */
+/** The checked fields of an object: a compromised server may send anything. */
 export const ObjectShape = z.looseObject({
   metadata: z.looseObject({
     name: Name,

@@ -1,13 +1,14 @@
 import { poll } from "#base/wait.ts";
 import { KubeRefusal, Unreachable } from "./refusals.ts";
 
-/** Seconds between two looks, and until the awaited thing is told again. */
+/** Seconds between two attempts, and until the same note is repeated. */
 const PAUSE = 1;
 const REMINDER = 60;
 
 /** The result of one attempt: found, or still waiting for something. */
 export type Attempt<Found> = { readonly found: Found } | { readonly waitingFor: string };
 
+/** The time limit of a wait, the signal that ends it, and the receiver of its notes. */
 export interface Limits {
   readonly seconds: number;
   readonly signal: AbortSignal;
@@ -15,7 +16,7 @@ export interface Limits {
 }
 
 /**
- * Tries until the thing is found. A server that does not answer, or is too busy, counts as an attempt that found nothing: API servers restart.
+ * Repeats the attempt until it finds the thing. A server that does not answer, or is too busy, counts as not found: API servers restart.
  * @throws the error that `tooLate` makes of the last answer, once the time is up; errors of `attempt`
  */
 export async function pollUntil<Found>(
@@ -44,7 +45,7 @@ async function tolerant<Found>(attempt: () => Promise<Attempt<Found>>): Promise<
     return await attempt();
   } catch (error) {
     if (error instanceof Unreachable) return { waitingFor: error.message };
-    // A proxy before a server that restarts, or has too much to do, answers so.
+    // An overloaded server, or the proxy before a restarting one, answers so.
     if (error instanceof KubeRefusal && (error.status === 429 || error.status >= 500))
       return { waitingFor: `${error.message}: ${error.said.message}` };
     throw error;

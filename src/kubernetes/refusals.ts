@@ -58,7 +58,7 @@ const UNTRUSTED = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_
 
 export function unreachable(server: string, error: unknown): KcoreError {
   const { code = "", message } = error as NodeJS.ErrnoException;
-  // Where a name has several addresses Node gives one error with all that went wrong.
+  // For a name with several addresses Node throws one error with the errors of all of them.
   const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [];
   const reason = (first?.message ?? message).trim();
   if (UNTRUSTED.test(code))

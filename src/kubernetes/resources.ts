@@ -5,7 +5,7 @@ import { apiRoot, type Target } from "./target.ts";
 import { ResourcesShape, type KubeObject, type Resource } from "./objects.ts";
 import { KubeRefusal } from "./refusals.ts";
 
-/** The API path of an object; each group's version is asked for once. */
+/** Finds the API paths of objects; queries each version of a group once. */
 export class Resources {
   readonly #api: KubeApi;
   readonly #known = new Map<string, Promise<readonly Resource[]>>();
@@ -19,7 +19,7 @@ export class Resources {
     const resources = await this.#of(apiVersion);
     const resource = resources.find((each) => each.kind === kind);
     if (resource === undefined) {
-      // An answer from before the definition was made is asked for again.
+      // The next call queries again: the kind's definition may be created meanwhile.
       this.#known.delete(apiVersion);
       const kinds = resources.map((each) => each.kind);
       throw new KcoreError(

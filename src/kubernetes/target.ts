@@ -6,7 +6,7 @@ export const PathPart = z.string().regex(/^(?!\.{1,2}$)[^/%]+$/, "must not be . 
 /** The owner of kcore's writes (`managedFields`). */
 export const manager = "kcore";
 
-/** A resource, one of its objects, or a part of one, as a path of the API says it. */
+/** A resource, one of its objects, or a subresource of one: the parts of an API path. */
 export interface Target {
   /** `v1`, `apps/v1`. */
   readonly apiVersion: string;
@@ -17,17 +17,18 @@ export interface Target {
   readonly subresource?: string;
 }
 
+/** One request to the API, apart from its path. */
 export interface Call {
   /** As RBAC names it, for messages. */
   readonly verb: "get" | "list" | "create" | "patch" | "delete";
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   readonly contentType?: string;
-  /** The shape of the answer, where it is read. */
+  /** The shape that the answer must have; absent: any. */
   readonly shape?: z.ZodType;
 }
 
-/** Where it lies on a server. */
+/** The target's path on a server. */
 export function pathOf({ apiVersion, resource, namespace, name, subresource }: Target): string {
   const parts = [
     ...(namespace === undefined ? [] : ["namespaces", namespace]),
@@ -38,7 +39,7 @@ export function pathOf({ apiVersion, resource, namespace, name, subresource }: T
   return `${apiRoot(apiVersion)}/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** Where a group's version has its resources. */
+/** The path of a group version's resources. */
 export function apiRoot(apiVersion: string): string {
   return apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 }

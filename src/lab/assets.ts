@@ -35,7 +35,7 @@ export async function makeLayer(folder: string): Promise<void> {
   await symlink("../lab-coldplug.service", join(units, "sysinit.target.wants/lab-coldplug.service"));
 }
 
-/** Changes with everything that the layer is made from. */
+/** A hash of everything that the layer is made from. */
 export async function hashLayer(): Promise<string> {
   const folder = join(assetFolder(), "layer");
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
@@ -49,7 +49,7 @@ export async function hashLayer(): Promise<string> {
   );
 }
 
-/** A short name for a content. */
+/** A short name for these parts, from their hash. */
 export function hash(...parts: readonly string[]): string {
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 12);
 }

@@ -23,10 +23,10 @@ export async function bridgeUp(place: Place): Promise<void> {
   }
   await must("ip", ["link", "set", bridge, "alias", aliasOf(place)]);
   const is6 = isIPv6(gateway);
-  // The package server listens at it at once: not after a second of looking for duplicates.
+  // nodad: the package server must listen on the address at once, not after a second of duplicate detection.
   await must("ip", ["address", "replace", withPrefix(place, gateway), "dev", bridge, ...(is6 ? ["nodad"] : [])]);
   await must("ip", ["link", "set", bridge, "up"]);
-  // A probe that is sent before the node has its address would else wait a second for the next try to find it.
+  // Otherwise neighbour discovery that starts before a node has its address is repeated only after a second.
   await writeFile(`/proc/sys/net/ipv${is6 ? 6 : 4}/neigh/${bridge}/retrans_time_ms`, "50").catch(() => {});
 }
 
@@ -73,7 +73,10 @@ function aliasOf({ folder }: Place): string {
   return `kcore-lab ${folder}`;
 }
 
-/** The bridge's own hardware address, locally administered: it is there from the bridge's first moment and tells whose it is. */
+/**
+ * The bridge's own hardware address, locally administered: the bridge has it from its first moment, and it identifies
+ * the lab.
+ */
 function addressOf(place: Place): string {
   const hex = createHash("sha256").update(aliasOf(place)).digest("hex");
   return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");

@@ -56,7 +56,7 @@ export async function startInGroup(
   }
 }
 
-/** Makes every process of a cgroup stand still (waiting up to a second for that), or go on. */
+/** Freezes every process of a cgroup, waiting up to a second until all are frozen; or thaws them. */
 export async function freeze(group: string, still: boolean): Promise<void> {
   const v1 = join(root, "freezer", group);
   const v2 = join(root, group);
@@ -99,7 +99,10 @@ export function foldersOf(group: string): string[] {
     .filter((folder) => existsSync(folder));
 }
 
-/** Without this a whole fleet has the CPU weight of one thread of the host (v1; in v2 it has its session's share). */
+/**
+ * Raises a cgroup's CPU weight: at cgroup v1's default a whole fleet weighs as much as one thread of the host (in v2,
+ * as its session).
+ */
 export async function raiseWeight(group: string, shares: number): Promise<void> {
   for (const path of new Set([join(root, "cpu", group), join(root, "cpu,cpuacct", group)])) {
     if (existsSync(path)) await writeFile(join(path, "cpu.shares"), String(shares)).catch(() => {});

@@ -65,7 +65,7 @@ async function environmentOf(place: Place, node: NodeRecord): Promise<Record<str
   };
 }
 
-/** The file system that is the upper layer of its root. */
+/** Makes the file system of the upper layer of a node's root. */
 async function makeState(node: NodeRecord): Promise<void> {
   const state = join(node.folder, "state.img");
   if (existsSync(state)) return;

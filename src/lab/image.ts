@@ -103,7 +103,7 @@ async function nameImages(place: Place, { withNix, withVms, withZfs, packages: n
   const vm = withVms ? join(home, "images", `vm-${hash(debian, ...vmPackages, await hashVmImage())}`) : "";
   return {
     vm,
-    // Only a machine's image tells the kernel.
+    // The kernel's version is known only from a machine's image.
     zfs: withZfs && existsSync(vm) ? await zfsOf(place, vm) : "",
     golden: withVms ? join(home, "images", `golden-${await hashGolden(vm)}`) : "",
     debian: join(home, "images", `debian-${debian}`),
@@ -120,7 +120,7 @@ async function zfsOf({ home }: Place, vm: string): Promise<string> {
   return join(home, "images", `zfs-${await kernelOf(vm)}-${await hashZfsLayer()}`);
 }
 
-/** Makes a folder aside and renames it when it is whole: one that has its name is complete. */
+/** Makes a folder under another name and renames it when it is complete. */
 async function make(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
   if (existsSync(folder)) return undefined;
   const aside = `${folder}.new`;
@@ -148,7 +148,10 @@ function noVms(): KcoreError {
   });
 }
 
-/** Removes half-made images, and while no lab is up also those of other versions of the lab; but of kinds that are not asked for, none. */
+/**
+ * Removes half-made images and, while no lab is up, those of other versions of the lab. Kinds in `others` stay: they
+ * were not asked for.
+ */
 async function removeUnused({ home }: Place, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;
@@ -159,7 +162,7 @@ async function removeUnused({ home }: Place, used: readonly string[], others: re
   }
 }
 
-/** Makes Debian's tree with these packages, and tells its size. */
+/** Makes Debian's tree with these packages; returns its size as text. */
 async function makeDebian(folder: string, site: string, place: Place, more: readonly string[] = []): Promise<string> {
   const args = [folder, suite, site, join(place.home, "debs"), ...imagePackages, ...more];
   await must(...bound(join(assetFolder(), "make-image"), args));
@@ -211,7 +214,7 @@ async function kernelOf(image: string): Promise<string> {
   return names.find((name) => /^\d/.test(name)) ?? "";
 }
 
-/** Changes with everything that ZFS for a kernel is made from. */
+/** A hash of everything that ZFS for a kernel is made from. */
 async function hashZfsLayer(): Promise<string> {
   return hash(...packages, await readFile(join(assetFolder(), "make-zfs"), "utf8"));
 }

@@ -102,7 +102,7 @@ export async function labNode(place: Place, record: NodeRecord, prepare: Prepare
     /** Takes a disk out of a running virtual machine, or puts it back, with another serial if one is given. */
     unplug: (index: number) => locked(() => moveVmDisk(place, record, { index, to: "out" })),
     plug: (index: number, serial?: string) => locked(() => moveVmDisk(place, record, { index, to: "in", serial })),
-    /** Waits until ssh answers, if told from another boot than this one; returns the boot_id. */
+    /** Waits until ssh answers, after another boot than `notBoot` if given; returns the boot_id. */
     ready: (options?: { timeout?: number; notBoot?: string }) => waitForSsh(place, record, options),
     /** Arguments for ssh(1), the last one being USER@ADDRESS. */
     sshArguments: (user?: string) => sshArguments(place, record, user),

@@ -96,7 +96,7 @@ export async function openLab(options: LabOptions = {}) {
   };
 }
 
-/** Shares of the processor, of which a session of the host has 1,024: an emulated machine takes one core, and wants all of it. */
+/** CPU shares, of which a session of the host has 1,024: an emulated machine keeps a whole core busy. */
 const weights = { fleet: 4096, machine: 32_768 } as const;
 
 /** The nodes of every lab on this machine. */
@@ -109,7 +109,7 @@ export async function listLabs(home?: string): Promise<readonly (LabNodeStatus &
   return (await Promise.all(labs)).flat();
 }
 
-/** A node that is there stays as it is: say so if something else was asked for. */
+/** Notes that an existing node stays as it is, if the spec asks for something else. */
 function tellDifference(record: NodeRecord, spec: NodeSpec | undefined, note: (line: string) => void): void {
   const shape = ({ kind, disks, zfs = false, live = false, tpm = false }: NodeSpec): string =>
     `${live ? "live " : ""}${kind} with disks ${disks.join(" ") || "none"}${zfs ? " and ZFS" : ""}${tpm ? " and a TPM" : ""}`;

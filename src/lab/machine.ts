@@ -6,7 +6,7 @@ import type { Place } from "./place.ts";
 import { must } from "./run-command.ts";
 import { isNamed, startVm } from "./vm/vm.ts";
 
-/** Whether it runs and has its name: a command that was killed may have left a virtual machine without one. */
+/** Whether a node runs and, if it is virtual, has its name: a killed command may have left it without one. */
 export async function isUp(place: Place, node: NodeRecord): Promise<boolean> {
   return (node.kind !== "vm" || isNamed(node)) && (await isRunning(place, node));
 }

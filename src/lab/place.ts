@@ -29,7 +29,7 @@ export interface Place {
   readonly net: string;
   /** With its prefix: 10.77.0.0/24, fd77:0:0:1::/64. */
   readonly network: string;
-  /** The bridge's own address, the nodes' way to the lab's packages. */
+  /** The bridge's address, at which nodes reach the lab's packages. */
   readonly gateway: string;
   /** Parent of the nodes' cgroups. */
   readonly group: string;
@@ -41,7 +41,10 @@ const netPattern =
 /** A ULA whose addresses have one form alone (RFC 5952): the longest run of zeros follows the network. */
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
-/** Finds a lab's place: as its `up` recorded it, else by the options, else by its name. Throws `USAGE`. */
+/**
+ * Finds a lab's place: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that
+ * differ from the record.
+ */
 export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
   const root = homeOf(home);
   if (!namePattern.test(name))
@@ -93,7 +96,7 @@ function homeOf(home?: string): string {
   return resolve(home ?? process.env["KCORE_LAB_DIR"] ?? "/var/lib/kcore-lab");
 }
 
-/** The lock's name; it is held while the shared things of a lab's nodes are made or removed. */
+/** The name of the lock that is held while things that a lab's nodes share are made or removed. */
 export function lockOfLab({ name }: Place): string {
   return `${name}.lab`;
 }
@@ -106,7 +109,7 @@ export async function recordPlace({ folder, bridge, net }: Place): Promise<void>
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 
-/** The packages by whose names a lab was asked, now or before. Throws `USAGE`. */
+/** The names of packages that were asked for in a lab, now or before. Throws `USAGE`. */
 export async function namedPackages(place: Place, asked: readonly string[] = []): Promise<readonly string[]> {
   const bad = asked.find((name) => !packagePattern.test(name));
   if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
@@ -114,7 +117,7 @@ export async function namedPackages(place: Place, asked: readonly string[] = [])
   return [...new Set([...(JSON.parse(text) as string[]), ...asked])].sort();
 }
 
-/** Remembers them, so that the next `up` need not name them. */
+/** Records the packages, so that the next `up` need not name them. */
 export async function recordPackages(place: Place, names: readonly string[]): Promise<void> {
   await replaceFile(packagesFile(place), `${JSON.stringify(names)}\n`);
 }

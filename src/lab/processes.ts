@@ -62,7 +62,9 @@ export async function findLoops(prefix: string): Promise<string[]> {
   });
 }
 
-/** Detaches them, with the partitions that the nodes' helper told the kernel of. */
+/**
+ * Detaches loop devices whose file's path begins so, with the partitions that the nodes' helper added in the kernel.
+ */
 export async function detachLoops(prefix: string): Promise<void> {
   for (const device of await findLoops(prefix)) {
     await run("partx", ["-d", device]);

@@ -50,7 +50,7 @@ export function consoleLogOf({ folder }: Pick<NodeRecord, "folder">): string {
   return join(folder, "console.log");
 }
 
-/** Held while one node is started, cut or removed. */
+/** The name of the lock that is held while one node is started, cut or removed. */
 export function lockOfNode({ name }: Place, node: NodeRecord): string {
   return `${name}.node.${node.name}`;
 }

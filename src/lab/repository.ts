@@ -10,7 +10,7 @@ import { killAll, processesOf, startInGroup } from "./cgroup.ts";
 import { must } from "./run-command.ts";
 import type { Place } from "./place.ts";
 
-/** Where a lab serves its packages; nothing but the nodes can reach the bridge's address. */
+/** The port of a lab's package server; only the nodes can reach the bridge's address. */
 const port = 8642;
 
 /** The line of a node's sources.list(5). */
@@ -82,7 +82,7 @@ export async function servePackages(place: Place, repositories: readonly string[
   );
 }
 
-/** No node can be called so: their names begin with a letter. */
+/** The package server's cgroup: no node has its name, since those begin with a letter. */
 function groupOf({ group }: Place): string {
   return `${group}/_packages`;
 }

@@ -14,7 +14,7 @@ export function identityFileOf({ home }: Place): string {
   return join(home, "id");
 }
 
-/** Arguments for ssh(1) that reach a node with its pinned host key, under all settings of the user. */
+/** Arguments for ssh(1) that reach a node with its pinned host key, independent of the user's settings. */
 export function sshArguments(place: Place, node: NodeRecord, user = "root"): string[] {
   const options = {
     IdentitiesOnly: "yes",
@@ -58,7 +58,7 @@ export async function waitForSsh(
       last = "it does not run";
       return {};
     }
-    // short looks at the port first: a connection attempt that is too early would wait for a second
+    // The port is probed first: an ssh that connects too early would wait for a second.
     if (!(await greets(node.address))) return undefined;
     const { code, stdout, stderr } = await execute(place, node, "cat /proc/sys/kernel/random/boot_id", {
       timeout: 20_000,

@@ -38,13 +38,13 @@ export function isIssuedBy(certificate: X509Certificate, issuer: X509Certificate
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey);
 }
 
-/** Whether the key signs for the certificate. A key file tells a public half, too, which need not be that of its private one. */
+/** Whether the key signs for the certificate. A key file also has a public half, which need not belong to its private half. */
 export function isPairOf(certificate: X509Certificate, key: KeyObject): boolean {
   const text = randomBytes(32);
   return certificate.checkPrivateKey(key) && verify("sha256", text, certificate.publicKey, sign("sha256", text, key));
 }
 
-/** Whether a CA is the bastion's own sub-CA, or the root: a controller's carries its controller's URI (ADR 0120). */
+/** Whether a CA is the root or a sub-CA of the bastion; a controller's sub-CA carries the controller's URI (ADR 0120). */
 export function isOfBastion(ca: X509Certificate, rootPem: string): boolean {
   return ca.ca && ca.subjectAltName === undefined && isIssuedBy(ca, firstCertificate(rootPem));
 }
@@ -74,21 +74,21 @@ function isOwnRenewal(leaf: X509Certificate, subCa: X509Certificate, rootPem: st
 }
 
 /**
- * The CAs of the bastion: the root, and the bastion's own sub-CAs that were seen. A certificate of theirs is the bastion's word and no
- * controller's (ADR 0517). TLS alone cannot tell: it takes any sub-CA, and Node's servers do not hand out the chain that a client showed.
+ * The CAs of the bastion: the root, and the bastion's own sub-CAs that were seen. A certificate of theirs was issued on the bastion, not by a
+ * controller (ADR 0517). TLS alone cannot decide this: it accepts any sub-CA, and Node's servers do not expose the chain that a client sent.
  */
 export interface BastionCas {
   /** Remembers a CA if it is one of the bastion's, by the root's signature; any peer may have brought it. */
   readonly learn: (ca: X509Certificate | undefined) => void;
-  /** Whether the root itself issued it, which it does for an operator's new key alone: its highest word. */
+  /** Whether the root itself issued a leaf, which it does only for an operator's new key. */
   readonly isOfRoot: (leaf: X509Certificate) => boolean;
-  /** Why a leaf is not the bastion's word; undefined: it is. `shown`: the CA that its holder says has issued it. */
+  /** Why a leaf is not accepted, as refusalOfIssuer; undefined: it is. `shown`: the CA that its holder sent as the issuer. */
   readonly refusalOf: (leaf: X509Certificate, shown?: X509Certificate) => string | undefined;
 }
 
 /** `chain`: a PEM text of a leaf and the CA that issued it, which is learned. */
 export function knowBastionCas(rootPem: string, chain: string): BastionCas {
-  // No limit is needed: only who holds the root's key can make one.
+  // No limit is needed: only the holder of the root's key can make such a CA.
   const known = new Map<string, X509Certificate>();
   const learn: BastionCas["learn"] = (ca) => {
     if (ca && isOfBastion(ca, rootPem)) known.set(ca.fingerprint256, ca);
@@ -107,7 +107,7 @@ export function knowBastionCas(rootPem: string, chain: string): BastionCas {
   };
 }
 
-/** How a client shows the CA that issued its certificate: its DER in base64; undefined for a chain without one. */
+/** The CA that issued a chain's leaf, as DER in base64, for a client to send; undefined for a chain without one. */
 export function encodeIssuer(chain: string): string | undefined {
   return certificatesOf(chain)[1]?.raw.toString("base64");
 }

@@ -43,15 +43,15 @@ export interface NewCluster extends ContextHome {
   readonly cost?: ScryptCost;
 }
 
-/** In a context's folder: no controller of the cluster was ever seen ready from here (ADR 0514). */
+/** A file in a context's folder while no controller of the cluster was ever seen ready from this machine (ADR 0514). */
 export const unfoundedMark = "unfounded.json";
-/** The same file once one was. */
+/** The name of that file once one was. */
 export const foundedMark = "founded.json";
 
 /** A context that was put in its place. */
 export interface PlacedContext {
   readonly folder: string;
-  /** Where the former context of that name lies now. */
+  /** The folder to which the former context of that name was moved. */
   readonly aside?: string;
   /** The context that is current now. */
   readonly current?: string;
@@ -236,7 +236,7 @@ async function openCa(
       hint: "restore the folder from one backup",
     });
   }
-  // A key of an older kcore has no seal; that it belongs to its certificate was seen.
+  // A key of an older kcore has no seal, and gets one now that it fits its certificate.
   if (!isSealed(keyPem)) await replaceFile(keyFile, encryptKey(key, passphrase));
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
   return { certificate, pem, key, rootPem, cluster };
@@ -248,8 +248,8 @@ export function daysLeft(certificate: X509Certificate, now: number): number {
 }
 
 /**
- * Issues the operator's certificate anew, for the same key, when 30 days or less are left; says whether it did. One that the root itself
- * certified (`kcore rotate operator`) stays: its key may stand in no record, and then only the root's word lets it in.
+ * Issues the operator's certificate anew, for the same key, when 30 days or less are left; returns whether it did. A certificate that the root
+ * itself issued (`kcore rotate operator`) stays: if the controllers have no record of its key, they accept it from the root alone.
  */
 export async function renewOperatorIfNeeded(folder: string, authority: Authority, now: number): Promise<boolean> {
   const present = firstCertificate(await readText(join(folder, "kctl.crt")));
@@ -292,7 +292,7 @@ export async function replaceOperatorKey(
   const former = firstCertificate(await readText(join(folder, "kctl.crt")));
   const { id } = identityOf(former, "client");
   const key = generateKey();
-  // Nothing stands between the root and this leaf, so nothing goes with it.
+  // The root issues this leaf itself, so its chain has no sub-CA.
   const certificate = issueOperator({ authority: { ...root, certificatePem: "" }, key, user: id, now });
   const pem = key.export({ type: "pkcs8", format: "pem" }) as string;
   await replaceFile(join(folder, "kctl.key"), pem);

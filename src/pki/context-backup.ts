@@ -10,11 +10,11 @@ import { isClusterName } from "./identity.ts";
 import { readText, replaceFile } from "#base/file.ts";
 
 /**
- * The files of a context's folder that cannot be made again: keys, certificates, recovery keys and the record of the looks at them. Issued
+ * The files of a context's folder that cannot be made again: keys, certificates, recovery keys and the audit of their reading. Issued
  * certificates are left out: a backup's copy is older than the keys in use, and without it the controllers' records count.
  */
 const kept = /^(?:[a-z-]+\.(?:crt|key|pub)|escrow\/[A-Za-z0-9-]+\.json|escrow\/audit\/[A-Za-z0-9][A-Za-z0-9._-]*)$/;
-/** In a context's folder: a backup of it was written and verified. */
+/** A file in a context's folder once a backup of it was written and verified. */
 const backupMark = "backup.json";
 
 const Backup = z.strictObject({
@@ -77,7 +77,7 @@ export function noteBackup(folder: string): Promise<void> {
   return replaceFile(join(folder, backupMark), "{}\n");
 }
 
-/** Whether the CA's keys lie in this folder and no backup of them was ever made. */
+/** Whether this folder has the CA's keys and no backup of them was ever made. */
 export function needsBackup(folder: string): boolean {
   return existsSync(join(folder, "ca.key")) && !existsSync(join(folder, backupMark));
 }

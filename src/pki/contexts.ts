@@ -9,7 +9,7 @@ import { durableFile, type Codec } from "#base/durable-file.ts";
 import { ifThere, readText, refuseUntrusted } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 
-/** Where an operator's contexts lie: `~/.kcore`, or KCORE_HOME. */
+/** The folder of an operator's contexts: `~/.kcore`, or KCORE_HOME. */
 export interface ContextHome {
   readonly home: string;
   /** YAML, passed in because its library lives elsewhere. */
@@ -42,7 +42,7 @@ export interface Context {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** Where this context's CA and issued certificates lie. */
+  /** The folder of this context's CA and issued certificates. */
   readonly folder: string;
 }
 
@@ -153,17 +153,17 @@ export function endpointsOf({ controller, controllers = [] }: ContextEntry): rea
   return [...new Set([...(controller === undefined ? [] : [controller]), ...controllers])];
 }
 
-/** Notes a controller's endpoint in a context; says whether it was new. */
+/** Adds a controller's endpoint to a context; returns whether it was new. */
 export function addController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
   return changeControllers(place, context, (known) => [...new Set([...known, endpoint])]);
 }
 
-/** Takes a controller's endpoint out of a context; says whether it was there. */
+/** Removes a controller's endpoint from a context; returns whether it was there. */
 export function removeController(place: ContextHome, context: string, endpoint: string): Promise<boolean> {
   return changeControllers(place, context, (known) => known.filter((one) => one !== endpoint));
 }
 
-/** Changes the endpoints of a context; says whether they differ now. */
+/** Changes the endpoints of a context; returns whether they differ now. */
 export async function changeControllers(
   place: ContextHome,
   context: string,
@@ -191,8 +191,8 @@ export async function useContext(place: ContextHome, name: string): Promise<void
 }
 
 /**
- * Takes a context out of the configuration and puts its folder, with the CA's keys, aside; says where that lies now, if
- * there is one. @throws KcoreError PKI_CONTEXT_UNKNOWN
+ * Removes a context from the configuration and puts its folder, with the CA's keys, aside; returns that folder's new
+ * path, if there is one. @throws KcoreError PKI_CONTEXT_UNKNOWN
  */
 export async function deleteContext(place: ContextHome, name: string, now: number): Promise<string | undefined> {
   await findContext(place, name);

@@ -11,7 +11,7 @@ import {
 import { KcoreError } from "#errors/problem.ts";
 import { encodeDer, integer, objectId, octetString, parseDer, sequence, toPem, type Asn1 } from "./der.ts";
 
-/** Cost of guessing a passphrase, see scrypt (RFC 7914). */
+/** The parameters of scrypt (RFC 7914), which decide the cost of guessing a passphrase. */
 export interface ScryptCost {
   readonly N: number;
   readonly r: number;
@@ -37,7 +37,7 @@ export function checkPassphrase(passphrase: string): void {
 
 /**
  * A private key as PKCS#8 `ENCRYPTED PRIVATE KEY`: PBES2 with scrypt and AES-256-CBC (RFC 8018, RFC 7914), which
- * `openssl pkey -in FILE` opens too. Below it stands an HMAC-SHA256 over all of that, so that no bit can be changed without the
+ * `openssl pkey -in FILE` opens too. An HMAC-SHA256 over all of that follows, so that no bit can be changed without the
  * passphrase (S-15). node:crypto's own export would use PBKDF2 with only 2048 rounds, and authenticate nothing.
  */
 export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost = usualCost): string {
@@ -64,7 +64,7 @@ export function isSealed(pem: string): boolean {
 }
 
 /**
- * Opens a key that {@link encryptKey} closed, or an older kcore without a seal.
+ * Decrypts a key of {@link encryptKey}, or of an older kcore, which wrote no seal.
  * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE
  */
 export function decryptKey(pem: string, passphrase: string, where: string): KeyObject {
@@ -89,7 +89,7 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
   }
 }
 
-/** One derivation for both: two would double an operator's wait and not a thief's. */
+/** Derives both secrets at once: two derivations would double an operator's wait, but not an attacker's. */
 function derive(
   passphrase: string,
   salt: Uint8Array,
@@ -104,7 +104,7 @@ function sealOf(der: Uint8Array, secret: Uint8Array): Buffer {
   return createHmac("sha256", secret).update(der).digest();
 }
 
-/** Throws for anything but a file that is whole. */
+/** Verifies the seal, then decrypts the key. Throws if anything was changed. */
 function openSealed(der: Buffer, seal: Buffer, passphrase: string): KeyObject {
   const [algorithm, bits] = items(parseDer(der));
   const [, parameters] = items(algorithm);

@@ -14,7 +14,7 @@ import { ensurePrivateFolder } from "#base/folder.ts";
 /** One LUKS container's recovery key, sealed for the cluster's escrow key (ADR 0007). */
 const Sealed = z.strictObject({
   uuid: z.uuid(),
-  /** Serials of the disks that carry the container, as the node tells them. */
+  /** Serials of the disks that carry the container, as the node reports them. */
   disks: z.array(z.string().max(128)).max(64),
   /** Lower-case hex: RSAES-OAEP with SHA-256 of the recovery key's letters. */
   sealed: z.string().regex(/^[0-9a-f]{512,2048}$/),
@@ -23,11 +23,11 @@ const Sealed = z.strictObject({
 });
 export type Sealed = z.output<typeof Sealed>;
 
-/** How a machine's initrd is reached that waits for the key of its root's container. */
+/** The way to reach a machine's initrd while it waits for the key of its root's container. */
 const Unlock = z.strictObject({
   uuid: z.uuid(),
   port: z.int().min(1).max(65_535),
-  /** The initrd's own, `TYPE BASE64`; it came over a connection to the machine that was verified. */
+  /** The initrd's host key, `TYPE BASE64`, read over a verified connection to the machine. */
   hostKey: z.string().regex(/^ssh-ed25519 [A-Za-z0-9+/]{40,200}={0,2}$/),
 });
 export type Unlock = z.output<typeof Unlock>;
@@ -41,17 +41,17 @@ const Escrow = z.strictObject({
 /** The kept keys of one node; of a container with several keys the last one counts. */
 export type Escrow = z.output<typeof Escrow>;
 
-/** So many keys are kept of a node, the newest: a node that tells of ever new ones fills no disk. */
+/** The number of keys kept of a node, the newest: a node that reports ever new ones must not fill the disk. */
 const mostKeys = 1000;
 const keyFile = "escrow.key";
 const publicFile = "escrow.pub";
 
-/** Where the looks at recovery keys are recorded. */
+/** The folder of the audit trail about the use of recovery keys. */
 export function escrowTrail(folder: string): string {
   return join(folder, "escrow", "audit");
 }
 
-/** The entry there of a key that goes to a machine which waits for it. */
+/** The audit entry of a key that is sent to a machine that waits for it. */
 export function recoveryKeySent(who: string, target: string) {
   return { type: "recovery-key.sent", who, target };
 }
@@ -69,7 +69,7 @@ export async function makeEscrowKey(folder: string, passphrase: string): Promise
   await openAuthority(folder, passphrase); // one passphrase for all keys of a context
   const { privateKey, publicKey } = await promisify(generateKeyPair)("rsa", { modulusLength: 3072 });
   const pem = publicKey.export({ type: "spki", format: "pem" }) as string;
-  // The public half is seen by others: it comes last.
+  // The public half is written last, because readEscrowKey takes it for a complete pair.
   await replaceFile(join(folder, keyFile), encryptKey(privateKey, passphrase));
   await replaceFile(join(folder, publicFile), pem, { mode: 0o644 });
   return pem;
@@ -87,7 +87,7 @@ export function unseal({ uuid, sealed }: Pick<Sealed, "uuid" | "sealed">, key: K
     const padding = { padding: constants.RSA_PKCS1_OAEP_PADDING, oaepHash: "sha256" };
     return privateDecrypt({ key, ...padding }, Buffer.from(sealed, "hex")).toString("utf8");
   } catch {
-    // No cause: OpenSSL says as little as it can, on purpose.
+    // No cause: OpenSSL hides the reason on purpose.
     throw new KcoreError({
       code: "RECOVERY_KEY_UNREADABLE",
       message: `the sealed recovery key of the container ${uuid} does not open`,
@@ -129,20 +129,19 @@ export function parseUnlock(text: string): Unlock | undefined {
   throw new KcoreError({ code: "RECOVERY_KEY_UNREADABLE", message: "the node told a way to unlock it that is none" });
 }
 
-/** The keys and the way to the initrd that a node told. */
+/** The keys that a node reported, and how to reach its initrd. */
 interface EscrowReport {
   readonly keys: readonly Sealed[];
   readonly unlock?: Unlock | undefined;
 }
 
-/** The number of keys that are not kept here yet, and whether the way to the initrd is new. */
+/** The number of keys that are not kept here yet, and whether the way to reach the initrd is new. */
 export interface EscrowChange {
-  /** How many keys. */
   readonly keys: number;
   readonly unlock: boolean;
 }
 
-/** Keeps the new keys of a node, besides the former ones; `isDry`: only tells the news. */
+/** Keeps the new keys of a node, besides the former ones; `isDry`: only returns the change. */
 export async function keepSealed(
   folder: string,
   { node, id }: Pick<Escrow, "node" | "id">,
@@ -161,7 +160,7 @@ export async function keepSealed(
   return news;
 }
 
-/** All that lies here, by node. @throws KcoreError RECOVERY_KEY_UNREADABLE for a file that is damaged */
+/** The kept keys of all nodes. @throws KcoreError RECOVERY_KEY_UNREADABLE for a file that is damaged */
 export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
   const names = (await ifThere(readdir(join(folder, "escrow")))) ?? [];
   const escrows = names.filter((name) => name.endsWith(".json"));
@@ -169,7 +168,7 @@ export async function readEscrows(folder: string): Promise<readonly Escrow[]> {
   return Promise.all(escrows.map(async (name) => (await openEscrow(join(folder, "escrow", name), none)).data));
 }
 
-/** One node's file; `data`: its content where it is missing. */
+/** One node's file; `data`: its content if it is missing. */
 async function openEscrow(file: string, data: Escrow) {
   const db = durableJson(file, Escrow, data);
   try {

@@ -35,7 +35,7 @@ export function renewalReason(pem: string, expected: LeafExpectation): string | 
   const daysLeft = (certificate.validToDate.getTime() - expected.now) / dayMs;
   if (daysLeft <= renewDays) return daysLeft <= 0 ? "it expired" : `it expires in ${Math.floor(daysLeft)} days`;
   const lifeMs = certificate.validToDate.getTime() - certificate.validFromDate.getTime();
-  // kcore issues none of a longer life; a thief of a sub-CA would, to be kept for ever.
+  // kcore issues no longer certificate; a thief of a sub-CA could, to have it kept for ever.
   if (lifeMs > leafDays * dayMs + backdateMs) return `it was issued for more than ${leafDays} days`;
   return certificate.validFromDate.getTime() > expected.now ? "it is not valid yet" : undefined;
 }

@@ -16,14 +16,14 @@ const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } a
 /** The purpose of a certificate of a foreign CA. */
 export type Usage = keyof typeof usageOids;
 
-/** A CA of another program's, such as Kubernetes or etcd, that this machine keeps; kcore's own clusters believe none of it. */
+/** The CA of another program, such as Kubernetes or etcd, kept on this machine; kcore's own clusters do not trust it. */
 export interface ForeignCa {
   readonly certificate: X509Certificate;
   readonly pem: string;
   readonly key: KeyObject;
 }
 
-/** The holder of a certificate, all of it decided here. */
+/** The contents of a certificate, all decided by its issuer. */
 export interface ForeignLeaf {
   readonly commonName: string;
   readonly organizations: readonly string[];
@@ -35,7 +35,7 @@ export interface ForeignLeaf {
   readonly spki: string;
 }
 
-/** Where all of them lie. */
+/** The folder of all foreign CAs. */
 export function foreignFolder(home: string): string {
   return join(home, "authorities");
 }
@@ -101,7 +101,7 @@ export async function createForeignCa(
     await createFile(files.key, encryptKey(key, plan.passphrase, plan.cost));
     await createFile(files.certificate, pem, { mode: 0o644 });
     await syncFolder(fresh);
-    // A folder that holds something is not replaced.
+    // rename(2) does not replace a folder that is not empty.
     await rename(fresh, join(folder, name));
     await syncFolder(folder);
   } catch (error) {

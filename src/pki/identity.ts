@@ -5,7 +5,7 @@ export const roles = ["controller", "node", "operator"] as const;
 /** The role of a certificate's holder in the cluster. */
 export type Role = (typeof roles)[number];
 
-/** The identity of a peer: taken from its certificate alone, never from its words. */
+/** The identity of a peer: taken from its certificate alone, never from its request. */
 export interface Identity {
   readonly cluster: string;
   readonly role: Role;
@@ -18,7 +18,7 @@ const idText = /^[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?$/;
 const identityUri = /^kcore:\/\/([^/]+)\/(controller|node|operator)\/([^/]+)$/;
 const commonNames = { controller: "kcore-controller-", node: "kcore-node-", operator: "kctl" } as const;
 const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
-/** X.520 allows a common name 64 characters (ub-common-name); the full host stands in the SAN. */
+/** X.520 allows a common name 64 characters (ub-common-name); the full host is in the SAN. */
 const commonNameLimit = 64;
 
 /** Whether a text may be a cluster's name: lower-case letters, digits and inner hyphens, at most 63. */

@@ -9,7 +9,7 @@ import { parseIdentity, type Role } from "./identity.ts";
 
 /**
  * The keys (SHA-256 of the SPKI) of the controllers whose certificates this machine issued for a host, the latest first;
- * empty when another machine issued them. No word of a controller is needed for it.
+ * empty when another machine issued them. They are read from this machine's files, so no controller has to be trusted.
  */
 export async function issuedControllerKeys(folder: string, host: string): Promise<readonly string[]> {
   const issued = join(folder, "issued");
@@ -44,12 +44,12 @@ export function issuedFile(folder: string, id: string, kind: "controller" | "nod
   return join(folder, "issued", `${id}-${kind}.crt`);
 }
 
-/** Where the one is kept that a rotation is about to put in its place. */
+/** The file of the certificate with which a rotation is about to replace the present one. */
 export function nextIssuedFile(folder: string, controllerId: string): string {
   return join(folder, "issued", `${controllerId}-controller-next.crt`);
 }
 
-/** A file that cannot be read is none of a controller's: it is issued anew with the next deployment. */
+/** A file that cannot be read counts as missing: its certificate is issued anew with the next deployment. */
 async function readCertificate(file: string): Promise<X509Certificate | undefined> {
   try {
     return firstCertificate(await readFile(file, "utf8"));

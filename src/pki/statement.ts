@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { firstCertificate, isOfBastion, readableCertificates } from "./chain.ts";
 import type { Authority } from "./issue.ts";
 
-/** A text as it travels with the bastion's word for it. */
+/** A text with the bastion's signature, as it is sent. */
 export interface Signed {
   /** The very text that was signed: JSON. */
   readonly statement: string;
@@ -13,7 +13,7 @@ export interface Signed {
   readonly signer: string;
 }
 
-/** Every signed text begins so: a signature of the same key for another purpose is none of a statement. */
+/** Precedes every text before it is signed, so that a signature of the same key for another purpose never fits a statement. */
 export const signedPrefix = "kcore cluster update\n";
 
 /** Signs a statement with the bastion's sub-CA, as openAuthority gives it. */
@@ -25,8 +25,8 @@ export function signStatement(
 }
 
 /**
- * The contents of a statement of this cluster's bastion. Its signer must be a sub-CA of the bastion's own that is valid now (a controller's
- * is none, and the root signs CAs alone). The statement must name this cluster.
+ * The contents of a statement of this cluster's bastion. Its signer must be a sub-CA of the bastion that is valid now: not a controller's, and
+ * not the root, which signs only CAs. The statement must name this cluster.
  * @throws KcoreError UPDATE_UNSIGNED
  */
 export function verifyStatement(
@@ -61,7 +61,7 @@ function parse(statement: string): { readonly cluster?: unknown } {
     const said: unknown = JSON.parse(statement);
     if (typeof said === "object" && said !== null) return said;
   } catch {
-    // Said below.
+    // Refused below.
   }
   throw unsigned("it is no JSON object");
 }

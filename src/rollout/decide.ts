@@ -8,8 +8,8 @@ import { isStopped, nextPhase } from "./update-transitions.ts";
 const nothing: Decision = { rows: new Map() };
 
 /**
- * The next records of a rollout. A pure function, called again when they are durable and after each other change. Nodes
- * act on rows, so every action was written before. Only the owner gets a decision.
+ * Decides the next records of a rollout; none unless this controller is its owner. A pure function, called again when its records are durable
+ * and after each other change. Nodes act on rows alone, so every action is durable before a node begins it.
  */
 export function decide(input: RolloutInput): Decision {
   const { owner, self, progress, generation } = input;
@@ -20,7 +20,7 @@ export function decide(input: RolloutInput): Decision {
   );
 }
 
-/** Whether a newer manifest than this owner's is known, whose records must not be touched. */
+/** Whether records belong to a newer manifest than the input's: an owner with an old manifest must not overwrite them. */
 function isBehind({ generation, progress, rows }: RolloutInput): boolean {
   return (progress?.generation ?? 0) > generation || [...rows.values()].some((row) => row.generation > generation);
 }
@@ -29,7 +29,7 @@ function fresh({ owner: { epoch, owner }, generation, now }: RolloutInput): Prog
   return { epoch, owner, generation, phase: "pending", since: now, waves: [], started: [], canaries: 0 };
 }
 
-/** The rows of the nodes that the rollout began with, without nodes that were removed before they were touched. */
+/** The rows of the rollout's nodes, without nodes that left the cluster before the rollout touched them. */
 function targetsOf(input: RolloutInput, { waves }: Progress): ReadonlyMap<string, NodeAssignment> {
   const targets = new Map<string, NodeAssignment>();
   for (const id of waves.flat()) {
@@ -56,7 +56,7 @@ function schedule(rollout: Rollout): Decision {
   );
 }
 
-/** Makes the transitions by reports, hooks and time. A node that a former owner had begun counts as started. */
+/** Makes the transitions that reports, hooks and time limits cause. A node that a former owner had begun counts as started. */
 function moveNodes({ input, progress, rows }: Rollout): Decision | undefined {
   const moved = new Map<string, NodeAssignment>();
   for (const [id, row] of rows) {
@@ -82,12 +82,12 @@ function callOff(rollout: Rollout): Decision | undefined {
   return open.size > 0 ? { rows: open } : undefined;
 }
 
-/** The limits of a transaction (controller/replica/writer.ts); each row may carry a long failure. */
+/** The limits of one decision, below those of a transaction (controller/replica/writer.ts); each row may carry a long failure. */
 const most = { rows: 400, bytes: 384 * 1024 } as const;
 
 /**
- * As much of a decision as can be written at once. The next decision has the others: a node that a rollout begins with and that has no row yet
- * is asked first, as behind a takeover.
+ * Cuts a decision to the rows that fit into one transaction; the next decision has the others. A chosen node that is cut off gets its first row
+ * in preflight, as after a takeover.
  */
 function withinTransaction({ rows, ...decision }: Decision): Decision {
   const kept = new Map<string, NodeAssignment>();

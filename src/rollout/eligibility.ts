@@ -19,18 +19,18 @@ const downPhases: ReadonlySet<NodePhase> = new Set([
 ]);
 const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooting", "rolling_back"]);
 
-/** The other nodes at the time of a start; a start adds itself. */
+/** The rollout's nodes as a start finds them; addStart adds each node that is started. */
 export interface Around {
   readonly rows: Map<string, NodeAssignment>;
   /** The nodes that are down, or may be. */
   readonly unavailable: Set<string>;
-  /** Whether the start takes a node back. */
+  /** Whether the starts are rollbacks. */
   readonly isBack: boolean;
 }
 
 /**
- * A node that did not confirm this owner and generation counts as down: a former owner can act on it, and on no other
- * (docs/adr/0515-cluster-updates.md). To go back, a node that is not approved counts only while an order has it down.
+ * Collects the nodes that are, or may be, down. A node that did not confirm this owner and generation counts: a former owner can act on such
+ * nodes alone (docs/adr/0515-cluster-updates.md). In a rollback, a node that is not approved counts only while an order has it down.
  */
 export function aroundOf(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>, isBack = false): Around {
   const unavailable = new Set<string>();
@@ -57,18 +57,18 @@ function mayBeDownBy(input: RolloutInput, id: string, row: NodeAssignment): bool
   return !report || isDownBy(row) || downStates.has(report.state) || isUnheard(row, report);
 }
 
-/** Whether the node was given up before it took its last order, which may still reach it. */
+/** Whether the owner gave the node up before the node accepted its last order, which may still reach it. */
 function isUnheard({ phase, seq }: NodeAssignment, { fence }: Report): boolean {
   return phase === "failed" && fence.seq < seq - 1;
 }
 
-/** Whether the node runs the target, will with its next boot, or may come to run it, by its last report. */
+/** Whether, by its last report, the node runs the target, boots it next, or may yet come to run it. A node without a report may. */
 export function mayRunTarget(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const report = reportOf(input, id);
   return !report || [report.present.id, report.lasting?.id].includes(input.target.id) || mayComeTo(row, report);
 }
 
-/** Whether the node may yet come to run the target. */
+/** Whether an order under way, or one that may still reach the node, can bring the target into use. */
 export function mayComeTo(row: NodeAssignment, report: Report): boolean {
   return report.state === "activating" || report.state === "rebooting" || isUnheard(row, report);
 }
@@ -93,7 +93,7 @@ export function whyNotStart(input: RolloutInput, id: string, around: Around): st
   return input.nodes.get(id)?.isController === true ? whyNotController(input, id, around) : undefined;
 }
 
-/** Whether the operator has nodes taken back with any number of nodes down. */
+/** Whether an operator requested a rollback that ignores maxUnavailable. */
 function isForced(input: RolloutInput, { isBack }: Around): boolean {
   return isBack && isRequested(input, "rollback") && input.requests.rollback?.now === true;
 }
@@ -117,14 +117,14 @@ export function whyUnconfirmed(input: RolloutInput, id: string): string {
   return whyUntaken(input, id) ?? `${name}, which has not confirmed its owner`;
 }
 
-/** Why nothing happens on a node whose updater takes no order, as its agent reports; undefined: no order waits for long. */
+/** The reason for no progress on a node whose agent reports that an order waits for the updater; undefined if none waits for long. */
 export function whyUntaken({ nodes }: RolloutInput, id: string): string | undefined {
   const { hostname, orderUntaken } = nodes.get(id) ?? {};
   if (orderUntaken === undefined) return undefined;
   return `${hostname}, whose updater takes no order: systemctl status kcore-updater.path kcore-updater`;
 }
 
-/** Controllers go one at a time, with the replication of all of them healthy before each; to go back, that is not waited for. */
+/** Controllers are updated one at a time, each only while all are ready and replicate. A rollback waits for neither. */
 function whyNotController(input: RolloutInput, id: string, around: Around): string | undefined {
   const { rows, isBack } = around;
   for (const other of input.nodes.values()) {

@@ -1,11 +1,11 @@
-/** A forge's flake: one place behind the repository holds a branch, a tag or a commit. */
+/** A flake on a forge: OWNER/REPO, then optionally a branch, a tag or a commit. */
 const forge = /^(?<place>(?:github|gitlab|sourcehut):[^/?#]+\/[^/?#]+)(?:\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
-/** Flakes in a repository that a URL names; Nix fetches one commit of it. */
+/** A flake in a git repository with a URL of its own; Nix fetches one commit of it. */
 const repository = /^(?<place>git\+(?:https?|ssh|git|file):\/\/[^?#]+)(?:\?(?<query>[^#]*))?$/;
 
 /**
- * A flake's reference at a commit, as Nix takes it; undefined when no commit pins such a reference. A forge's flake has its commit in
- * place of a branch or tag, since Nix refuses both at once; a repository keeps its branch, on which the commit may have to be looked for.
+ * A flake's reference at a commit, as Nix accepts it; undefined if a commit cannot pin such a reference. On a forge the commit replaces the
+ * branch or tag, since Nix refuses both at once. A repository keeps its branch, on which Nix may have to search for the commit.
  */
 export function flakeUrl(flakeRef: string, rev: string): string | undefined {
   const ofForge = forge.exec(flakeRef)?.groups;

@@ -34,7 +34,7 @@ export interface BastionHook {
   readonly isGate: boolean;
 }
 
-/** Seconds that suffice to end a hook and to answer; a short hook keeps only a part of its time. */
+/** The most seconds that ending a hook and answering take; a short hook spares only a share of its limit. */
 const longestSpare = 5;
 const spareShare = 0.2;
 
@@ -67,7 +67,7 @@ export function bastionHooks({ drain, healthGates }: UpdateSpec): readonly Basti
     }));
 }
 
-/** The hooks of a node in this phase, one after the other. */
+/** The hooks of a node in its present phase, in the order in which they run. */
 export function hooksOf(input: RolloutInput, id: string, row: NodeAssignment): readonly BastionHook[] {
   const all = bastionHooks(input.spec);
   const undrain = row.drained === true ? all.filter(({ name }) => name === "undrain") : [];
@@ -122,15 +122,15 @@ function isHeld(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   return row.phase === "verifying" && (row.asked !== true || notUpdatedReason(input, id) !== undefined);
 }
 
-/** The hook whose answer counts, also while its node is not ready for a moment. */
+/** The hook whose answer counts now. If the node is not ready for a moment, an answer to a hook that was asked for still counts. */
 export function answerable(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next, held } = hookStateOf(input, id, row);
   return next ?? (row.asked === true || isAtRest(row) ? held : undefined);
 }
 
 /**
- * The nodes at rest whose work returns when they are ready: a rollout does not end before, so that its attending process is still there. The
- * wait for a node ends after verifySeconds.
+ * The drained nodes at rest that are not ready, each with its reason. The rollout does not end before their undrain, so that the process that
+ * runs its hooks still exists then. It waits at most verifySeconds for a node.
  */
 export function whyWithoutWork(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>): readonly string[] {
   const limit = input.spec.timeouts.verifySeconds * 1000;
@@ -150,7 +150,7 @@ function isHeldAtFirst(input: RolloutInput, id: string, row: NodeAssignment): bo
   return held !== undefined && failed === undefined;
 }
 
-/** The wait for the bastion to carry out a hook of a node; undefined: no hook is due. */
+/** The reason to wait while the bastion has to run a hook of the node; undefined if no hook is due. */
 export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): string | undefined {
   const { next } = hookStateOf(input, id, row);
   return next && `the bastion: ${next} of ${hostnameOf(input, id)} (${attendedBy(input)})`;
@@ -167,7 +167,7 @@ export function attendantOf({ by, host, at }: Attendance): string {
   return `${by} on ${host} since ${at}`;
 }
 
-/** The bastion's limits for a node's hooks, up to the first without an answer. */
+/** The sum of the time limits of a node's hooks, up to and including the first without an answer. */
 export function hookSeconds(input: RolloutInput, id: string, row: NodeAssignment): number {
   const hooks = hooksOf(input, id, row);
   const open = hooks.findIndex(({ name }) => answerOf(input, id, row, name) === undefined);
@@ -184,13 +184,13 @@ function isFor({ generation, seq, epoch, owner }: HookAnswer, row: NodeAssignmen
   return generation === row.generation && seq === row.seq && epoch === row.epoch && owner === row.owner;
 }
 
-/** Whether a node at rest was drained and has not got its work back. (An earlier version kept `drained` on success.) */
+/** Whether a node was drained and has not got its work back. Success ends a drain, because earlier versions kept `drained` then. */
 export function isDrained(input: RolloutInput, id: string, row: NodeAssignment): boolean {
   const isOver = row.phase === "succeeded" || answerOf(input, id, row, "undrain")?.ok === true;
   return row.drained === true && !isOver;
 }
 
-/** The reason for an end that no operator asked for, and the nodes that are still without their work. */
+/** The reason why the update failed, was cancelled or goes back, and after its end the nodes that stay drained. */
 export function reasonOf(input: RolloutInput): string | undefined {
   const { progress, rows, generation } = input;
   if (progress?.generation !== generation) return undefined;

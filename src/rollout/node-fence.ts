@@ -10,14 +10,14 @@ export interface Remembered {
   readonly past?: readonly FencingToken[];
 }
 
-/** Whether an order is accepted; else whether the node knows it, or refuses it for good. */
+/** Whether an order is accepted; if not, whether the node accepted it before or refuses it. */
 export type OrderCheck =
   { readonly accept: true } | { readonly accept: false; readonly why: "known" | "refused"; readonly message: string };
 
 /**
- * Whether a node takes an order. This alone keeps two owners from acting on one node. An older epoch, another owner of
- * the same epoch, or an older manifest is refused for ever. One manifest at a time has the node
- * (docs/adr/0515-cluster-updates.md).
+ * Whether a node accepts an order. This check alone keeps two owners from acting on one node. An older epoch, another
+ * owner of the same epoch, and an older manifest are refused for ever; a busy node also refuses every manifest but the
+ * one it works for (docs/adr/0515-cluster-updates.md).
  */
 export function checkOrder(remembered: Remembered | undefined, order: FencingToken): OrderCheck {
   if (!remembered) return { accept: true };
@@ -39,7 +39,7 @@ export function checkOrder(remembered: Remembered | undefined, order: FencingTok
   return { accept: true };
 }
 
-/** The number of updates to remember: no order arrives so late that there were more since. */
+/** The number of updates to remember: no order is delayed by as many later updates. */
 const longest = 200;
 
 /** The node's memory of updates after it has accepted an order. */

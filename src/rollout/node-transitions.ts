@@ -5,7 +5,7 @@ import { isOnTarget } from "./spec.ts";
 import { whyUntaken } from "./eligibility.ts";
 import { isGoingBack, notUpdatedReason, otherOwnerOf, reportOf, type RolloutInput } from "./rollout-input.ts";
 
-/** An owner's decision about a node: to go on with it, to call it off, to take it back. */
+/** The owner's decision about a node. */
 type Command = "start" | "call off" | "take back";
 /** A state that the node reports, an observation of the owner, or its decision. */
 type NodeEvent = Report["state"] | keyof typeof observations | Command;
@@ -17,7 +17,7 @@ interface NodeTransition {
   /** Absent if the phase stays. */
   readonly to?: NodePhase;
   readonly effects?: readonly ((at: Situation) => Partial<NodeAssignment>)[];
-  /** Keeps the node's order: the node must not begin again with a step that it is carrying out. */
+  /** Keeps the number of the order, because a new number would make the node begin its present step again. */
   readonly isSameOrder?: true;
 }
 
@@ -27,8 +27,8 @@ const begun = ["activating", "rebooting", "activated"] as const;
 const notUpdated = ["failed", "rolled_back", "cancelled"] as const;
 
 /**
- * All transitions of a node, in the order in which they are tried; docs/updates.md draws them. A report counts in the phases that order a step
- * only if it answers that order, elsewhere if it names this owner and generation.
+ * All transitions of a node, in the order in which they are tried; docs/updates.md draws them. In the phases that order a step, a report counts
+ * only if it answers that order; in the others it has to name this owner and generation.
  */
 export const nodeTransitions: readonly NodeTransition[] = [
   { from: ["pending"], on: ["start"], to: "preparing" },
@@ -45,7 +45,7 @@ export const nodeTransitions: readonly NodeTransition[] = [
   { from: ["verifying"], on: ["its hooks are done"], when: isUpdated, to: "succeeded", effects: [workIsBack] },
   { from: ["verifying"], on: ["a hook is held back"], when: isUpdated, effects: [hooksMayBegin], isSameOrder: true },
   { from: atWork, on: ["its time is over"], to: "failed" },
-  // A former owner began these, or they ended after their assignment was given up.
+  // Reports of work that a former owner began, or that ended after the owner had given it up.
   { from: [...asked, "cancelled"], on: begun, to: "activating", effects: [drained] },
   { from: asked, on: ["rolling_back"], to: "rolling_back", effects: [drained] },
   { from: ["succeeded", "cancelled"], on: ["rolling_back"], to: "rolling_back" },
@@ -68,7 +68,7 @@ export const nodeTransitions: readonly NodeTransition[] = [
   { from: ["succeeded", "failed", "cancelled"], on: ["take back"], to: "rolling_back" },
 ];
 
-/** One node of a rollout, with everything that its transitions look at. */
+/** One node of a rollout, with the input of all guards and effects. */
 interface Situation {
   readonly input: RolloutInput;
   readonly id: string;
@@ -138,7 +138,7 @@ function hasTarget({ input, report }: Situation): boolean {
 }
 
 /**
- * Whether an earlier generation may have left the node with a broken target, or without its work. A rollback ignores
+ * Whether the node runs the target, and an earlier generation may have left it broken or drained. A rollback ignores
  * that.
  */
 function isOnTargetUnproven(at: Situation): boolean {
@@ -162,7 +162,7 @@ function isSilentOnTarget(at: Situation): boolean {
   return isSilent(at) && isGoingBack(input) && input.reports.get(id)?.present.id === input.target.id;
 }
 
-/** Marks the node as drained, because only a hook returns its work. A partly drained node needs that, too. */
+/** Marks the node as drained, even if it is so only in part: its undrain hook alone brings its work back. */
 function drained({ input }: Situation): Partial<NodeAssignment> {
   return input.spec.drain.enabled ? { drained: true } : {};
 }
@@ -197,7 +197,7 @@ function kindOf(hook: string | undefined): FailureKind {
 /** Ms beyond its limit in which a node has to report the outcome. */
 const graceMs = 60_000;
 
-/** The limit of the node's phase, and its failure after that. */
+/** The time limit of the node's phase, and the failure of a node that exceeds it. */
 function limitOf({ input, id, row, report, hooks }: Situation): { readonly ms: number; readonly failure: Failure } {
   const { timeouts, drain, activation } = input.spec;
   const reportWithin = (seconds: number, kind: FailureKind) => {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { FencingToken, type NodeAssignment, type NodePhase } from "./records.ts";
 import { Ownership, SignedStatement, Statement } from "./spec.ts";
 
-/** A node's steps: to learn its owner, to fetch or build, to bring into use, to keep that for good (from the bastion), to go back. */
+/** The steps of a node: learn its owner, fetch or build, bring into use, keep that for good (the bastion orders it), go back. */
 export const orderSteps = ["fence", "prepare", "activate", "hold", "roll_back"] as const;
 export type OrderStep = (typeof orderSteps)[number];
 
@@ -14,8 +14,8 @@ export const Order = z.object({
   /** An {@link Ownership}: the fence's owner and epoch are the bastion's choice, not a controller's. */
   ownership: SignedStatement,
   /**
-   * The side that has to hear from the node until the activation's deadline: a controller from the agent, unless given, or the bastion over a
-   * new connection.
+   * The side that must have contact with the node before the activation's deadline: by default a controller, with the agent; or the bastion,
+   * over a new connection.
    */
   contact: z.enum(["controller", "bastion"]).optional(),
 });

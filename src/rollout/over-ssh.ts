@@ -8,13 +8,13 @@ export interface SshUpdate {
   readonly spec: UpdateSpec;
   /** Absent for NixOS systems, which nodes build themselves. */
   readonly bundle: Bundle | undefined;
-  /** The nodes that the selector means, in the roster's order. */
+  /** The nodes that the selector selects, in the roster's order. */
   readonly selected: readonly RolloutNode[];
   /** Whether the run takes the update back. */
   readonly isBack: boolean;
 }
 
-/** The parameters of orchestrate/update.yaml, or of update_rollback.yaml: the groups that controllers would make of the nodes. */
+/** The parameters of orchestrate/update.yaml, or of update_rollback.yaml, with the waves that controllers would make. */
 export function sshParams({ name, spec, bundle, selected, isBack }: SshUpdate): Readonly<Record<string, unknown>> {
   const { waves: groups, canaries } = wavesOf(selected, spec, "");
   const hostnamesOf = (ids: readonly string[]): string =>

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { SignedStatement } from "./spec.ts";
 
 /**
- * The records of a rollout: the owner's for the whole and for each node, and each node's own report. All are registers that merge by their
- * highest `epoch` (crdt/merge-kind.ts).
+ * The records of a rollout: the owner's progress, the owner's assignment of each node, and each node's report. These are registers that merge
+ * by their highest `epoch` (crdt/merge-kind.ts).
  */
 export const updatePhases = [
   "pending",
@@ -46,7 +46,6 @@ export const nodePhases = [
 export const NodePhase = z.enum(nodePhases);
 export type NodePhase = z.infer<typeof NodePhase>;
 
-/** The kinds of a node's failure. */
 export const FailureKind = z.enum([
   "refused",
   "build",
@@ -71,17 +70,17 @@ const Epoch = z.int().min(1);
 const Ms = z.number();
 const Text = z.string();
 
-/** The controller that carries a rollout out, and the {@link Ownership} that the bastion signed; earlier versions wrote none. */
+/** The controller that carries a rollout out, and the {@link Ownership} that the bastion signed; earlier versions wrote no `signed`. */
 export const Owner = z.looseObject({ epoch: Epoch, owner: Text, signed: SignedStatement.optional() });
 export type Owner = z.infer<typeof Owner>;
 
-/** The number of an owner's step: nodes keep the last one, durably, and refuse older ones and those of another owner. */
+/** Identifies and numbers an owner's order: a node keeps the last token durably, and refuses older ones and another owner's. */
 export const FencingToken = z.object({
   name: z.string().max(63),
   epoch: Epoch,
   owner: z.string().max(253),
   generation: z.int().min(1),
-  /** The owner counts it for each node. */
+  /** Counted by the owner, for each node apart. */
   seq: z.int().min(1),
 });
 export type FencingToken = z.infer<typeof FencingToken>;
@@ -105,7 +104,7 @@ export const NodeAssignment = z.looseObject({
    * nothing.
    */
   unproven: z.boolean().optional(),
-  /** While `verifying`: the node was ready, so the bastion is asked for hooks. */
+  /** While `verifying`: the node was updated and ready, so the bastion is asked to run its hooks. */
   asked: z.boolean().optional(),
 });
 export type NodeAssignment = z.infer<typeof NodeAssignment>;
@@ -126,11 +125,11 @@ export const Progress = z.looseObject({
   /** When the canaries were done, ms since 1970. */
   soakSince: Ms.optional(),
   promoted: z.boolean().optional(),
-  /** The time of the request for the rollback that was carried out. */
+  /** The time of the request whose rollback was carried out; `by itself` if no operator requested it. */
   undone: Text.optional(),
-  /** The reason for another end than the requested one: failed, cancelled. */
+  /** The reason why the update failed, was cancelled or goes back by itself. */
   reason: Text.optional(),
-  /** The reason why it does not continue at the moment. */
+  /** The reason why the rollout does not continue at the moment. */
   waits: Text.optional(),
 });
 export type Progress = z.infer<typeof Progress>;
@@ -152,7 +151,7 @@ const Id = z.string().max(1_000);
 const Running = z.object({ id: Id, version: z.string().max(200), generation: z.int().optional() });
 
 /**
- * A node's own report in a rollout. `epoch` counts its reports and is never behind its clock (ms since 1970), so it
+ * A node's own report in a rollout. `epoch` counts its reports and is never below its clock (ms since 1970), so it
  * grows even after the node was installed anew.
  */
 export const Report = z.looseObject({
@@ -188,12 +187,12 @@ export const workStates: ReadonlySet<Report["state"]> = new Set([
 
 export const requestActions = ["cancel", "rollback", "promote"] as const;
 export type RequestAction = (typeof requestActions)[number];
-/** An operator's request about a rollout, at any controller. */
+/** An operator's request about a rollout, made at any controller. */
 export const OperatorRequest = z.looseObject({
   generation: z.int().min(1),
   by: Text,
   at: Text,
-  /** A rollback that continues with more nodes down than allowed. */
+  /** Whether the rollback ignores maxUnavailable. */
   now: z.boolean().optional(),
 });
 export type OperatorRequest = z.infer<typeof OperatorRequest>;

@@ -4,8 +4,8 @@ import type { NodeAssignment, Progress } from "./records.ts";
 import { isAtRest, isBack, type Decision, type RolloutInput, type RolloutNode } from "./rollout-input.ts";
 
 /**
- * A new owner continues the former one's work, as far as it is known here. The former one may act for a while, so each
- * node is asked first (preflight), and no row orders anything. Undefined if everything is this owner's already.
+ * Makes the former owner's records the new owner's, as far as this controller has them. The former owner may act for a while, so each
+ * unfinished node is first asked for its state (preflight), and no row changes a node. Undefined if all records are this owner's.
  */
 export function resumeAfterTakeover(input: RolloutInput, progress: Progress): Decision | undefined {
   const { epoch, owner } = input.owner;
@@ -19,7 +19,7 @@ export function resumeAfterTakeover(input: RolloutInput, progress: Progress): De
   return { progress: { ...progress, epoch, owner, waves: withStrays(progress.waves, rows.keys()) }, rows };
 }
 
-/** The groups, and behind them each other node in a group of its own. */
+/** Appends each node that is in no wave as a wave of its own. */
 export function withStrays(waves: readonly (readonly string[])[], ids: Iterable<string>): string[][] {
   const strays = [...ids].filter((id) => !waves.some((wave) => wave.includes(id)));
   return [...waves.map((wave) => [...wave]), ...strays.map((id) => [id])];
@@ -27,7 +27,7 @@ export function withStrays(waves: readonly (readonly string[])[], ids: Iterable<
 
 /**
  * Whether this owner wrote the row, and the node knows no later order of this owner: another owner of the same epoch
- * may have overwritten it.
+ * may have overwritten the later row.
  */
 function isOwn(input: RolloutInput, id: string, row: NodeAssignment | undefined): boolean {
   const { epoch, owner } = input.owner;
@@ -48,7 +48,7 @@ function resumed(input: RolloutInput, id: string, row: NodeAssignment | undefine
   return { ...row, epoch, owner, seq, phase: "preflight", since: input.now, ...drained };
 }
 
-/** A node's first row of a generation, above every order that the node may have had; an unfinished undrain stays due. */
+/** A node's first row of a generation. Its `seq` is above that of every known order of this owner; an unfinished undrain stays due. */
 export function firstRow(input: RolloutInput, id: string, phase: "pending" | "preflight"): NodeAssignment {
   const { owner, rows, generation, now } = input;
   const before = rows.get(id);
@@ -64,7 +64,7 @@ export function firstRow(input: RolloutInput, id: string, phase: "pending" | "pr
   };
 }
 
-/** Whether the node was drained, or a former owner may have drained it, unknown here. */
+/** Whether the node was drained, or a former owner may have drained it without a record here. */
 function mayBeDrained(input: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
   const { epoch, owner } = input.owner;
   if (before && isDrained(input, id, before)) return true;
@@ -72,20 +72,20 @@ function mayBeDrained(input: RolloutInput, id: string, before: NodeAssignment | 
   return input.spec.drain.enabled && epoch > 1 && input.generation > 1 && !isOwnRow;
 }
 
-/** Whether a former owner may know more than this one about a node with a way back. */
+/** Whether an earlier generation, or a former owner without a record here, may have left the node with an unproven target. */
 function isUnproven({ owner, reports }: RolloutInput, id: string, before: NodeAssignment | undefined): boolean {
   if (before) return before.phase !== "succeeded";
   return owner.epoch > 1 && reports.get(id)?.previous !== undefined;
 }
 
-/** The last order of this owner that the node knows. */
+/** The number of this owner's last order that the node accepted; 0 if none. */
 function lastSeqOf({ name, owner, reports }: RolloutInput, id: string): number {
   const fence = reports.get(id)?.fence;
   const isOurs = fence?.name === name && fence.epoch === owner.epoch && fence.owner === owner.owner;
   return isOurs ? fence.seq : 0;
 }
 
-/** Nodes that may run the target by an earlier generation and could be taken back, by their last report to any controller. */
+/** Nodes that, by their last report to any controller, may run the target of an earlier generation and can go back from it. */
 export function broughtBefore(input: RolloutInput): readonly RolloutNode[] {
   return [...input.nodes.values()].filter(({ id }) => {
     const [row, report] = [input.rows.get(id), input.reports.get(id)];

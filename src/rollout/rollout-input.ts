@@ -55,7 +55,7 @@ export interface RolloutInput {
   readonly nodes: ReadonlyMap<string, RolloutNode>;
   /** Ms since 1970. */
   readonly now: number;
-  /** Another update under way with nodes of this one, which waits for it. */
+  /** The update for which this one waits: it is under way, and they share nodes. */
   readonly other?: string;
 }
 
@@ -105,14 +105,14 @@ export function reportOf({ name, owner, generation, reports }: RolloutInput, id:
   return isOurs && fence.generation === generation ? report : undefined;
 }
 
-/** Another owner of this epoch or a later one that the node obeys: after two takeovers at once, or a run over SSH. */
+/** The other owner, of this epoch or a later one, that the node obeys: after two takeovers at once, or a run over SSH. */
 export function otherOwnerOf({ name, owner, reports }: RolloutInput, id: string): string | undefined {
   const fence = reports.get(id)?.fence;
   if (fence?.name !== name || fence.owner === owner.owner || fence.epoch < owner.epoch) return undefined;
   return fence.owner;
 }
 
-/** Why a node is of no use at the moment, worded to follow its name; undefined: it is ready. */
+/** Why a node is not ready, worded to follow its name; undefined if it is ready. */
 export function notReadyReason({ nodes }: Pick<RolloutInput, "nodes">, id: string): string | undefined {
   const node = nodes.get(id);
   if (!node) return "is no node of this cluster any more";
@@ -136,7 +136,7 @@ export function isRequested({ requests, generation }: RolloutInput, action: keyo
   return requests[action]?.generation === generation;
 }
 
-/** Whether the update is being taken back, or shall be. */
+/** Whether the update is being rolled back, or an operator has requested that. */
 export function isGoingBack(input: RolloutInput): boolean {
   return input.progress?.phase === "rolling_back" || isRequested(input, "rollback");
 }

@@ -22,7 +22,7 @@ import {
   type RolloutInput,
 } from "./rollout-input.ts";
 
-/** Starts nodes of the first unfinished group: first their preparation, then, if they still may, their activation. */
+/** Starts nodes of the first unfinished wave: first their preparation, then, if they may still be started, their activation. */
 export function startNodes({ input, progress, rows }: Rollout): Decision {
   const isLeft = (id: string): boolean => rows.has(id) && rows.get(id)?.phase !== "succeeded";
   const at = progress.waves.findIndex((wave) => wave.some(isLeft));
@@ -67,7 +67,7 @@ function whyNotApproved(input: RolloutInput, id: string, { phase }: NodeAssignme
   return spec.drain.enabled ? `approval: ${hostnameOf(input, id)} has to be drained` : undefined;
 }
 
-/** The canaries are done; the rest waits until an operator, or the soak time, lets it begin. */
+/** Holds the waves after the canaries until an operator promotes them or the soak time is over. */
 function soak(input: RolloutInput, progress: Progress): Decision {
   const { now, spec } = input;
   const promoted: Decision = { progress: { ...progress, promoted: true }, rows: new Map() };
@@ -80,7 +80,7 @@ function soak(input: RolloutInput, progress: Progress): Decision {
   if (gone.length > 0)
     return noteWait(progress, [`promotion alone: the canary ${gone.join(", ")} is no node of this cluster any more`]);
   if (progress.soakSince === undefined) return { progress: { ...progress, soakSince: now }, rows: new Map() };
-  // Time alone proves nothing: a dead canary has not shown that it lives.
+  // The soak time alone proves nothing: at its end every canary must be ready.
   const ill = canaries.flatMap((id) => {
     const reason = notReadyReason(input, id);
     return reason === undefined ? [] : [`${hostnameOf(input, id)}, which ${reason}`];
@@ -113,7 +113,7 @@ export function rollBackNodes(rollout: Rollout): Decision {
   return starts.size > 0 ? { rows: starts } : noteWait(progress, reasons);
 }
 
-/** The nodes that may be taken back. A node that is not approved obeys no controller, so the others do not wait for it. */
+/** The nodes that a rollback takes, in its order. A node that is not approved obeys no controller, so the others do not wait for it. */
 export function undoable(rollout: Rollout): readonly (readonly [string, NodeAssignment])[] {
   return undoableAtAll(rollout).filter(([id]) => isApproved(rollout.input, id));
 }
@@ -136,7 +136,7 @@ function undoableAtAll({ input, progress, rows }: Rollout): readonly (readonly [
   return [...rows].filter(([id, row]) => isUndoable(id, row)).toSorted(([a], [b]) => place(b) - place(a));
 }
 
-/** An earlier generation brought the target, so the node has a way back from this very update. */
+/** Whether an earlier generation of this update brought the target, so that the node can still go back. */
 function isFromBefore(input: RolloutInput, id: string, { phase }: NodeAssignment): boolean {
   const { previous, present } = reportOf(input, id) ?? {};
   return previous !== undefined && (phase === "succeeded" || present?.id === input.target.id);
@@ -172,7 +172,7 @@ export function noteWait(progress: Progress, reasons: readonly string[]): Decisi
   return { progress: why === undefined ? rest : { ...rest, waits: why }, rows: new Map() };
 }
 
-/** A rollout may wait for hundreds of nodes, and the text has its place in one register. */
+/** The most characters of a reason: a rollout may wait for hundreds of nodes, and the text must fit into a register. */
 const longest = 2_000;
 
 export function clip(text: string): string {

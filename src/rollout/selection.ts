@@ -18,7 +18,7 @@ function isMeant(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
 }
 
 /**
- * Whether a selector may select a node, by the node's names and datacenter alone. The cluster knows its labels and
+ * Whether a selector may select a node, by the node's names and datacenter alone: only the cluster knows labels and
  * roles.
  */
 export function mayBeMeant(
@@ -56,9 +56,8 @@ export interface Waves {
 }
 
 /**
- * The nodes in groups. Workers go before controllers, which go one at a time, and nodes that are not ready behind both. The owner, which the
- * operator speaks to, is the last of all. Per datacenter that is the order within each: one datacenter after the other, that of the owner last.
- * Canaries come before all others.
+ * Divides nodes into waves: canaries, workers, controllers (one at a time), nodes that are not ready, and last the owner, because the
+ * operator's commands are connected to it. With `per-dc` this order holds within each datacenter, and the owner's datacenter is the last.
  */
 export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): Waves {
   const { type, maxUnavailable, batchSize = maxUnavailable } = spec.strategy;
@@ -66,7 +65,7 @@ export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owne
   if (type === "batch") return { waves: groups(selected, batchSize, owner), canaries: 0 };
   if (type === "per-dc") {
     const dcs = [...Map.groupBy(selected, ({ dc }) => dc)].toSorted(([a], [b]) => compare(a, b));
-    // The owner is the last of all, so its datacenter is.
+    // The owner is the last node, so its datacenter must be the last, too.
     const own = dcs.findIndex(([, nodes]) => nodes.some(({ id }) => id === owner));
     if (own >= 0) dcs.push(...dcs.splice(own, 1));
     return { waves: dcs.flatMap(([, nodes]) => groups(nodes, batchSize, owner)), canaries: 0 };
@@ -83,7 +82,7 @@ export function wavesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owne
 
 function canariesOf(selected: readonly RolloutNode[], spec: UpdateSpec, owner: string): readonly RolloutNode[] {
   const chosen = wantedCanaries(selected, spec);
-  // Never empty: the rest would begin without a trial.
+  // Never empty, or all other waves would begin without a trial.
   return chosen.length > 0 ? chosen : inOrder(selected, owner).slice(0, 1);
 }
 
@@ -93,7 +92,7 @@ function wantedCanaries(selected: readonly RolloutNode[], { strategy }: UpdateSp
   return selected.filter((node) => (nodeIds.length === 0 || isNamed(node, nodeIds)) && hasLabels(node, labels));
 }
 
-/** The reasons why a manifest's canaries differ from those that would be tried; names of no node have a fault of their own. */
+/** The faults of a manifest's canaries: named nodes outside of the selection, or labels of no candidate. Unknown names are reported elsewhere. */
 function canaryFaults(spec: UpdateSpec, { nodes, selected }: Selection): readonly string[] {
   const { nodeIds = [], labels = [] } = spec.strategy.canary ?? {};
   const isAmong = (some: readonly RolloutNode[], name: string): boolean => some.some((node) => isNamed(node, [name]));
@@ -131,7 +130,7 @@ function inOrder(nodes: readonly RolloutNode[], owner: string): readonly Rollout
 }
 
 export interface Selection {
-  /** All nodes of `this cluster` or `the roster`. */
+  /** All nodes of the cluster or the roster, which `of` names in error texts. */
   readonly nodes: readonly RolloutNode[];
   readonly of: string;
   readonly selected: readonly RolloutNode[];

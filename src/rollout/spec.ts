@@ -33,7 +33,7 @@ export const Target = z.strictObject({
   allowDowngrade: z.boolean().default(false).describe("May an older version take the place of a newer one?"),
 });
 
-/** The nodes to update. `allNodes` narrows with the others: each given filter must hold. */
+/** The nodes to update. Each given filter must hold, also beside `allNodes`. */
 export const Selector = z.strictObject({
   allNodes: z.boolean().default(false).describe("All nodes, as far as the others do not narrow it."),
   nodeIds: z.array(Text).max(10_000).default([]).describe("Nodes by id or host name."),
@@ -97,7 +97,7 @@ export type Gate = z.output<typeof Gate>;
 
 const Clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "must be a time of day, HH:MM");
 export const weekdays = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
-/** When nodes may be started; in UTC, over midnight when it ends before it begins, a whole day when it ends as it begins. */
+/** The time of day, in UTC, at which nodes may be started; past midnight if `to` is before `from`, a whole day if they are equal. */
 export const Window = z.strictObject({
   days: z.array(z.enum(weekdays)).min(1).optional().describe("Days on which it begins; else each."),
   from: Clock.describe("When it begins, HH:MM in UTC."),
@@ -148,7 +148,7 @@ export const Bundle = z.strictObject({
   storePath: StorePath,
   narHash: NarHash,
   version: Text,
-  /** As `uname -m` says. */
+  /** As `uname -m` prints it. */
   arch: Text,
 });
 export type Bundle = z.output<typeof Bundle>;
@@ -172,7 +172,7 @@ export type Statement = z.output<typeof Statement>;
 
 /**
  * The bastion's signature for the controller, or the run over SSH, that owns an update in an epoch. If two owners were
- * signed for one epoch, each node obeys the first that it hears of.
+ * signed for one epoch, each node obeys the first whose order reaches it.
  */
 export const Ownership = z.strictObject({
   kind: z.literal("ClusterUpdateOwner"),
@@ -200,7 +200,7 @@ export function bringsOf({ target }: Pick<UpdateSpec, "target">): "runtime" | "s
   return target.flakeRef === undefined ? "runtime" : "system";
 }
 
-/** The id of an updated node's version, equal on the node and here. */
+/** The id of the target version, which nodes and controllers compute alike. */
 export function targetIdOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   const { flakeRef, flakeRev = "", nixpkgsRev, systemProfile } = spec.target;
   if (flakeRef === undefined) return bundle?.storePath ?? "";

@@ -75,7 +75,7 @@ function cancelOrRollbackAsked({ input }: Rollout): boolean {
   return isRequested(input, "cancel") || isRequested(input, "rollback");
 }
 
-/** Whether an operator asked since the last rollback ended. */
+/** Whether an operator requested a rollback that has not been carried out. */
 function rollbackAskedAnew({ input, progress }: Rollout): boolean {
   return isRequested(input, "rollback") && input.requests.rollback?.at !== progress.undone;
 }
@@ -176,11 +176,11 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
 }
 
 /**
- * Before the generation began, or after it was cancelled then, a rollback takes the nodes of earlier ones, after each has reported its version.
- * Their order is the one in which they would be started now.
+ * A rollback of a generation that never began takes the nodes that earlier generations updated; each must first report its version. `started`
+ * has the order in which an update would start them now.
  */
 function asksEarlierNodes({ input, progress }: Rollout): ReturnType<Effect> {
-  // A rollback tries again the nodes that the one before left.
+  // A second rollback tries the nodes again that the first one left, so the first one's reason is void.
   const isAgain = progress.phase === "failed" && progress.undone !== undefined;
   const reason = isAgain ? undefined : progress.reason;
   if (progress.waves.length > 0) return { progress: { reason } };

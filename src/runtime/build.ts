@@ -13,9 +13,9 @@ import { archive, exportOf, narHashOf, storePathOf, type Tree } from "./nar.ts";
 
 /** The parts that a node needs to run kcore's daemons, ready to be sent. */
 export interface Runtime {
-  /** Where it will lie on nodes; follows from its bytes. */
+  /** The path on nodes, which follows from the runtime's bytes. */
   readonly storePath: string;
-  /** `nix-store -q --hash` of it. */
+  /** As `nix-store -q --hash` prints it. */
   readonly narHash: string;
   /** The path as `nix-store --export` writes it, without the end, compressed by gzip; SHA-256 (hex) and size of this file. */
   readonly file: string;
@@ -24,14 +24,14 @@ export interface Runtime {
   /** kcore's version, and that of Node in it. */
   readonly version: string;
   readonly node: string;
-  /** As `uname -m` says. */
+  /** As `uname -m` prints it. */
   readonly arch: string;
 }
 
 export interface RuntimeOptions {
-  /** kcore's own folder: package.json, node_modules and dist lie in it. */
+  /** kcore's own folder, with package.json, node_modules and dist. */
   readonly root: string;
-  /** Folder for finished ones, which are kept. */
+  /** The folder of built runtimes. */
   readonly cache: string;
   readonly note: (text: string) => void;
 }
@@ -40,7 +40,7 @@ export interface RuntimeOptions {
 const recipe = 3;
 const machines: Readonly<Record<string, string>> = { x64: "x86_64", arm64: "aarch64" };
 
-/** The folder of built runtimes: beside the program if it can be written, so that all its users share them; else with the user's own things. */
+/** The folder of built runtimes: in kcore's node_modules if that is writable, so that all users share them; else below `home`. */
 export async function cacheFolder(root: string, home: string): Promise<string> {
   const modules = join(root, "node_modules");
   try {
@@ -150,7 +150,7 @@ async function librariesOf(program: string, loader: string): Promise<string[]> {
   return [...stdout.matchAll(/=> (\/\S+) \(0x/g)].map(([, path = ""]) => path).toSorted();
 }
 
-/** Cheap: the big files are not read. Anything that replaces one changes its size or time. */
+/** A hash of all inputs. Big files count by size and time, one of which changes when a file is replaced. */
 async function cacheKey({ version, node, loader, libraries, app }: Parts): Promise<string> {
   const files = await Promise.all(
     [node, loader, ...libraries].map(async (path) => {
@@ -181,8 +181,8 @@ async function treeOf({ version, nodeVersion, arch, node, loader, libraries, app
 }
 
 /**
- * Starts it, from whichever profile or link it is called by. The store path is found once, so that a profile that is switched meanwhile mixes nothing; by
- * the shell alone, since a unit of NixOS has no programs in its PATH.
+ * The sh program `kcore-node`. It resolves its store path once, so that a profile that is switched meanwhile cannot mix two versions. Only a call
+ * by a link to this file needs readlink(1), since a unit of NixOS has no programs in its PATH.
  */
 function wrapper(loader: string): string {
   return `#!/bin/sh
@@ -223,7 +223,7 @@ export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> 
     .map(({ runtime }) => runtime);
 }
 
-/** Undefined when it or its file is not there, or not whole. */
+/** The runtime of a manifest; undefined if the manifest or the runtime's file is missing or incomplete. */
 async function readManifest(path: string): Promise<Runtime | undefined> {
   try {
     const runtime = JSON.parse(await readFile(path, "utf8")) as Runtime;

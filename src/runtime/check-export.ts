@@ -6,7 +6,7 @@ import { endOfExport, narHashOf, storePathOf } from "./nar.ts";
 
 /** The properties of a compressed export, found by reading all of it. */
 export interface CheckedExport {
-  /** SHA-256 (hex) and size of its bytes as they lie there. */
+  /** SHA-256 (hex) and size of the compressed bytes. */
   readonly sha256: string;
   readonly size: number;
   /** Of the archive in it, as `nix-store -q --hash` prints it. */
@@ -14,8 +14,8 @@ export interface CheckedExport {
 }
 
 /**
- * Reads the export of one runtime (build.ts), from `start` of a file to its end. Undefined: it is no such export, or not one of the kcore of
- * this version at this store path, which follows from the archive's bytes.
+ * Reads the export of one runtime (build.ts), from `start` of a file to its end. Undefined: it is no such export, or its version and bytes do
+ * not result in this store path.
  */
 export async function checkExport(
   file: string,
@@ -36,7 +36,7 @@ export async function checkExport(
   let skipped = 0;
   const archived = async (source: AsyncIterable<Buffer>): Promise<void> => {
     for await (const chunk of source) {
-      // The export begins with a number of eight bytes that is not the archive's.
+      // The first eight bytes of an export are not part of the archive (exportOf in nar.ts).
       const skip = Math.min(8 - skipped, chunk.length);
       skipped += skip;
       const held = Buffer.concat([rest, chunk.subarray(skip)]);

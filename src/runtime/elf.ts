@@ -8,8 +8,8 @@ interface Segment {
 }
 
 /**
- * An ELF program without the parts that only debuggers and linkers read: everything behind its last segment goes, and so does the
- * table of sections. Done here and not by strip(1), so that the bytes are the same on every machine. 64-bit, little endian.
+ * Removes the parts of a program that only debuggers and linkers read: everything after its last segment, and the table of sections.
+ * strip(1) might give other bytes on another machine. For 64-bit little-endian ELF.
  */
 export function stripProgram(program: Buffer): Buffer {
   const end = Math.max(...segmentsOf(program).map(({ offset, size }) => offset + size));

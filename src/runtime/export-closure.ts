@@ -18,7 +18,7 @@ export interface ExportedClosure {
   readonly source: readonly ExportedPath[];
 }
 
-/** One path: as `nix-store --export` writes it, without the end (8 bytes of zero), so that several stand in a row; compressed by gzip. */
+/** One path as `nix-store --export` writes it, compressed by gzip; without the end (8 bytes of zero), so that several can be concatenated. */
 export interface ExportedPath {
   readonly path: string;
   readonly file: string;
@@ -27,16 +27,16 @@ export interface ExportedPath {
 }
 
 export interface ExportOptions {
-  /** Folder for finished ones, which are kept: a store path never changes. Closures share the paths that they have in common. */
+  /** The folder of finished exports, which stay valid because a store path never changes. Closures share the exports of common paths. */
   readonly cache: string;
   readonly signal: AbortSignal;
-  /** The program; Nix's own unless told otherwise. */
+  /** The program; by default `nix-store` of the PATH. */
   readonly nixStore?: string;
 }
 
-/** Bytes of one content that are sent: it is held in memory while nodes are given it. */
+/** The most bytes of one export, which is held in memory while it is sent to nodes. */
 const mostBytes = 2 ** 31 - 1;
-/** Bytes behind the last path of an export. */
+/** Bytes after the last path of an export. */
 const endMark = 8;
 
 /**
@@ -66,7 +66,7 @@ export async function exportClosure({
     kept.set(one, await exportPath(one, { ...options, signal: inner }));
   });
   const closure = { storePath: path, narHash, source: paths.flatMap((one) => kept.get(one) ?? []) };
-  // Last: everything that the manifest names is whole.
+  // Written last, when every export that the manifest names is complete.
   await replaceFile(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
   return closure;
 }
@@ -79,7 +79,7 @@ export async function exportPath(
   path: string,
   { cache, signal, nixStore = "nix-store" }: ExportOptions,
 ): Promise<ExportedPath> {
-  // One for each caller: those of one run ask at the same time.
+  // A name of its own for each caller: several in one run may export the same path at once.
   const aside = join(cache, `${randomUUID()}.tmp`);
   try {
     const hash = createHash("sha256");
@@ -130,7 +130,7 @@ function digestOf(path: string): string {
   return path.slice("/nix/store/".length, "/nix/store/".length + 32);
 }
 
-/** The cached exports of these paths, by path. Name and size say that each was written to its end. */
+/** The cached exports of these paths, by path. A file whose size agrees with its name was written to its end. */
 async function keptIn(cache: string, paths: readonly string[]): Promise<Map<string, ExportedPath>> {
   const byDigest = new Map(paths.map((path) => [digestOf(path), path]));
   const kept = new Map<string, ExportedPath>();
@@ -152,7 +152,7 @@ async function isWhole({ file, size }: ExportedPath): Promise<boolean> {
   }
 }
 
-/** Does the work for each, a few at a time; the first that fails ends the others. */
+/** Does the work for each item, as many at a time as there are processors; the first failure ends the others. */
 async function inLanes<Item>(
   items: readonly Item[],
   signal: AbortSignal,
@@ -193,7 +193,7 @@ function failed(message: string, said = ""): KcoreError {
   });
 }
 
-/** Undefined when it or one of its files is not there, or not whole. */
+/** The closure of a manifest; undefined if the manifest or one of its files is missing or incomplete. */
 async function readManifest(file: string, path: string): Promise<ExportedClosure | undefined> {
   try {
     const closure = JSON.parse(await readFile(file, "utf8")) as ExportedClosure;

@@ -13,13 +13,13 @@ export function archive(tree: Tree): Uint8Array[] {
 
 /**
  * One path without references in the stream that `nix-store --import` reads: `1`, the archive, a magic number, the path, its
- * references, its deriver, no signature. Behind the last path of a stream stands `0`, which is not given here.
+ * references, its deriver, no signature. The `0` that ends a stream is not included.
  */
 export function exportOf(tree: Tree, storePath: string): Uint8Array[] {
   return [number(1), ...archive(tree), endOfExport(storePath)];
 }
 
-/** The bytes behind the archive in {@link exportOf}. */
+/** The bytes after the archive in {@link exportOf}. */
 export function endOfExport(storePath: string): Buffer {
   return Buffer.concat([number(0x4558494e), ...words(storePath), number(0), ...words(""), number(0)]);
 }

@@ -41,15 +41,15 @@ const base = [
 export interface DebianWanted {
   /** The release: `bookworm`. */
   readonly suite: string;
-  /** Where it comes from; empty: where this machine's apt gets it. */
+  /** The URL of Debian's archive; empty: that of this machine's apt. */
   readonly mirror: string;
   /** The kernel's package, such as `linux-image-amd64`. */
   readonly kernel: string;
-  /** Packages besides. */
+  /** Additional packages. */
   readonly packages: readonly string[];
 }
 
-/** A tree as a file: a tar compressed by gzip, without any machine's identity. */
+/** A root filesystem as a file: a tar compressed by gzip, without any machine's identity. */
 export interface SystemImage {
   readonly file: string;
   /** SHA-256 in lower-case hex, and bytes. */
@@ -72,7 +72,7 @@ const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /** Milliseconds after which an image is made anew: security updates come as packages. */
 const longestAge = 30 * 24 * 3_600_000;
 
-/** Milliseconds between two lines that tell how far debootstrap is. */
+/** Milliseconds between two notes on debootstrap's progress. */
 const tellEvery = 15_000;
 
 const building = new Map<string, Promise<SystemImage>>();
@@ -93,7 +93,7 @@ export function debianImage(wanted: DebianWanted, options: BuildOptions): Promis
   return made;
 }
 
-/** The image of these wishes if the cache holds it already. */
+/** The image of this Debian, if the cache holds it already. */
 export function keptImage(wanted: DebianWanted, cache: string): Promise<SystemImage | undefined> {
   return find(placeOf(wanted, cache));
 }
@@ -106,7 +106,7 @@ function placeOf(wanted: DebianWanted, cache: string): string {
   return join(cache, `debian-${wanted.suite}-${key}.tar.gz`);
 }
 
-/** The image that a file of the operator's is. @throws KcoreError OS_IMAGE_FAILED */
+/** An operator's own file as an image. @throws KcoreError OS_IMAGE_FAILED */
 export async function givenImage(file: string): Promise<SystemImage> {
   try {
     return { file, ...(await measure(file)) };
@@ -155,7 +155,7 @@ async function make(
   }
 }
 
-/** The first place that this machine's apt gets Debian from. */
+/** The first URL from which this machine's apt gets Debian. */
 async function ownMirror(signal: AbortSignal): Promise<string> {
   const stdout = await command("apt-get", ["indextargets", "--format", "$(SITE)", "Created-By: Packages"], signal);
   const [site] = stdout.split("\n").filter((line) => /^https?:/.test(line));

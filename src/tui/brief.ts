@@ -34,7 +34,7 @@ export class BriefLines {
   readonly #kept = new Map<string, PlainLine[]>();
   /** The last note of each step or action that began a moment ago, and when to show the note if the step still runs. */
   readonly #early = new Map<string, { readonly due: number; readonly lines: readonly PlainLine[] }>();
-  /** Stages of nodes whose “in order” has a line. */
+  /** Stages of nodes whose steps in order already have their line. */
   readonly #left = new Set<string>();
   /** Nodes that a line has reported as unreachable: their return is news. */
   readonly #away = new Set<string>();
@@ -107,7 +107,7 @@ export class BriefLines {
     }
   }
 
-  /** Lines of output, and notes of long steps (in a dry run all notes); the step's name stands above the first line. */
+  /** Lines of output, and notes of long steps (in a dry run all notes); the step's name precedes the first line. */
   #say(before: RunModel, event: StepOrAction): readonly PlainLine[] {
     const key = workKey(event);
     const one = workIn(before, event);
@@ -149,7 +149,7 @@ export class BriefLines {
     return { lines, folded: { title: `${startLine(event, before).text}: ${more.length} lines`, since, lines: more } };
   }
 
-  /** At a node's next stage: the number of steps of the former stage in order. */
+  /** When a node enters its next stage: the line that counts the former stage's steps in order. */
   #leave(before: RunModel, event: RunEvent): readonly PlainLine[] {
     const name = "node" in event ? event.node : "item" in event ? event.item : undefined;
     const steps = (name !== undefined && before.nodes.get(name)?.steps) || [];

@@ -6,7 +6,7 @@ interface Failed {
   readonly exitStatus?: number | undefined;
 }
 
-/** Codes whose message says only that a command failed: the cause stands in the command's own errors. */
+/** Codes whose message says only that a command failed: the cause is in the command's own error output. */
 const vague: ReadonlySet<Problem["code"]> = new Set(["STEP_FAILED", "PROBE_FAILED", "LOCAL_COMMAND_FAILED"]);
 
 /**
@@ -31,7 +31,7 @@ function ended(status: number): string {
   return status > 128 ? `signal ${status - 128}` : `exit ${status}`;
 }
 
-/** The problem with the last lines of its detail: a cause stands at the end of a command's errors. */
+/** The problem with the last lines of its detail: the cause is at the end of a command's error output. */
 export function endOfDetail(problem: Problem, lines: number): Problem {
   if (!problem.detail) return problem;
   const all = problem.detail.trimEnd().split("\n");

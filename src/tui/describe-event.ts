@@ -129,7 +129,7 @@ function titleOf({ title, runId, nodes, dryRun, revision, dirty, resumed }: Of<"
   return `${title}${dryRun ? " (dry run: nothing is changed)" : ""}${resumed ? ", resumed" : ""} — run ${runId}${at} — ${count}: ${shown}`;
 }
 
-/** A step without output is named only when it ends, so its name stands before its first output. */
+/** A step is named only when it ends, unless it has output: then its name precedes the first output. */
 function lateStart(before: RunModel, event: Of<"step.note"> | Of<"step.output">): readonly PlainLine[] {
   const step = stepIn(before, event);
   return step?.tail === "" && step.note === undefined ? [line("started", event.node, step.title)] : [];

@@ -34,7 +34,7 @@ export interface RunDifference {
   readonly steps: readonly StepDifference[];
 }
 
-/** A step counts as slower from twice the time and a second more on: smaller differences are chance. */
+/** A step counts as slower if it takes at least twice the time and a second more; smaller differences are chance. */
 const FACTOR = 2;
 const LEAST = 1000;
 

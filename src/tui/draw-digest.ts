@@ -13,9 +13,9 @@ import { stripVTControlCharacters } from "node:util";
 export interface DigestOptions extends DrawOptions {
   /** Columns of the screen; names are left out beyond them. */
   readonly columns?: number;
-  /** Long lines end at the edge, for a screen. */
+  /** Whether lines are cut at the screen's edge. */
   readonly cut?: boolean;
-  /** Below a run that was watched, without operator, time and command. */
+  /** Whether the digest follows a run that was watched: then it leaves out operator, time and command. */
   readonly isEnd?: boolean;
 }
 
@@ -87,7 +87,7 @@ function headLines(digest: RunDigest): readonly string[] {
   ];
 }
 
-/** “3 nodes: 1 done, 1 failed (n1)”, with the names of nodes to look at; and the ends of the steps. */
+/** “3 nodes: 1 done, 1 failed (n1)”, with the names of nodes that need attention, and the number of steps by outcome. */
 export function countLines({ nodes, tally, dryRun }: RunDigest, columns = 80): readonly string[] {
   if (nodes.length === 0) return [];
   const { done = [], ...others } = Object.groupBy(nodes, ({ outcome }) => outcome);

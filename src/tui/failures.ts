@@ -18,7 +18,7 @@ export interface Failure {
   readonly item?: WorkItem;
 }
 
-/** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one. */
 export function failuresOf(model: RunModel): readonly Failure[] {
   const alike = new Map<string, Failure & { readonly nodes: string[] }>();
   const own: Failure[] = [];

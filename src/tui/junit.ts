@@ -57,7 +57,7 @@ function casesOf(model: RunModel, node: NodeModel, outputOf: ReturnType<typeof w
   return [...known, { ...own, ...omitUndefined({ problem: node.problem }) }];
 }
 
-/** Gives the node's problem to the case of the node's end, if that case has none. */
+/** Gives the node's problem to its first failed or interrupted case, if that case has none. */
 function placed(cases: readonly Case[], problem: Problem | undefined): readonly Case[] {
   const at = cases.findIndex(({ outcome }) => outcome === "failed" || outcome === "interrupted");
   const found = cases[at];

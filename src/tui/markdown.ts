@@ -51,7 +51,7 @@ function section(title: string, blocks: readonly string[]): readonly string[] {
   return blocks.length === 0 ? [] : [`#### ${title}`, ...blocks];
 }
 
-/** As many blocks as there is room for; how many are left out stands at the end. */
+/** As many blocks as there is room for, then the number of those left out. */
 function fitting(blocks: readonly string[]): readonly string[] {
   let length = 0;
   const count = blocks.findIndex((block) => (length += block.length + 2) > ROOM);

@@ -14,7 +14,7 @@ export interface RunDrawing {
 export interface PlainOptions {
   readonly out: NodeJS.WriteStream;
   readonly color: boolean;
-  /** `verbose` unless told otherwise. */
+  /** By default `verbose`. */
   readonly detail?: Detail;
   /** Each line has its time, in UTC. */
   readonly times?: boolean;

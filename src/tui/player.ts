@@ -162,7 +162,7 @@ export class Player {
     if (this.#paused) return this.#position;
     const passed = Math.max(0, this.#clock.now() - this.#anchor);
     const length = this.#times.at(-1) ?? 0;
-    // Not a product: at an endless speed no time at all would give NaN.
+    // Not a product, because Infinity times 0 ms is NaN.
     return this.#speed === Infinity ? length : Math.min(length, this.#position + passed * this.#speed);
   }
 

@@ -1,7 +1,7 @@
 import type { RunModel, StageModel } from "#engine/events/run-model.ts";
 import type { Work } from "./work-item.ts";
 
-/** The progress of a node: ended and planned steps, and the share of the run that lies behind. */
+/** The progress of a node: ended and planned steps, and the done share of its work. */
 export interface Progress {
   readonly ended: number;
   readonly planned: number;
@@ -39,7 +39,7 @@ interface Planned {
   readonly isOpen: boolean;
 }
 
-/** A record without plans (of an older build) tells nothing of a stage before it begins. */
+/** The plan of a stage on one node. In a record of an older build, without plans, its steps are unknown before it begins. */
 function plannedOn({ id, planned, open }: StageModel, index: number): Planned {
   return {
     id,
@@ -53,7 +53,7 @@ function hasEnded({ outcome, again }: Work): boolean {
   return outcome !== undefined || again === true;
 }
 
-/** The progress of the node in its plan. `announced`: steps that the node was sent, with those before them. */
+/** The progress of the node in its plan. `announced`: the number of steps that the node was sent so far. */
 export function progressOf(plan: NodePlan, work: readonly Work[], announced = 0): Progress {
   const seen = plan.map(() => 0);
   const over = plan.map(() => 0);

@@ -21,7 +21,7 @@ export function describeQuestion({ node, text, command }: OpenQuestion): string 
 /** Sequences that call the operator to a terminal: the bell and a title, restored after the last question (xterm, “window operations” 22 and 23). */
 export const attention = {
   call: "\u001b[22;2t\u001b]2;kcore: waiting for you\u0007\u0007",
-  /** For a further question while the title stands. */
+  /** For a further question while the title is set. */
   again: "\u0007",
   over: "\u001b[23;2t",
 } as const;

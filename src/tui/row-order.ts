@@ -15,7 +15,7 @@ export interface OrderOptions {
   readonly now: number;
   /** The number of rows that fit. If all do, only failures move: no row jumps without need. */
   readonly height: number;
-  /** This row keeps the place of a rank that it had when it was selected, so that it does not run away. */
+  /** This row stays among rows of the rank that it had when it was selected, until it fails, so that it does not move away. */
   readonly held?: { readonly name: string; readonly rank: Rank };
 }
 
@@ -64,7 +64,7 @@ export function wordTest(word: string): Test {
   return (row) => valuesOf(row).some((value) => value.toLowerCase().startsWith(start));
 }
 
-/** The values that a word with a kind, such as `role:worker`, looks at. */
+/** The values with which a word such as `role:worker` is compared, by its kind. */
 const kinds: Readonly<Record<string, (row: NodeRow) => readonly string[]>> = {
   role: ({ roles }) => roles,
   dc: ({ dc, isBastion }) => (isBastion ? [] : [dc]),

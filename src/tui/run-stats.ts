@@ -21,7 +21,7 @@ export interface StepStats extends Times {
 }
 
 interface Times {
-  /** The ends that were in order, changed or failed. */
+  /** The number of ends that were in order, changed or failed. */
   readonly times: number;
   readonly failed: number;
   /** Times of the ends that did not fail: half of them took no longer, and nine of ten. */
@@ -61,7 +61,7 @@ interface Node {
 
 const counted: ReadonlySet<Outcome> = new Set(["ok", "changed", "failed"]);
 
-/** Learns from the events of one run after the other. */
+/** Collects statistics from the events of one run after the other. */
 export class RunStats {
   readonly #steps = new Map<string, Step>();
   readonly #nodes = new Map<string, Node>();

@@ -6,7 +6,7 @@ import { exitCodes } from "#errors/problem.ts";
 
 export interface TaskOptions {
   readonly out: NodeJS.WriteStream;
-  /** Whether tasks are redrawn in their place; else each piece of news is a line. */
+  /** Whether tasks are redrawn in their place; else each change is a line. */
   readonly isScreen: boolean;
   /** Nothing is shown, as for `-o json`. */
   readonly isSilent?: boolean;

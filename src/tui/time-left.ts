@@ -20,9 +20,9 @@ export interface Position {
 }
 
 /**
- * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that were as far within half to
- * twice the time. Undefined without such a run, or if they disagree: for example, a first run on bare machines and a
- * run in order.
+ * Milliseconds that a run still takes at the pace of earlier runs. Only runs count that needed half to twice the time to
+ * get as far. Undefined without such a run, or if they disagree: for example, a first run on bare machines and a run that
+ * changed nothing.
  */
 export function timeLeft(paces: readonly Pace[], { nodes, ended, elapsed }: Position): number | undefined {
   const left = paces.flatMap(({ nodes: those, ends, whole }) => {
@@ -49,7 +49,7 @@ export function formatTimeLeft(milliseconds: number): string {
   return `about ${Math.round(seconds / 3600)} h left`;
 }
 
-/** Learns the pace of a run from its events. */
+/** Reads the pace of a run from its events. */
 export class PaceReading {
   #startedAt: number | undefined;
   #nodes = 0;

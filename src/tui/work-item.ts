@@ -150,7 +150,7 @@ export function itemTitle({
   return `${stage === undefined || stage === title ? "" : `${stage}: `}${title}${kind}`;
 }
 
-/** The reason to look at a running step: slower than in earlier runs, or long without output. */
+/** The reason why a running step may need attention: slower than in earlier runs, or long without output. */
 export type Quiet =
   { readonly kind: "slow"; readonly usual: number } | { readonly kind: "silent"; readonly since: number };
 

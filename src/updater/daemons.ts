@@ -84,8 +84,8 @@ async function tailOf(ports: Ports, unit: string): Promise<string> {
 const dropin = (unit: string): string => `/run/systemd/system/${unit}.d/kcore-update.conf`;
 
 /**
- * Lets units start from a store path until the machine boots: /run is empty then, and they follow their profile as before.
- * undefined: they follow it from now on.
+ * Makes units start from the store path `id` until the next boot, which empties /run; without `id` they follow their
+ * profile again.
  */
 export async function tryUnits(ports: Ports, units: readonly Unit[], id: string | undefined): Promise<void> {
   let hasChanged = false;
@@ -99,7 +99,7 @@ export async function tryUnits(ports: Ports, units: readonly Unit[], id: string 
     await (wanted === undefined ? ports.remove(dropin(name)) : ports.replace(dropin(name), wanted));
     hasChanged = true;
   }
-  // After a power cut or a kill systemd may know an older file.
+  // An earlier updater may have been killed before its daemon-reload: systemd then uses an older drop-in.
   if (!hasChanged)
     hasChanged = units.some(({ start }) =>
       id === undefined ? start.startsWith("/nix/store/") : !start.startsWith(`${id}/`),
@@ -126,7 +126,7 @@ export interface AgentStatus {
   readonly controller?: string;
 }
 
-/** The agent's part of status.json, a file that is always whole. */
+/** The agent's part of status.json; undefined if there is none. */
 export async function readAgent(ports: Ports, statusFile: string): Promise<AgentStatus | undefined> {
   try {
     return (JSON.parse((await ports.read(statusFile)) ?? "{}") as { agent?: AgentStatus }).agent;
@@ -141,8 +141,8 @@ interface DaemonsFound {
 }
 
 /**
- * Finds the first condition that keeps the daemons from being up and steady. `fault`: the reason why a unit is not the
- * right one.
+ * Returns a check for the first reason why the daemons are not up and steady. `fault` gives the reason why a unit runs
+ * the wrong program.
  */
 export function watchDaemons(ports: Ports): (fault?: (unit: Unit) => string | undefined) => Promise<DaemonsFound> {
   let first: readonly Unit[] | undefined;

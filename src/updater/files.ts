@@ -3,7 +3,7 @@ import { replaceFile } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { Order } from "#rollout/order.ts";
 
-/** The files in the folder of updates by which the agent, or a run of the bastion, speaks with the updater. */
+/** The files in the folder of updates through which the agent, or a run over SSH, exchanges orders and reports with the updater. */
 export const names = {
   /** The next order; systemd starts the updater for it. */
   inbox: "inbox.json",
@@ -27,7 +27,7 @@ async function replaceOnDisk(path: string, text: string): Promise<void> {
   await replaceFile(path, text);
 }
 
-/** Gives the updater an order; an order that lies there untaken is replaced. It is on the disk when this resolves. */
+/** Puts an order durably into the updater's inbox, in place of one that the updater has not taken. */
 export async function writeOrder(folder: string, order: Order, replace = replaceOnDisk): Promise<void> {
   await replace(join(folder, names.inbox), `${JSON.stringify(order)}\n`);
 }

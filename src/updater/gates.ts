@@ -9,8 +9,8 @@ const attemptMs = 10_000;
 const unit = "kcore-update-gate.service";
 
 /**
- * The node's part of a gate: the reason why it does not hold; undefined if it does, or is checked elsewhere. `left`: ms
- * left of the whole activation. A command sees the node itself, without the confinement of the updater's unit.
+ * Checks a gate's HTTP request and command on the node: the reason why it fails; undefined if it holds or has neither.
+ * `left`: ms left of the whole activation. A command runs without the confinement of the updater's unit.
  */
 export async function whyGateFails(
   ports: Ports,

@@ -10,13 +10,13 @@ import { names } from "./files.ts";
 import { isBusy, messageOf, parseAs, type Journal, type JournalFile } from "./journal.ts";
 import type { Self, UpdaterParts } from "./ports.ts";
 
-/** Takes all orders into the journal. `taken.json` stays until the updater ends, so that systemd starts the next one for it. */
+/** Moves every order of the inbox into the journal. `taken.json` stays until all work is done: after a crash systemd starts an updater for it. */
 export async function takeOrders(parts: UpdaterParts, journal: JournalFile): Promise<void> {
   const { ports, folder } = parts;
   while (await ports.move(join(folder, names.inbox), takenFile(parts))) await readTaken(parts, journal);
 }
 
-/** Checks the order that the updater took last, or the process before this one: the journal may not have it yet. */
+/** Enters the order of `taken.json` in the journal, which lacks it if an earlier process was killed in between. */
 export async function readTaken(parts: UpdaterParts, journal: JournalFile): Promise<void> {
   const text = await parts.ports.read(takenFile(parts));
   if (text === undefined) return;
@@ -47,7 +47,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
     statement = await verifyManifest(order, verify);
   } catch (error) {
     refuse(messageOf(error));
-    // The bastion signed the present work, and this order does not touch it.
+    // The present work, which the bastion signed, continues.
     if (doing ?? data.next) return;
     remember(data, fence);
     return journal.report({ state: "failed", failure: new UpdateFailure("refused", messageOf(error)).failure });
@@ -61,7 +61,7 @@ async function takeOrder({ log, verify }: UpdaterParts, journal: JournalFile, or
     delete data.next;
   else data.next = { step, statement, contact };
   if (data.next && !doing) return journal.save();
-  // Without a step of its own the order repeats the last report, under the present owner's name.
+  // An order that begins no step is answered by the last report, under the present owner's name.
   const { report } = data;
   await journal.report(
     report && isSame
@@ -76,8 +76,8 @@ function remembered(journal: Journal): Remembered | undefined {
 }
 
 /**
- * Returns whether the order belongs to the node's present rollout and plan; otherwise the preparation of those is
- * forgotten.
+ * Stores an order's token; returns whether it is of the present rollout and generation. If not, forgets the
+ * preparation.
  */
 function remember(journal: Journal, fence: Order["fence"]): boolean {
   const { fence: known } = journal;
@@ -97,7 +97,7 @@ export function refuseForOthers({ spec: { selector } }: Statement, self: Self): 
     );
 }
 
-/** Refuses an old statement: by one, a stolen controller could take the node back. @throws UpdateFailure */
+/** Refuses an old statement, with which a stolen controller could take the node back to an old version. @throws UpdateFailure */
 export function refuseReplayed({ signedAt }: Statement, { held, spent, brings }: Journal): void {
   const [last, over] = [held[brings], spent[brings]];
   if (over !== undefined && Date.parse(signedAt) <= Date.parse(over))

@@ -97,7 +97,7 @@ export async function readAccepted(folder: string): Promise<Accepted | undefined
 /** The part of a report that a step decides; the journal knows the rest. */
 export type Outcome = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "waitsFor">>;
 
-/** Ms between two notes of a step's time; each boot is charged as much, so that no series of boots goes on for ever. */
+/** Ms between two saves of a step's time; each boot is charged as much, so that a series of boots reaches the limit. */
 const chargeMs = 10_000;
 
 /** Keeps the updater's journal on the disk, with the report in it. */
@@ -129,7 +129,8 @@ export class JournalFile {
   }
 
   /**
-   * A boot that the updater ordered begins a new time, from the kernel's start; any other boot uses the present time.
+   * After a boot that the updater ordered, the step's time begins anew at the kernel's start; any other boot is charged
+   * to it.
    */
   async #afterBoot(doing: Doing, bootId: string): Promise<void> {
     const { ports } = this.#parts;
@@ -140,7 +141,7 @@ export class JournalFile {
     } else doing.time = { bootId, since: ports.uptime(), spent: doing.time.spent + chargeMs };
     // Any boot ends a trial, and brings the boot default.
     doing.before = doing.before?.lasting ?? doing.before;
-    // A journal that cannot be written would give each later start all the time anew.
+    // If the journal cannot be written, each later start would have the whole limit again, so the step fails now.
     if (!(await this.saveIfPossible()) && doing.stage === "begun") doing.time.spent = Number.MAX_SAFE_INTEGER;
   }
 
@@ -161,7 +162,7 @@ export class JournalFile {
     if (doing) Object.assign(data, { previous, previousOf: { name: doing.statement.name, brings } });
   }
 
-  /** Whether this rollout activated the target for another owner: the node is not put at risk again. */
+  /** Whether this rollout has activated the target already, maybe for a former owner: activating it again would be a needless risk. */
   get hasHeld(): boolean {
     const { fence, report } = this.data;
     const { name, generation } = report?.fence ?? {};
@@ -174,7 +175,7 @@ export class JournalFile {
     return time ? limit - time.spent - (this.#parts.ports.uptime() - time.since) : limit;
   }
 
-  /** Keeps the time that the present step has taken so far. */
+  /** Saves the time that the present step has taken so far, once per chargeMs. */
   async charge(): Promise<void> {
     const { ports } = this.#parts;
     const { doing } = this.data;
@@ -196,10 +197,10 @@ export class JournalFile {
     return this.data.doing;
   }
 
-  /** Ends the present step. A failure says nothing while a later order waits: its owner must not take it for an answer. */
+  /** Ends the present step. A failure is not reported while a later order waits: the owner could take it for that order's answer. */
   async end(outcome: Outcome): Promise<void> {
     const { doing, brings, spent, next } = this.data;
-    // A controller that hands the statement over again could otherwise make this node alternate for ever.
+    // A controller that gives the same statement again could otherwise make this node alternate for ever.
     if (doing && (outcome.state === "failed" || outcome.state === "rolled_back"))
       spent[brings] = latest(spent[brings], doing.statement.signedAt);
     delete this.data.doing;

@@ -40,7 +40,7 @@ function generationOf(link: string): number {
   return Number(/-(\d+)-link$/.exec(link)?.[1] ?? 0);
 }
 
-/** `/nix/store/HASH-kcore-0.2.0` is 0.2.0, as Nix reads names: the version begins with a digit behind a hyphen. */
+/** `/nix/store/HASH-kcore-0.2.0` is 0.2.0, as Nix reads names: the version begins at the first digit after a hyphen. */
 export function versionOf(path: string): string {
   return /^[^-]+-.*?-(\d.*)$/.exec(basename(path))?.[1] ?? "";
 }

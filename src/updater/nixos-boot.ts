@@ -56,7 +56,7 @@ export async function keepDefault(boot: Boot, path: string): Promise<void> {
   const { ports } = boot;
   const profile = (await readProfile(ports, systemProfile))?.id;
   const trial = await presentTrial(boot, profile);
-  // The power failed after the system had held, and before it was kept.
+  // A power cut after the new system had held, before it became the default, booted the former one.
   if (trial?.before === path)
     throw new UpdateFailure("reboot", `the node was booted again, with ${path}, before the new system was kept`);
   if (trial || profile !== path) await makeDefault(boot, path);
@@ -69,7 +69,7 @@ async function makeDefault({ ports, folder, left }: Boot, path: string): Promise
   await ports.remove(file(folder));
 }
 
-/** A trial that has not booted yet does not boot any more. */
+/** Cancels a trial that has not booted yet. */
 export async function endTrial(boot: Boot): Promise<void> {
   const trial = await readTrial(boot);
   if (!trial) return;
@@ -86,7 +86,7 @@ const grubMenu = "/boot/grub/grub.cfg";
 const submenu = "NixOS - All configurations";
 const quickMs = 60_000;
 
-/** The boot loader's way to boot a generation once; undefined without one, or for an unknown loader. */
+/** The boot loader, if it can boot a generation once; undefined if it cannot or is unknown. */
 export async function bootOnceOf(ports: Ports): Promise<BootOnce | undefined> {
   const info = ((await ports.read(loaderInfo)) ?? "").replaceAll("\0", "");
   if (info.includes("systemd-boot")) return (await hasOneDefault(ports)) ? "systemd-boot" : undefined;

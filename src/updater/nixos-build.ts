@@ -21,8 +21,8 @@ export interface SystemBuild {
 }
 
 /**
- * Builds the NixOS system that a target names for this node, or finds it built; returns its store path. Nix decides nothing by itself:
- * the flake and its inputs are at commits, and the flake's settings for Nix are ignored.
+ * Builds the NixOS system that a target names for this node, or finds it built; returns its store path. The result depends on the target
+ * alone: the flake and its inputs are pinned to commits, and the flake's settings for Nix are ignored.
  * @throws UpdateFailure of the kind build, with the end of the output of Nix
  */
 export async function buildSystem(build: SystemBuild): Promise<string> {

@@ -39,7 +39,7 @@ export interface NixosOptions {
 export function nixosStrategy({ ports, statement, folder, statusFile, hostName }: NixosOptions): UpdateStrategy {
   const { target: wanted, activation } = statement.spec;
   const target: Present = { id: targetIdOf(statement), version: wanted.version ?? "" };
-  // The updater could not read such a journal again.
+  // The journal's schema refuses longer ids, so a later updater could not read it.
   if (!Present.shape.id.safeParse(target.id).success)
     throw new UpdateFailure("refused", "the target's name has more than 1000 characters");
   const isTest = activation.mode === "test";
@@ -118,7 +118,7 @@ export function nixosStrategy({ ports, statement, folder, statusFile, hostName }
       if (isTest || waits) return;
       const boot = { ports, folder, left: () => commitMs };
       await keepDefault(boot, await mustKnow(held.id));
-      // From now on the generation protects the system.
+      // From now on its generation protects the system from the garbage collector.
       await ports.remove(builtLink(folder));
     },
     async rollBack(to, left) {
@@ -227,7 +227,7 @@ function changeOf(before: string, after: string): string {
   return after === "" ? "another one" : `${after}, built anew`;
 }
 
-/** The switch to make at once, and the part of the next boot. */
+/** The switch to make at once, and the boot that the activation needs. */
 interface Plan {
   readonly now?: "test" | "switch";
   /** `later`: the next boot, at any time. */
@@ -240,6 +240,6 @@ function planActivation({ mode, rebootPolicy }: UpdateSpec["activation"], change
   if (mode === "boot") return { boot: rebootPolicy === "never" ? "later" : "reboot" };
   const isDue = rebootPolicy === "always" || (rebootPolicy === "if-required" && changes.length > 0);
   if (!isDue) return { now: "switch" };
-  // In use at once, but the boot default only after it has booted.
+  // With mode switch the system is in use at once, but becomes the boot default only after it has booted.
   return mode === "switch" ? { now: "test", boot: "reboot" } : { boot: "reboot" };
 }

@@ -74,7 +74,7 @@ async function describe(
   return { id, version: await nixosVersionOf(ports, path), ...omitUndefined({ generation }) };
 }
 
-/** As `nixos-version` says, as far as a report has room for it. */
+/** A system's `nixos-version`, cut to the length that a report allows. */
 export async function nixosVersionOf(ports: Ports, path: string): Promise<string> {
   return ((await ports.read(join(path, "nixos-version"))) ?? "").trim().slice(0, 200);
 }

@@ -14,7 +14,7 @@ const environment = { PATH: programs, HOME: "/homeless-shelter", LC_ALL: "C" };
 /** Bytes of the end of a program's output that are kept. */
 const tailBytes = 16_384;
 
-/** The ports of this node, until the signal. */
+/** The ports of this node; the signal ends their programs, requests and pauses. */
 export function nodePorts(signal: AbortSignal, download: Ports["download"]): Ports {
   return {
     async run(words, limitMs) {

@@ -36,7 +36,7 @@ export async function runOutside(
       "--setenv=PATH",
       "--setenv=HOME=/root",
       "--",
-      // systemd has its own idea of variables (systemd.service(5), Command lines), and would expand them itself.
+      // systemd expands `$` itself (systemd.service(5), Command lines); `$$` is a literal `$`.
       ...words.map((word) => word.replaceAll("$", "$$$$")),
     ],
     limitMs + spareMs,

@@ -16,7 +16,7 @@ export interface Room {
   readonly dev: number;
 }
 
-/** All that the updater does to its node, and asks of it. The power may fail after each call. */
+/** All effects of the updater on its node, and all that it reads there. The power may fail after each call. */
 export interface Ports {
   /**
    * Runs a program from the node's usual folders, in an empty environment. At its time limit it is killed with all its
@@ -25,14 +25,14 @@ export interface Ports {
   readonly run: (words: readonly string[], limitMs: number) => Promise<Ended>;
   /** A text file; undefined: there is none. */
   readonly read: (path: string) => Promise<string | undefined>;
-  /** Puts a file in its place as a whole, with its folder; it is on the disk when this resolves. */
+  /** Replaces a file atomically, and makes its folder; the file is on the disk when this resolves. */
   readonly replace: (path: string, text: string) => Promise<void>;
   readonly remove: (path: string) => Promise<void>;
   /** Renames a file; false: there is none. */
   readonly move: (from: string, to: string) => Promise<boolean>;
   /** A link's target; undefined for anything else. */
   readonly readLink: (path: string) => Promise<string | undefined>;
-  /** Puts a link in its place as a whole. */
+  /** Replaces a link atomically. */
   readonly link: (target: string, path: string) => Promise<void>;
   /** Names in a folder; none where it is missing. */
   readonly list: (folder: string) => Promise<readonly string[]>;
@@ -49,7 +49,7 @@ export interface Ports {
   readonly ask: (url: string, limitMs: number) => Promise<number>;
   /** Ms since 1970; it may jump. */
   readonly clock: () => number;
-  /** Ms since the machine was started; it does not jump, and is one for all processes. */
+  /** Ms since the machine was started; it does not jump, and is the same in all processes. */
   readonly uptime: () => number;
   /** A new id after each boot. */
   readonly bootId: () => Promise<string>;
@@ -72,9 +72,9 @@ export interface UpdaterParts {
   readonly ports: Ports;
   readonly log: Log;
   readonly self: Self;
-  /** Gives the text of a statement that this cluster's bastion signed. @throws KcoreError */
+  /** The contents of a statement, if this cluster's bastion signed it. @throws KcoreError */
   readonly verify: (signed: SignedStatement) => Promise<unknown>;
-  /** The node's state for one kind of target. */
+  /** The node's runtime, or its NixOS system. */
   readonly present: (brings: Brings) => Promise<BootState>;
   /** @throws UpdateFailure when this node cannot reach the target in any way */
   readonly strategyOf: (statement: Statement) => UpdateStrategy;

@@ -19,8 +19,8 @@ export function beforeStep(
 }
 
 /**
- * The state to which an update is taken back; `now` is the present one. Undefined if nothing of the update is here,
- * or if it was here before: then the node stays.
+ * The state to which an update is taken back; `now` is the present one. Undefined, so that nothing changes, if the node
+ * has nothing of the update, or had its target before.
  * @throws UpdateFailure when something of it may be here, and the version before it is unknown
  */
 export async function rollbackTargetOf(
@@ -38,7 +38,7 @@ export async function rollbackTargetOf(
       : rollbackTarget;
   }
   if (now.id === target.id) throw new UpdateFailure("rollback", "what the node ran before this update is not known");
-  // A statement that is newer than all statements that held here never held itself.
+  // A statement signed after the last one that held here has not held itself, so the node has nothing of it.
   const last = held[brings];
   if (last === undefined || Date.parse(signedAt) > Date.parse(last)) {
     const { lasting, ...running } = now;

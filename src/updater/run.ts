@@ -21,9 +21,9 @@ import { presentRuntime, runtimeStrategy } from "./runtime-strategy.ts";
 import { Updater } from "./updater.ts";
 
 export interface UpdaterOptions {
-  /** The node's own. */
+  /** The node's own certificate, key and root. */
   readonly tls: CredentialFiles;
-  /** The node's state folder: `updates` lies there, and the agent's status. */
+  /** The node's state folder, with `updates` and the agent's status in it. */
   readonly stateDir: string;
   /** The node's name in the cluster; absent: the system's name. */
   readonly hostname?: string;
@@ -40,7 +40,7 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
   const folder = updatesFolder(stateDir);
   await ensurePrivateFolder(folder);
   const unlock = await lockFolder(folder);
-  // systemd tries again: the updater that has the lock may leave work.
+  // A failure, so that systemd tries again: the updater that has the lock may leave work.
   if (!unlock)
     throw new KcoreError(
       { code: "NODE_LOCKED", message: "another updater is at work", hint: "systemctl status kcore-updater" },
@@ -79,8 +79,8 @@ export async function runUpdater(options: UpdaterOptions): Promise<void> {
 }
 
 /**
- * Gives the text of a statement that this cluster's bastion signed. The files are read each time: certificates are renewed while an update
- * goes on.
+ * The contents of a statement, if this cluster's bastion signed it. The files are read each time, because certificates are renewed during
+ * an update.
  * @throws KcoreError UPDATE_UNSIGNED, FILE_UNREADABLE, PKI_IDENTITY
  */
 export async function readStatement(

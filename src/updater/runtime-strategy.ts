@@ -20,7 +20,7 @@ import {
 import type { BootState, Prepared, Present, UpdateStrategy } from "./strategy.ts";
 
 const profile = "/nix/var/nix/profiles/kcore";
-/** The profile that the updater runs from: it follows an update that has held. */
+/** The profile from which the updater runs: only an update that has held changes it. */
 const updaterProfile = `${profile}-updater`;
 const quickMs = 30_000;
 
@@ -32,11 +32,11 @@ export interface RuntimeOptions {
   readonly folder: string;
   /** The file of the agent's status. */
   readonly statusFile: string;
-  /** As `uname -m` says. */
+  /** As `uname -m` prints it. */
   readonly arch: string;
 }
 
-/** The runtime from which the daemons of this node start; beside it the profile's, while the former is on trial. */
+/** The runtime from which the daemons of this node start; while it is on trial, the profile's runtime is the boot default. */
 export async function presentRuntime(ports: Ports): Promise<BootState> {
   const [tried, lasting] = [await triedPath(ports), await readProfile(ports, profile)];
   if (tried !== undefined && tried !== lasting?.id)
@@ -51,7 +51,7 @@ export function runtimeStrategy({ ports, log, statement, folder, statusFile, arc
   const target: Present = { id: bundle.storePath, version: bundle.version };
   const { mode } = spec.activation;
   const watch = watchDaemons(ports);
-  /** Before each step forward: an order to activate need not have been preceded by one to prepare. */
+  /** Called before each step forward, because no order to prepare need have come before the one to activate. */
   const refuseUnsuited = async (): Promise<readonly Unit[]> => {
     refuseForeign(bundle, arch);
     refuseBoot(statement);
@@ -144,7 +144,7 @@ function refuseBoot({ spec: { activation } }: Statement): void {
     );
 }
 
-/** Runs the new runtime for its version: one that fails at this is never tried on the daemons. */
+/** Asks the new runtime for its version: the daemons never start from a runtime that cannot print it. */
 async function refuseBroken(ports: Ports, { storePath, version }: Bundle, limitMs: number): Promise<void> {
   const program = `${storePath}/bin/kcore-node`;
   const ended = await ports.run([program, "--version"], Math.min(limitMs, 60_000));

@@ -12,7 +12,7 @@ const root = "/nix/var/nix/gcroots/kcore-update";
 const store = "/nix/store";
 const pauseMs = { shortest: 500, longest: 15_000 } as const;
 
-/** Without the end mark nothing is whole (as in nix.profile). */
+/** A bundle lacks the export's end mark, eight zero bytes; a cut bundle gets none, so Nix refuses it (as in nix.profile). */
 const importScript = `{ gzip -dc "$1" && head -c 8 /dev/zero; } | nix-store --import >/dev/null`;
 
 interface BundleHere {
@@ -24,8 +24,8 @@ interface BundleHere {
 }
 
 /**
- * Fetches a bundle from a controller that has it, unless the store has its contents. Parts of other bundles make room, and nothing stays of
- * a bundle for which there is no room.
+ * Fetches a bundle from a controller that has it, unless the store has its contents. Files of other bundles are removed first; so is this
+ * one if there is no room for it.
  * @throws UpdateFailure of the kind build; the signal's reason
  */
 export async function fetchBundle({
@@ -60,7 +60,7 @@ async function dropBundle(ports: Ports, file: string): Promise<void> {
 }
 
 /**
- * Brings a bundle into the store, whole and as the bastion built it; nothing happens where it is already. Its file is removed.
+ * Imports a bundle into the store, unless it is there; compares its hash with the bastion's, and removes its file.
  * @throws UpdateFailure of the kind build
  */
 export async function importBundle(here: BundleHere): Promise<void> {
@@ -68,7 +68,7 @@ export async function importBundle(here: BundleHere): Promise<void> {
   const { storePath, narHash, sha256 } = bundle;
   const file = bundleFile(folder, sha256);
   const said = (words: readonly string[]): Promise<string> => must(ports, words, { kind: "build", limitMs: left() });
-  // First, so that the garbage collector leaves an import that is not in use yet.
+  // Before the import, so that the garbage collector never finds it without a root.
   await ports.link(storePath, root);
   if (!(await isWhole(ports, storePath, left))) {
     await refuseDifferent(ports, bundle, file);
@@ -85,7 +85,7 @@ export async function importBundle(here: BundleHere): Promise<void> {
   await dropBundle(ports, file);
 }
 
-/** Nix registers a path before its files are surely on the disk, so after a power cut its word alone is not enough. */
+/** Whether the store has a path with undamaged files. Nix registers a path before its files are flushed, so a power cut may damage them. */
 async function isWhole(ports: Ports, path: string, left: () => number): Promise<boolean> {
   if (!(await isInStore(ports, path, left()))) return false;
   if ((await ports.run(["nix-store", "--verify-path", path], left())).code === 0) return true;

@@ -9,10 +9,10 @@ import { beforeStep, rollbackTargetOf } from "./rollback-target.ts";
 import { isSameState, type Missing, type Step, type UpdateStrategy } from "./strategy.ts";
 
 const tickMs = 1_000;
-/** Ms for going back, at least: the way forward may have used up all time. */
+/** Ms for going back, at least, even if the activation has used up its limit. */
 const backMs = 180_000;
 const rebootMs = 60_000;
-/** Ms for the bastion to receive the last report before the machine goes down; it reads the journal each second. */
+/** Ms for the bastion to receive the last report before the machine goes down; the bastion reads the journal each second. */
 const heardMs = 10_000;
 const unconfirmed: Missing = { kind: "unreachable", message: "the bastion did not come back over a new connection" };
 const underWay: Readonly<Record<Step, Report["state"]>> = {
@@ -22,8 +22,8 @@ const underWay: Readonly<Record<Step, Report["state"]>> = {
 };
 
 /**
- * Carries orders out, one after the other, until there is none. The next process continues from the journal, at whichever instant this one
- * ends: each step is in the journal before it is done, and may be done again.
+ * Carries orders out, one after the other, until there is none. If this process is killed at any instant, the next one continues from the
+ * journal: each step is in the journal before it begins, and may be done again.
  */
 export class Updater {
   readonly #parts: UpdaterParts;
@@ -80,7 +80,7 @@ export class Updater {
     await this.#journal.report({ state: underWay[step] });
   }
 
-  /** Fetches for a preparation, until a later order takes its place. */
+  /** Fetches the bundle of a preparation, until a later order replaces it. */
   async #fetch(next: Next): Promise<UpdateFailure | undefined> {
     const { ports, strategyOf } = this.#parts;
     const { data } = this.#journal;
@@ -143,7 +143,7 @@ export class Updater {
     }
     const held = await this.#journal.present();
     await strategy.commit(held);
-    // Without a `before`, the target was here before the update, and stays when that is taken back.
+    // Without a `before`, the node had the target before the update, and a rollback keeps it.
     this.#journal.rollbackTarget = doing.before ?? held;
     const { data } = this.#journal;
     data.held[data.brings] = doing.statement.signedAt;
@@ -189,7 +189,7 @@ export class Updater {
     await hold();
   }
 
-  /** Repeats the question until nothing is missing, or the time is over. */
+  /** Repeats a check until nothing is missing. @throws UpdateFailure when the time is over */
   async #await(ask: () => Promise<Missing | undefined>, left: () => number): Promise<void> {
     for (;;) {
       const missing = await ask();
@@ -235,7 +235,7 @@ export class Updater {
     return true;
   }
 
-  /** An error that is no failure of the update ends the process; the next one tries again while there is time. */
+  /** Ends the step, or begins to go back. An error that is no UpdateFailure ends the process; the next one tries again within the limit. */
   async #fail(doing: Doing, error: unknown): Promise<void> {
     if (!(error instanceof UpdateFailure)) throw error;
     const [log, ports] = [this.#parts.log, this.#parts.ports];
@@ -263,7 +263,7 @@ export class Updater {
     await this.#journal.saveIfPossible();
   }
 
-  /** Waits a second, and takes orders meanwhile, so that an owner is answered at once. */
+  /** Waits a second, then takes orders, so that an owner is soon answered. */
   async #tick(): Promise<void> {
     await this.#parts.ports.sleep(tickMs);
     await takeOrders(this.#parts, this.#journal);

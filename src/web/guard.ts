@@ -10,7 +10,7 @@ export type Admission =
 /** Decides whether a request is answered. */
 export type Guard = (request: IncomingMessage) => Admission;
 
-/** Lets in requests with the token, and the browser that came with it once: other users of the machine reach loopback, too. */
+/** Admits requests with the token, and a browser that once sent it: other users of the machine reach loopback, too. */
 export interface TokenGuard {
   readonly token: string;
   /** A random path: a browser sends a cookie to every port of a host, but only below the cookie's path (S9). */

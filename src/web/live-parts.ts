@@ -15,7 +15,7 @@ interface News {
  * changes since its version, and the server keeps no state of browsers.
  */
 export class LiveParts {
-  /** Tells versions of this process from those of another. */
+  /** Distinguishes the versions of this process from those of another. */
   readonly #id = randomBytes(6).toString("hex");
   readonly #parts = new Map<string, { html: string; at: number }>();
   readonly #readers = new Set<() => void>();
@@ -29,7 +29,7 @@ export class LiveParts {
     return this.#readers.size > 0;
   }
 
-  /** Takes the present parts, and calls the readers if one of them is new. */
+  /** Stores the present parts, and calls the readers if one of them has changed. */
   show(parts: Parts): void {
     const at = this.#at + 1;
     for (const [id, html] of parts) {
@@ -95,7 +95,7 @@ const stuckMs = 60_000;
 
 /**
  * Streams the changes of a page as server-sent events (WHATWG HTML, 9.2) until the browser leaves. A slow browser gets fewer events, each
- * with all changes; nothing is queued. An event's id is the version, so that a browser that comes back tells its own.
+ * with all changes; nothing is queued. An event's id is the version, so that a browser that reconnects sends its version.
  */
 export function streamParts(response: ServerResponse, live: LiveParts, from: string): void {
   let version = from;

@@ -3,7 +3,7 @@ import { html, type Html, type HtmlValue, pageScript, pageStyle } from "#tui/htm
 export interface WebPage {
   readonly title: string;
   readonly body: HtmlValue;
-  /** This page's place in the head. */
+  /** The entry of the navigation to which this page belongs. */
   readonly place?: "runs" | "fleet";
   /** The address of the page's changes from this version on. */
   readonly news?: { readonly path: string; readonly version: string };
@@ -30,7 +30,7 @@ export const headers = {
   "cache-control": "no-store",
 } as const;
 
-/** A whole page: head with the places to go, the body, and the one script. */
+/** A whole page: head with navigation, the body, and the one script. */
 export function drawPage({ title, body, place, news }: WebPage, { project, version, root }: Frame): string {
   const to = (name: "runs" | "fleet", path: string, word: string): Html =>
     html`<a href="${root + path}" ${place === name && html` aria-current="page"`}>${word}</a>`;

@@ -10,7 +10,7 @@ import type { RunFeed } from "./run-feed.ts";
 import { drawRuns, drawRunsPage, type ListedRun, type RunsQuery } from "./runs-page.ts";
 import { SharedResources } from "./shared-resources.ts";
 
-/** The cluster as it is followed while a browser shows it. */
+/** The cluster's state, kept up to date while a browser shows it. */
 export interface FleetFeed {
   /** The last known state. @throws KcoreError when no controller answers */
   readonly state: () => FleetState;
@@ -38,7 +38,7 @@ const refusals: Partial<Record<ErrorCode, { readonly status: number; readonly ti
   API_UNREACHABLE: { status: 503, title: "No controller answers" },
 };
 
-/** Milliseconds between two looks at the list of runs, and at the fleet, whose ages grow without news. */
+/** Milliseconds between two drawings of the list of runs, and of the fleet, whose ages grow without news. */
 const paces = { list: 1000, fleet: 5000 } as const;
 /** Milliseconds until an unused run or fleet is closed. */
 const linger = 30_000;
@@ -69,7 +69,7 @@ export class Routes {
     for (const shared of [this.#runs, this.#lists, this.#fleet]) shared.closeAll();
   }
 
-  /** Never throws: a page tells the failure. */
+  /** Never throws: a page shows the failure. */
   async answer(url: URL, response: ServerResponse, lastSeen: string | undefined): Promise<void> {
     try {
       await this.#answer(url, response, lastSeen ?? url.searchParams.get("from") ?? "");
@@ -201,7 +201,7 @@ export class Routes {
   }
 }
 
-/** The fleet's feed, drawn at each news and every few seconds, as ages go on. */
+/** The fleet's feed, drawn at each change and every few seconds, because ages grow. */
 class PolledFleet extends PolledParts {
   readonly feed: FleetFeed;
 

@@ -10,13 +10,13 @@ import type { Html } from "#tui/html/html.ts";
 import { LiveParts } from "./live-parts.ts";
 import { RunParts, type RunPartsOptions } from "./run-parts.ts";
 
-/** Milliseconds between two drawings of a living run, and between two looks at an ended one. */
+/** Milliseconds between two drawings of a living run, and until an ended run is followed again: an operator may resume it. */
 const paces = { picture: 250, look: 2000 } as const;
-/** Drawing takes at most this part of the time: one in SHARE. */
+/** Drawing takes at most 1/SHARE of the time. */
 const SHARE = 5;
 
 export interface FeedOptions extends RunPartsOptions {
-  /** The run's process lives. */
+  /** Whether the run's process lives. */
   readonly isAlive: boolean;
 }
 

@@ -24,7 +24,7 @@ export interface ListedRun {
 export interface RunsQuery {
   readonly state?: string;
   readonly node?: string;
-  /** Older than this one. */
+  /** The id of a run: only older ones. */
   readonly before?: string;
   readonly limit: number;
 }

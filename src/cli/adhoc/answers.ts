@@ -6,12 +6,15 @@ import { cleanText } from "#engine/events/clean.ts";
 import { formatProblem } from "#errors/problem.ts";
 import type { NodeResult } from "./step-results.ts";
 
-/** The destination of an answer: bytes as they are, except on a screen. */
+/** stdout or stderr: gets the bytes of an answer unchanged, or only text if it is a terminal. */
 export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
   /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
-  /** Whether it is a terminal, which a node's output must not control (S-4): only the text is shown. */
+  /**
+   * Whether the stream is a terminal: it then gets text without control characters, since a node must not control it
+   * (S-4).
+   */
   readonly isScreen: boolean;
 }
 
@@ -26,7 +29,7 @@ export interface AnswerOptions {
 export interface Answers extends RunDrawing {
   /** Prints lines that have no end yet. */
   flush(): void;
-  /** Whether some of the output did not get here. */
+  /** Whether output was left out on its way here. */
   readonly isCut: boolean;
 }
 
@@ -42,7 +45,7 @@ const news: ReadonlySet<RunEvent["type"]> = new Set([
 ]);
 
 export function showAnswers({ out, err, group }: AnswerOptions): Answers {
-  /** By node and stream: the start of a line. */
+  /** Output after the last newline, by stream and node. */
   const torn = new Map<string, string>();
   let [width, isAlone, isCut] = [0, false, false];
   const streams = { out, err };
@@ -97,7 +100,10 @@ export interface Drawn {
   readonly err: string;
 }
 
-/** Each answer once, with the nodes that gave it: the most frequent first. A failed command's end is left out. */
+/**
+ * Prints each distinct answer (output and end) once with its nodes, the most frequent first: stdout to `out`, stderr
+ * and failures to `err`.
+ */
 export function drawGroups(results: readonly NodeResult[]): Drawn {
   const groups = [...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, endOf(end)]))]
     .map(([, alike]) => alike)

@@ -15,6 +15,7 @@ export interface Gathered {
   readonly problem?: Problem;
 }
 
+/** A fact whose values differ between nodes. */
 export interface Difference {
   readonly fact: string;
   /** By node; null for a node without the fact. */
@@ -54,7 +55,10 @@ export function pathsOf(facts: NodeFacts, paths: readonly string[]): Record<stri
   return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
 }
 
-/** The differences below the paths, or anywhere. A fact that changes by itself counts only where a path names it. */
+/**
+ * The facts at or below the paths that differ between nodes; without paths, all facts but those that change by
+ * themselves.
+ */
 export function differencesOf(nodes: readonly Gathered[], paths: readonly string[]): readonly Difference[] {
   const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
   const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];
@@ -79,7 +83,7 @@ function failureOf({ outcome, problem }: Pick<Gathered, "outcome" | "problem">):
   return outcome === undefined ? "" : cleanText(`  ${problem?.message ?? outcome}`);
 }
 
-/** Every value with its path; a list of texts is one value. */
+/** Every value with its path; a list without objects is one value. */
 function flatten(value: unknown, path = ""): readonly (readonly [string, unknown])[] {
   if (typeof value !== "object" || value === null) return [[path, value]];
   if (Array.isArray(value) && value.every((item) => typeof item !== "object")) return [[path, value]];

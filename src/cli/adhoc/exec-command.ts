@@ -21,7 +21,7 @@ interface ExecFlags extends RunFlags {
   readonly output: "plain" | "json" | "events";
 }
 
-/** The exit code if the only node gave none, or not all of its answer: that of ssh(1), which scripts know. */
+/** The exit code when a single node gave none, or only a part of its output: ssh(1) uses the same. */
 const NO_ANSWER = 255;
 
 /** `kcore exec --on TARGET -- CMD…`. */
@@ -80,7 +80,7 @@ async function execute(argv: readonly string[], flags: ExecFlags): Promise<void>
   }
 }
 
-/** Starts a run with `--lock`; else asks the nodes from this process. */
+/** Starts a run with `--lock`; else runs the command from this process. */
 async function run(
   flags: ExecFlags,
   request: RunRequest,
@@ -125,7 +125,7 @@ async function answer(flags: ExecFlags, request: RunRequest): Promise<number> {
     err.write(forCi(drawn.err));
   } else if (!verbose && only?.exitCode === undefined) err.write(forCi(drawFailures(results)));
   if (!only || exitCode === exitCodes.interrupted) return exitCode;
-  // A caller must not take a part of the output for the whole.
+  // A caller must not take partial output for all of it.
   return only.exitCode === undefined || (only.exitCode === 0 && answers.isCut) ? NO_ANSWER : only.exitCode;
 }
 

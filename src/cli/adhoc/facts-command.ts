@@ -55,7 +55,7 @@ async function facts(target: string | undefined, words: readonly string[], flags
   process.stdout.write(flags.diff ? differ(nodes, paths, flags) : show(nodes, paths, flags));
 }
 
-/** Without `--on` the first word is the target; with `--diff` all words that can be no path are targets. */
+/** Without `--on` the first word is the target; with `--diff`, so is each later word that is no fact's path. */
 function nodesAndPaths(target: string | undefined, words: readonly string[], { on = [], diff = false }: FactsFlags) {
   const given = target === undefined ? [] : [target, ...words];
   if (on.length > 0) return { on, paths: given };

@@ -29,7 +29,7 @@ async function ping(flags: PingFlags): Promise<void> {
   const times = new Map<string, { start: number; end?: number }>();
   const onEvent = (event: RunEvent) => {
     if (event.type === "node.connecting" && !times.has(event.node)) times.set(event.node, { start: event.at });
-    // Counted at the node's end, not at the connection's: the node's shell has to answer, too.
+    // The time ends when the node is finished, not when it is connected: its shell has to answer, too.
     const time = event.type === "node.finished" ? times.get(event.node) : undefined;
     if (time) time.end = event.at;
     tellWait(event);

@@ -107,8 +107,8 @@ export async function runHere(
 }
 
 /**
- * Gathers facts of the nodes for which facts decide whether `--on` includes them.
- * Gives a request that believes no older facts: the facts of an unreachable node are unknown.
+ * Gathers facts of the nodes for which facts decide whether `--on` includes them. Returns a request that uses no facts
+ * from before: the facts of an unreachable node count as unknown.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
   const [{ nodesOnFacts }, { ownRoster }] = await Promise.all([
@@ -131,7 +131,10 @@ function lookOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "look" | "run
   return { look: what.kind === "facts" ? "facts" : "ping" };
 }
 
-/** kcore's stdin for the command: a single node gets a stream, several nodes get the whole each. Input from a terminal goes to a single node only. */
+/**
+ * kcore's stdin for the command: a stream for a single node, all of the input for each of several. A terminal's input
+ * goes to a single node only.
+ */
 function givenOnce(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {

@@ -48,7 +48,7 @@ function exitCodeOf(step: StepModel | undefined): number | undefined {
   return step?.outcome === "changed" ? 0 : step?.exitStatus;
 }
 
-/** Reports on stderr that a node lets us wait, for commands that show nothing of their run. */
+/** Writes to stderr why a node waits, for commands that show nothing else of their run. */
 export function tellWait(event: RunEvent): void {
   if (event.type === "node.waiting") process.stderr.write(`${event.node}: ${event.reason}\n`);
 }

@@ -64,7 +64,7 @@ function withFiles(command: Command): Command {
     .option("--wait", "wait for a node that another run holds instead of refusing");
 }
 
-/** A result as `-o json` prints it; of a `DiskLayout` also how far it came and the drawing as data. */
+/** A result as `-o json` prints it; a change with `data` (DiskLayout, ClusterUpdate) adds it, and the phase reached. */
 interface Line {
   readonly kind: Manifest["kind"];
   readonly name: string;
@@ -101,7 +101,7 @@ async function apply({ filename, dryRun = false, output, ...flags }: Flags): Pro
   }
 }
 
-/** Makes the change unless it is a dry run, and notes its result. Returns the exit code. */
+/** Makes the change unless it is a dry run, and adds its result to `lines`. Returns the exit code. */
 async function perform(
   manifest: Manifest,
   change: Change,

@@ -17,7 +17,7 @@ export interface Difference {
   readonly want: unknown;
 }
 
-/** The effect of a manifest on the roster, the cluster and the nodes as they are. */
+/** The changes that applying a manifest would make now to the roster, the cluster and the nodes. */
 export interface Change {
   readonly outcome: Outcome;
   readonly differences: readonly Difference[];
@@ -70,8 +70,8 @@ export type ApplyFlags = ClusterFlags &
 type RecordPlace = { readonly cluster: Cluster } | { readonly none: string };
 
 /**
- * Opens the cluster if there is one. No context, or a context without a controller, is how every cluster begins, and no
- * error. @throws KcoreError for a context that is broken
+ * Opens the cluster if there is one. A missing context, or one without a controller, is no error: every cluster begins
+ * so. @throws KcoreError for a context that is broken
  */
 export async function recordPlace(flags: ClusterFlags): Promise<RecordPlace> {
   const cluster = await clusterIfAny(flags);

@@ -22,8 +22,8 @@ import type { Change, Difference, ApplyFlags } from "./change.ts";
 type LayoutManifest = Extract<Manifest, { kind: "DiskLayout" }>;
 
 /**
- * The change that a `DiskLayout` makes: kcore finds its disks on the node; a dry run of its steps judges the disks and tells the changes.
- * A refusal of either ends it before anything is written.
+ * Plans a `DiskLayout`: reads the node's disks, then checks the layout and finds the changes by a dry run of its steps.
+ * If either refuses, nothing is written.
  * @throws KcoreError for a node that is not in the roster, cannot be reached or lists no disks
  */
 export async function planDiskLayout(manifest: LayoutManifest, flags: ApplyFlags): Promise<Change> {
@@ -135,7 +135,7 @@ async function listDisks({ name }: NodeEntry, flags: ApplyFlags): Promise<DiskIn
   });
 }
 
-/** A run that shows only questions. @throws KcoreError for a node that it did not reach */
+/** Starts a run that shows only its questions. @throws KcoreError if the run did not reach the node */
 async function runQuietly(flags: ApplyFlags, request: RunRequest): Promise<RunModel> {
   const { model, left, exitCode } = await startRun(flags, request, { output: "quiet", onEvent: tellWait });
   const [node] = model.nodes.values();
@@ -151,7 +151,10 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
   return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
 }
 
-/** Without their places, which lie in kcore's own state. */
+/**
+ * The failed steps and their problems, without source positions: these are in a state of kcore, not in the operator's
+ * files.
+ */
 function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; readonly problem: Problem }[] {
   return [...nodes.values()].flatMap(({ steps }) =>
     steps.flatMap(({ title, outcome, problem }) =>

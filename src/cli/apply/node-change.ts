@@ -34,7 +34,7 @@ export async function planNode(manifest: NodeManifest, flags: ClusterFlags): Pro
     differences,
     notes: "none" in place ? [`${place.none}: deploying the node records it`] : [],
     perform: async () => {
-      // The roster first: a recorded node can be deployed.
+      // The roster comes first: with its entry, the node can be deployed even if the cluster's part fails.
       await roster.write();
       await part.perform();
       return 0;

@@ -9,7 +9,7 @@ import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends TrailFlags {
   readonly output: ResultFormat;
-  /** Only entries of the last milliseconds. */
+  /** Milliseconds: older entries are left out. */
   readonly since?: number;
   readonly limit: number;
   /** A controller's id, or its beginning. */

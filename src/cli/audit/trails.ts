@@ -21,7 +21,7 @@ export interface KnownTrail {
   readonly id: string;
   /** The project whose runs the trail records. */
   readonly project?: string;
-  /** Bytes of entries that stay when it drops its oldest; absent: it drops none. */
+  /** Bytes of newest entries that stay when the trail drops its oldest; absent: the trail drops none. */
   readonly mustKeep?: number;
   /** Set for a trail that is usually empty: it gets a line only if it ever had an entry. */
   readonly isRare?: true;
@@ -38,9 +38,9 @@ export interface TrailFlags extends ClusterFlags {
 const absent: ReadonlySet<string> = new Set(["PROJECT_NOT_FOUND", "PKI_CONTEXT_UNKNOWN"]);
 
 /**
- * The trail of this project's runs, those of the cluster's controllers, and that of the looks at recovery keys; `--runs` and
- * `--controllers` ask for the ones only.
- * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when the trails asked for are not here, or none is
+ * The trails of this project's runs, of the cluster's controllers, and of accesses to recovery keys; with `--runs` or
+ * `--controllers` only those.
+ * @throws KcoreError PROJECT_NOT_FOUND, PKI_CONTEXT_UNKNOWN when a trail that a flag names is not here, or no trail is
  */
 export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail[]> {
   const { runs = false, controllers = false } = flags;
@@ -92,8 +92,9 @@ async function controllerTrails(flags: ClusterFlags): Promise<readonly KnownTrai
 }
 
 /**
- * The lines of a controller's trail, page by page; `ask` gives the page from an entry on.
- * @throws KcoreError API_UNTRUSTED for pages that do not go on, or are more than a trail can be: the controller may be hostile (S11)
+ * The lines of a controller's trail, page by page; `ask` fetches the page that begins with an entry.
+ * @throws KcoreError API_UNTRUSTED if a page does not advance, or the bytes exceed a trail's limit: the controller may
+ * be hostile (S11)
  */
 export async function* trailPages(
   controller: string,

@@ -65,7 +65,7 @@ async function verify(trail: KnownTrail, noted: readonly Head[]): Promise<TrailF
   return { trail: trail.name, state, ...verdict, damage };
 }
 
-/** An entry of a run's beginning or end, and where it stands. */
+/** An entry of a run's beginning or end, with its file and line. */
 interface Placed<RunEntry> {
   readonly entry: RunEntry;
   readonly at: Omit<Damage, "what">;
@@ -162,7 +162,7 @@ const Noted = z.record(z.string(), z.object({ n: z.int().positive(), hash: z.str
 export type NotedHeads = ReturnType<typeof durableJson<z.infer<typeof Noted>>>;
 
 /**
- * The last head of each trail that this user found whole: a trail that is cut short later is noticed.
+ * Opens the last heads of trails that this user found whole: they show whether a trail was cut short later.
  * @throws KcoreError CONFIG_INVALID: a damaged file must not make heads vanish
  */
 export async function openNotedHeads(): Promise<NotedHeads> {
@@ -177,6 +177,7 @@ export async function openNotedHeads(): Promise<NotedHeads> {
   }
 }
 
+/** Saves the heads of whole trails for the next check. */
 export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
   Object.assign(noted.data, Object.fromEntries(heads));

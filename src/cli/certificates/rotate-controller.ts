@@ -17,9 +17,9 @@ import { askController, askPinned, type Reachable } from "../controller/all-cont
 const spreadMs = 5_000;
 
 /**
- * Gives a running controller a new certificate for a new key, which it makes itself. Both keys are registered, the new
- * one is put into use, then the old one is revoked. All other controllers must know the new key first: one that does
- * not would refuse this controller, and never learn of it. A repetition repairs an interrupted rotation.
+ * Gives a running controller a new certificate for a key that the controller makes itself: registers both keys,
+ * installs the new one, then revokes the old one. All other controllers must know the new key first: one that does not
+ * would refuse this controller, and never learn of it. A repetition repairs an interrupted rotation.
  * @throws KcoreError when this or another controller cannot be reached, or refuses
  */
 export async function rotateController(
@@ -62,7 +62,7 @@ export async function rotateController(
     client.call("certificateInstall", { certificate: chain }),
   );
   await register({ spki: entry.spki });
-  // Includes the key before it, which an interrupted rotation may have left.
+  // Includes an even older key, which an interrupted rotation may have left.
   const former = new Set([present.key, one.controller.key].filter((key) => key !== "" && key !== entry.spki));
   for (const spki of former)
     await askController(one, cluster, (client) => client.call("revoke", { spki, reason: "rotated" }));
@@ -70,7 +70,10 @@ export async function rotateController(
   return installed;
 }
 
-/** The key and the names of the certificate that a controller has: an issuer of the cluster decided on them. */
+/**
+ * The key and names of a controller's present certificate. @throws KcoreError PKI_PROOF_INVALID unless this cluster
+ * issued it
+ */
 export function readPresent(
   pem: string,
   controllerId: string,

@@ -77,7 +77,7 @@ export async function* follow<Part, Result>(
     try {
       const client = clientAt(endpoint);
       const stream = await client.open("watch", { prefixes: [...registers], changesOnly: true }, { signal: stop });
-      // The watch tells of changes alone: everything is read once when it begins.
+      // The watch reports changes alone: everything is read once when it begins.
       news.tell(...all);
       listen(readLines(stream, WatchLine)).catch((error: unknown) => over.abort(error));
       for (;;) {
@@ -104,7 +104,7 @@ export interface FollowOptions<Result> {
   readonly registers: readonly string[];
   readonly fetch: (client: ApiClient) => Promise<Result>;
   readonly signal: AbortSignal;
-  /** Told when a controller is lost. */
+  /** Gets a message when a controller is lost. */
   readonly say: Say;
   /** Milliseconds after which `fetch` is called again without any news. */
   readonly everyMs?: number;
@@ -130,7 +130,7 @@ export async function* followChanges<Result>(
     every: everyMs === undefined ? [] : [{ ms: everyMs, parts: ["all"] }],
     read: fetch,
     onLost: (endpoint, { message }) => say(`${endpoint}: ${message}; the next controller is asked`),
-    // The controller that has just answered is asked on.
+    // Begins with the controller that has just answered.
     first: cluster.current(),
     signal,
   });

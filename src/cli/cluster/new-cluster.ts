@@ -13,7 +13,7 @@ export interface ClusterRequest {
   readonly controllers: readonly string[];
   readonly passphraseFile?: string;
   readonly force?: boolean;
-  /** `--project`: the project whose roster's controllers are looked at first. */
+  /** `--project`: the project whose roster's controllers are asked first whether a cluster exists already. */
   readonly project?: string;
 }
 

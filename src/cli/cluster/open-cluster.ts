@@ -13,12 +13,13 @@ import { refuseWrongClock } from "#api/refuse-wrong-clock.ts";
 /** The cluster of a command, as its operator reaches it. */
 export interface Cluster extends Controllers {
   readonly context: string;
-  /** Where the context's CA and issued certificates lie. */
+  /** Folder of the context's CA and issued certificates. */
   readonly folder: string;
-  /** The trusted root in PEM, and the cluster's name in every identity. */
+  /** The trusted root in PEM. */
   readonly rootPem: string;
   /** The operator's certificate with its issuer, in PEM. */
   readonly cert: string;
+  /** The cluster's name, which every identity in it has. */
   readonly cluster: string;
 }
 

@@ -124,7 +124,7 @@ function deviceOf(
   }
   const own = disks
     .map((disk) => DiskId.safeParse(disk).data)
-    // Another disk may be at its place by now.
+    // A bus path names a place, where another disk may be by now.
     .filter((disk) => disk && (disk.busPath === undefined || disk.busPath === name))
     .find((disk) => disk && ids.includes(`${diskName(disk).kind} ${diskName(disk).value}`));
   const kind = ["serial", "wwn", "byId", "busPath"].find((one) => ids.includes(`${one} ${name}`)) ?? "serial";

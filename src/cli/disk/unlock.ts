@@ -56,7 +56,7 @@ export async function unlockDisk(name: string, flags: RecoveryFlags): Promise<vo
   );
 }
 
-/** A machine without a locked disk does not listen there. */
+/** Adds the hint that a machine listens on this port only while its root is locked. */
 function withPortHint(error: unknown, name: string, port: number): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
   if (problem?.code !== "HOST_UNREACHABLE") return error;

@@ -8,7 +8,7 @@ import type { Listing } from "./show-listing.ts";
 import type { Column } from "../terminal/format-table.ts";
 import { usageError } from "#errors/problem.ts";
 
-/** The named nodes, or all; of these the ones that the flags choose; by name. */
+/** Lists the named nodes, or all, as far as the flags select them; sorted by name. */
 export function nodeListing(words: readonly string[], flags: SelectorFlags): Listing<NodeView> {
   return {
     fetch: async (client) => {

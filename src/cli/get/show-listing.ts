@@ -35,7 +35,7 @@ export async function showListing<Item extends object>(
     return printResult(items, output, (wide) => tableOf(listing, items, wide));
   }
   const stop = new AbortController();
-  // A reader of the output has seen enough.
+  // The reader has closed the pipe (`kcore get nodes -w | head`).
   process.stdout.once("error", () => stop.abort());
   const isScreen = process.stdout.isTTY && (output === "table" || output === "wide");
   const { show, say } = isScreen ? redrawn(listing, output) : { show: appending(listing, output), say: toStderr };

@@ -54,7 +54,8 @@ export function planEntry(
     edit: (text: RosterText) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
-      // If the system is no longer kcore's, the roster records that.
+      // The entry keeps its `installOs`, unless the operator names a system, or says that a system is installed
+      // already.
       const { installOs, ...kept } = (written["vars"] as Fields | undefined) ?? {};
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
       const merged = { ...kept, ...vars, ...same };
@@ -96,7 +97,7 @@ function disksOf({ osDisk, dataDisks, vars }: InstallPlan, inventory: DiskInvent
   };
   const pinned = (path: string): Fields => entryOf(pinDisk(findDisk({ path }, inventory), inventory));
   const os = deviceAt(osDisk, inventory);
-  // An untouched disk need not be found.
+  // A disk that is only recorded, not installed on, need not be found.
   const id = os && isWhole(os) ? idOf(os) : undefined;
   const named = vars.installOs ? pinned(osDisk) : id && entryOf(id);
   const data = dataDisks.map((path): Fields => ({ ...pinned(path), use: "volumes" }));

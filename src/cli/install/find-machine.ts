@@ -99,6 +99,7 @@ export async function withTransport<Result>(work: (transport: Transport) => Prom
   }
 }
 
+/** The known_hosts files of this user and machine, kcore's own first. */
 export function knownHostsFiles(): readonly string[] {
   return [ownKnownHosts(), join(homedir(), ".ssh", "known_hosts"), "/etc/ssh/ssh_known_hosts"];
 }

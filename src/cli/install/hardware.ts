@@ -7,7 +7,7 @@ import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
 const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;
 
-/** Looks at one machine over SSH, whether it is in the roster or not; its key is verified as for an install. */
+/** Reads something from one machine over SSH, in the roster or not; its host key is verified as for an install. */
 export function withMachine<Result>(
   flags: MachineFlags & { readonly project?: string },
   look: (host: Host) => Promise<Result>,
@@ -46,7 +46,7 @@ export async function readNetworkCards(host: Host) {
     }));
 }
 
-/** Bytes of an answer. */
+/** Most bytes of an answer. */
 const longestAnswer = 1 << 20;
 
 async function run(host: Host, input: string, what: string): Promise<string> {

@@ -84,7 +84,7 @@ Examples:
     });
 }
 
-/** The flags in a manifest's words. */
+/** The flags under the keys of a manifest. */
 export function requestFrom({ node = "", dataDisk, joinController, ...flags }: NodeInstallFlags): InstallRequest {
   return { ...flags, node, dataDisks: dataDisk, joinControllers: joinController };
 }

@@ -88,7 +88,7 @@ async function writeEntry(machine: Machine, plan: InstallPlan, found: Inspected)
   return { name, file, changed };
 }
 
-/** Where installers lie: states, the project's first. */
+/** The folder of states that install a system; the project's come before the shipped ones. */
 const kind = "states/system";
 
 /** Checks that the wanted system has a state which installs it. @throws KcoreError USAGE */

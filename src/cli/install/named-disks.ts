@@ -52,7 +52,7 @@ export function deviceAt(path: string, { devices }: DiskInventory): BlockDevice 
   return devices.find((device) => device.path === path || device.links.includes(path));
 }
 
-/** The one whole disk of this path, or serial number. @throws KcoreError DISK_NOT_FOUND, DISK_AMBIGUOUS */
+/** The one whole disk of this path, or serial number. @throws KcoreError DISK_NOT_FOUND */
 export function findDisk(
   { path, serial = "" }: { readonly path?: string | undefined; readonly serial?: string | undefined },
   inventory: DiskInventory,

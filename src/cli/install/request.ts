@@ -36,7 +36,7 @@ export type InstallVars = Readonly<Record<string, Plain>> & { readonly installOs
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[^\s]+$/;
 
 /**
- * Checks a request and translates it. All problems are told at once; a flag without effect is a problem. @throws KcoreError USAGE
+ * Checks a request and translates it; a flag without effect is a problem. @throws KcoreError USAGE with all problems
  */
 export function planInstall(request: InstallRequest): InstallPlan {
   const problems: Problem[] = [];
@@ -108,7 +108,7 @@ function checkOsUnlock({ encryptOs, os, osUnlock, osInstalled }: InstallRequest,
   return undefined;
 }
 
-/** `--storage-backend` wins over `--data-disk-mode`, as operators know it. */
+/** `--storage-backend` wins over `--data-disk-mode`. */
 function checkStorage(request: InstallRequest, refuse: Refuse): StorageBackend {
   const { storageBackend, dataDiskMode } = request;
   const backend = storageBackend ?? dataDiskMode ?? "filesystem";

@@ -242,7 +242,7 @@ export async function showFile(path: string, follow: boolean): Promise<void> {
 /** Ctrl-], as telnet(1) has it. */
 const leave = 0x1d;
 
-/** Joins the terminal, which there has to be, to a serial line until the user leaves or the line ends. */
+/** Connects the terminal (stdin must be one) to a serial line until the user leaves or the line ends. */
 export async function talk(line: Socket): Promise<void> {
   const { stdin, stdout, stderr } = process;
   stdin.setRawMode(true);

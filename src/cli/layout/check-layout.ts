@@ -13,10 +13,13 @@ import {
 
 const MiB = 1024 ** 2;
 
-/** Where the system itself lies, and whose keys let kcore in: nothing is mounted over it. */
+/** Folders of the system and of the keys that let kcore in: a layout mounts nothing over them. */
 const systemPlaces =
   "/ /bin /boot /boot/efi /efi /lib /lib64 /root /sbin /usr /var /var/lib /var/lib/kcore /nix /nix/store".split(" ");
-/** The same for trees: configuration with the keys of containers, the kernel's own, and the state folder of runs. */
+/**
+ * Trees in which a layout mounts nothing: configuration with the keys of containers, the kernel's file systems, the
+ * state of runs.
+ */
 const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|lock|owed|runs|status|trial))(?:\/|$)/;
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
@@ -69,7 +72,7 @@ function checkDevice(
   seen.set(`${key} ${value}`, name);
 }
 
-/** A size in bytes; undefined for the rest of a disk, and for an invalid size. */
+/** A size in bytes; undefined for `100%`, and for an invalid size. */
 export function bytesOf(size: LayoutPartition["size"]): number | undefined {
   return size === "100%" ? undefined : Size.safeParse(size).data;
 }
@@ -160,7 +163,7 @@ interface Member {
   readonly path: readonly (string | number)[];
 }
 
-/** The partitions that are made for a volume group, or a pool, in the order of the layout. */
+/** The partitions that a layout makes for a volume group or a pool, in the order of the layout. */
 export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string): readonly Member[] {
   return layout.disks.flatMap(({ name: disk, gpt }, index) =>
     gpt.partitions.flatMap((partition, number): readonly Member[] => {
@@ -175,7 +178,10 @@ export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string):
 /** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
 const fewest = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
-/** Each volume group and each pool has members, alike on every disk, as the modules that make them want it. */
+/**
+ * Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules
+ * require.
+ */
 function checkGroups(layout: Layout, refuse: Refuse): void {
   for (const [list, type, what] of [
     ["lvmVolumeGroups", "lvm_pv", "volume group"],

@@ -117,7 +117,7 @@ class Reader {
     if (type === "luks") return this.luks(fields, path);
     const kept = Object.entries(fields).filter(([key, one]) => keys.has(key) && one !== null);
     this.refuseRest(Object.fromEntries(Object.entries(fields).filter(([key]) => !keys.has(key))), path);
-    // disko's own default, which says nothing.
+    // disko's own default for mountOptions is left out.
     const told = kept.filter(([key, one]) => key !== "mountOptions" || JSON.stringify(one) !== '["defaults"]');
     return { type, ...Object.fromEntries(told) };
   }

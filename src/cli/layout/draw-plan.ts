@@ -9,11 +9,11 @@ export interface Canvas {
   /** Columns of the terminal. */
   readonly columns: number;
   readonly color?: boolean;
-  /** Lines of plain ASCII, for a terminal that says nothing of UTF-8. */
+  /** Plain ASCII, for a terminal without UTF-8. */
   readonly ascii?: boolean;
 }
 
-/** Below it nothing can be read in a box. */
+/** Fewer columns leave no room for boxes: each slice gets a line instead. */
 const narrowest = 40;
 /** The columns before a box: `  before  `. */
 const margin = 10;
@@ -92,7 +92,10 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   ];
 }
 
-/** Widths in the ratio of the sizes; boxes with small sizes get the width of their words, and the other boxes share the rest. */
+/**
+ * Widths in proportion to the sizes; a box too small for its text gets the text's width, and the others share the
+ * remaining columns.
+ */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
     slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),
@@ -135,7 +138,7 @@ export function sizeOf(bytes: number): string {
   return formatBinary(bytes).replace(/ (.).*/, "$1");
 }
 
-/** A name from a node drives no terminal (S-4). */
+/** Fits a text into the width, without control characters, which a name from a node may have (S-4). */
 function cut(told: string, width: number, ascii: boolean): string {
   const text = ascii
     ? visible(told)

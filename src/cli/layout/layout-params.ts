@@ -71,7 +71,7 @@ export function layoutParams(
       .flatMap(({ where, fstype, inner: { mountpoint, mountOptions = [] } }) =>
         mountpoint === undefined ? [] : [{ ...where, fstype, path: mountpoint, options: mountOptions }],
       )
-      // What is mounted within another comes behind it.
+      // A mountpoint within another one comes after it.
       .toSorted((a, b) => a.path.split("/").length - b.path.split("/").length),
     swaps: of("swap").map(({ step }) => step),
     physicalVolumes: of("lvm_pv").map(({ step }) => step),
@@ -85,7 +85,7 @@ export function layoutParams(
   };
 }
 
-/** The same layout whenever it is applied: without today's names of devices. */
+/** The record of an applied layout: by the disks' lasting names, so that it is the same at each apply. */
 function recordOf(name: string, node: string, layout: Layout, pins: ReadonlyMap<string, DiskId>): string {
   const disks = layout.disks.map(({ name: called, gpt }) => ({ name: called, ...pins.get(called), gpt }));
   return `# made by kcore apply -f: what was applied last\n${printYaml({ kind: "DiskLayout", name, nodeId: node, diskLayout: { ...layout, disks } })}`;

@@ -79,10 +79,10 @@ export function insideOf({ content }: LayoutPartition): { readonly encrypted: bo
 
 export type Path = readonly (string | number)[];
 
-/** Tells a problem at a path below a layout. */
+/** Reports a problem at a path below a layout. */
 export type Refuse = (path: Path, message: string, hint?: string) => void;
 
-/** Each name once. */
+/** Refuses a name that the list has twice. */
 export function checkNames(what: string, list: readonly { readonly name: string }[], path: Path, refuse: Refuse): void {
   for (const [index, { name }] of list.entries())
     if (list.findIndex((other) => other.name === name) < index)

@@ -39,6 +39,7 @@ export interface DiskPlan {
   readonly verdict: "safe" | "ours" | "holds data" | "refused";
 }
 
+/** A layout on the disks of a node, and the reasons why it cannot be applied. */
 export interface LayoutPlan {
   readonly node: string;
   readonly disks: readonly DiskPlan[];
@@ -49,7 +50,7 @@ const modePath = "/etc/kcore/disk-management-mode";
 
 /**
  * Finds the disks of a layout on a node, and divides each as it is before and after. It refuses only for reasons that
- * no step of the layout sees; `judgePlan` adds the refusals of their dry run.
+ * no step of the layout sees; `withRefusals` adds the refusals of their dry run.
  */
 export function planLayout(
   node: Pick<NodeEntry, "name" | "id" | "disks">,
@@ -122,7 +123,7 @@ function withVerdicts(plan: LayoutPlan): LayoutPlan {
   return { ...plan, disks };
 }
 
-/** The code for the first use of a disk, as kcore's forerunner told uses apart. */
+/** The code for the use that the forerunner would have reported for a disk in use. */
 function codeOfUse({ device }: DiskPlan, inventory: DiskInventory): Problem["code"] {
   const upper = deviceAndUpper(inventory, device.slice("/dev/".length).replaceAll("/", "!"));
   const mounts = upper.flatMap((one) => one.mounts);
@@ -171,7 +172,7 @@ function planDisk(
   };
 }
 
-/** `ext4 “data”`, `gpt table`; empty where no tool knows anything. */
+/** `ext4 “data”`, `gpt table`; empty for a device without a signature. */
 function describeContents({ fstype, label, pttype }: BlockDevice): string {
   if (fstype !== "") return `${fstype}${label === "" ? "" : ` “${label}”`}`;
   return pttype === "" || pttype === "PMBR" ? pttype : `${pttype} table`;
@@ -185,7 +186,7 @@ function partitionsOf({ name }: BlockDevice, { devices }: DiskInventory): readon
 /** Tables and alignment leave smaller gaps. */
 const smallestGap = 4 * MiB;
 
-/** Partitions with one of these GUIDs stay. */
+/** The slices of a disk as it is; partitions with a GUID of `kept` stay. */
 function slicesBefore(disk: BlockDevice, kept: readonly string[], inventory: DiskInventory): readonly Slice[] {
   const parts = partitionsOf(disk, inventory);
   if (parts.length === 0) {
@@ -218,7 +219,7 @@ function slicesAfter(
   partitions: readonly LayoutPartition[],
   isThere: (index: number) => boolean,
 ): Slice[] {
-  // A MiB before the first one; behind the last one the table's copy.
+  // A MiB before the first partition; the backup GPT (33 sectors) after the last.
   const fixed = partitions.reduce((sum, one) => sum + (bytesOf(one.size) ?? 0), MiB + 33 * 512);
   const rest = Math.max(0, size - fixed);
   const slices = partitions.map((partition, index): Slice => ({

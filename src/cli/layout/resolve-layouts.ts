@@ -86,8 +86,8 @@ const longest = 10_000;
 const largest = 1 << 20;
 
 /**
- * The layout is a set, or a function that gets its own defaults: an argument without one is refused as soon as it is used. `disko.devices` of it is
- * all that is looked at.
+ * The layout is a set, or a function whose arguments have defaults: an argument without one is refused once it is used.
+ * Only its `disko.devices` is evaluated.
  */
 const wrapper = `let
   given = import ./layout.nix;
@@ -117,7 +117,7 @@ export async function evaluateLayout(
     await writeFile(join(folder, "kcore.nix"), wrapper);
     const home = join(folder, "home");
     const { code, stopped, stdout, stderr } = await run(["/bin/sh", "-c", command, "sh", folder], {
-      // Nothing of this machine's own configuration of Nix counts.
+      // This machine's own Nix configuration must have no effect.
       env: { PATH: path, HOME: home, NIX_CONF_DIR: home, NIX_STATE_DIR: home, LC_ALL: "C" },
       limitMs: longest,
       mostBytes: largest,
@@ -137,7 +137,7 @@ export async function evaluateLayout(
           ? `${name} was not evaluated within ${longest / 1000} s, or is too large`
           : `${name} cannot be evaluated`,
         at,
-        // The half of an output that is too large tells nothing.
+        // stderr explains nothing when the output was cut for its size.
         detail: stopped === "size" ? "" : stderr.replaceAll(join(folder, "layout.nix"), name).trim(),
       });
     const devices = JSON.parse(stdout) as unknown;

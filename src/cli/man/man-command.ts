@@ -56,7 +56,7 @@ function find(program: Command, words: readonly string[]): Command {
   return found;
 }
 
-/** The page's name, as man(1) is asked for it: `kcore-state-apply`. */
+/** The name of a command's page for man(1): `kcore-state-apply`. */
 export function pageName(command: Command): string {
   return pathOf(command).replaceAll(" ", "-");
 }
@@ -136,7 +136,10 @@ function seeAlso(command: Command, inner: readonly Command[]): string {
  * Text for man(7) pages, as groff and mandoc read it. Everything that comes from outside goes through {@link escapeRoff}.
  */
 
-/** A text that stands for itself: no request at a line's beginning, no escape, and dashes that can be copied. */
+/**
+ * Escapes a text so that it prints as it is: no request at a line's beginning, no escape, and dashes that can be
+ * copied.
+ */
 function escapeRoff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

@@ -148,7 +148,7 @@ function checkLabels(labels: readonly string[], path: Path, refuse: Refuse): voi
 /** The forms of a flake's reference, for hints. */
 const forms = "github:OWNER/REPO, or git+https://HOST/REPO";
 
-/** The fault of a flake's reference, with which nodes could not build a commit of it. */
+/** The reason why nodes could not build a commit of this flake; undefined for a good reference. */
 export function flakeFault(flakeRef: string): { readonly message: string; readonly hint: string } | undefined {
   if (/[\s<>"]/.test(flakeRef)) return { message: `“${flakeRef}” is no reference to a flake`, hint: forms };
   if (flakeRef.includes("#"))
@@ -158,7 +158,7 @@ export function flakeFault(flakeRef: string): { readonly message: string; readon
     };
   if (/^(?:\.|path:)/.test(flakeRef))
     return { message: `“${flakeRef}” is a folder of this machine, of which nodes know nothing`, hint: forms };
-  // A branch or tag there (`github:o/r/v1.0`) is for people: the commit decides.
+  // A branch or tag in it (`github:o/r/v1.0`) may stay: flakeRev decides.
   const pinned =
     /[?&]rev=/.test(flakeRef) || /^(?:github|gitlab|sourcehut):[^/]+\/[^/]+\/[0-9a-f]{40}(?:\?|$)/.test(flakeRef);
   if (pinned)

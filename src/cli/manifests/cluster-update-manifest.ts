@@ -110,7 +110,7 @@ function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, sche
   return descriptionAt(schema, path)?.replace(/\.$/, "");
 }
 
-/** Where a key belongs that is known elsewhere in a spec. */
+/** A hint for an unknown key: the place in a spec where it is known. */
 function keyHint(key: string, path: readonly PropertyKey[], schema: z.ZodType): string | undefined {
   const here = path.join(".");
   if (here === "spec" && key === "forProvider")

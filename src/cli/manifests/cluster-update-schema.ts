@@ -18,7 +18,7 @@ function orEmpty<Schema extends z.ZodType<unknown, string | undefined>>(schema: 
     .pipe(schema);
 }
 
-/** And `0`. */
+/** The forerunner's files write `0` for an absent number. */
 function orZero<Schema extends z.ZodType<number>>(schema: Schema) {
   return schema.transform((number) => (number === 0 ? undefined : number));
 }
@@ -58,8 +58,8 @@ const activation = UpdateSpec.shape.activation.unwrap().shape;
 const rollback = UpdateSpec.shape.rollback.unwrap();
 
 /**
- * `kind: ClusterUpdate`, as the forerunner's tool, its page and its design write it, and as kcore does; `updateSpecOf` makes one of all. The
- * defaults stand in `UpdateSpec` alone.
+ * `kind: ClusterUpdate` in kcore's keys, and in those of the forerunner's tool, page and design; `updateSpecOf` makes
+ * one spec of all. Only `UpdateSpec` has the defaults.
  */
 export const ClusterUpdateSchema = z.strictObject({
   ...envelope,

@@ -15,7 +15,7 @@ type NodeDocument = z.output<typeof NodeManifestSchema>;
 const rolePrefix = /^node-role\.(?:kubernetes|kcore)\.io\//;
 const sshPrefix = /^(?:metalk8s\.scality\.com|kcore\.io)\/ssh-/;
 
-/** The roster's field for each annotation `…/ssh-…` of a node manifest. */
+/** The known annotations `…/ssh-NAME` of a node manifest. */
 const sshWords = ["host", "port", "user", "key-path", "sudo"] as const;
 
 /**
@@ -67,7 +67,7 @@ class Reading {
     this.#problems.add({ code, message, at: at ?? this.#node.at, hint });
   }
 
-  /** The one of two that is given; both must say the same. */
+  /** The one of two keys' values that is given; adds a problem if they differ. */
   one<T>(name: string, otherName: string, value: T | undefined, other: T | undefined): T | undefined {
     if (value !== undefined && other !== undefined && value !== other)
       this.add("YAML_TYPE", name.split("."), `${name} says “${String(value)}”, ${otherName} “${String(other)}”`, {

@@ -45,7 +45,7 @@ function insideOf(property: JsonSchema): Pick<Argument, "arguments" | "examples"
   return { arguments: fields, examples: [...new Map(examples.map((one) => [JSON.stringify(one), one])).values()] };
 }
 
-/** Every kind of map that stands in a value's place, also as one of a list or behind a name of the user's. */
+/** The maps that a value may be: itself, in a union, as an item of a list, or under a key of the user's. */
 function mapsIn(schema: JsonSchema): readonly JsonSchema[] {
   const { properties, anyOf = [], oneOf = [], items, additionalProperties, examples } = schema;
   if (properties) return [schema];

@@ -41,8 +41,8 @@ export async function findNodes(
 }
 
 /**
- * Changes the nodes that words name, one after the other, and prints a line for each. All words are understood before
- * anything is changed.
+ * Changes the nodes that words name, one after the other, and prints a line for each. Finds all nodes before it changes
+ * one.
  * @throws KcoreError NODE_UNKNOWN, NODE_AMBIGUOUS, and the errors of the change
  */
 export async function changeNodes(

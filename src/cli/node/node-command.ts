@@ -76,7 +76,7 @@ function decide(what: "approve" | "reject", { reason }: DecisionFlags) {
   const [method, wanted] =
     what === "approve" ? (["approveNode", "approved"] as const) : (["rejectNode", "rejected"] as const);
   return async (client: ApiClient, node: NodeView): Promise<string> => {
-    // A reject is sent again: it wins over an approve at another controller that has not arrived here yet.
+    // A reject is sent in any case: it wins over an approve at another controller, which may not have arrived here yet.
     if (what === "approve" && node.approval === wanted && node.status !== "unknown")
       return `${nodeTitle(node)} is ${wanted} already`;
     const { status } = await client.call(method, reason === undefined ? {} : { reason }, { id: node.id });

@@ -79,7 +79,7 @@ async function orchestrate(
   process.exitCode = (await startRun(flags, request, viewOf(flags))).exitCode;
 }
 
-/** Whether nodes or parameters are named, which an update has from its manifest. */
+/** Whether flags name nodes, parameters or `--skip-health`, none of which `update -f` takes. */
 function isTold({ on, set, params, skipHealth }: OrchestrateFlags): boolean {
   return [on, set, params, skipHealth].some((given) => given !== undefined);
 }

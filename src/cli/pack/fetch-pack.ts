@@ -35,7 +35,7 @@ const Outline = z.strictObject({
 /**
  * Gets a pack's files; nothing of the project changes. Git asks for no password: keys and helpers of the operator's are
  * used.
- * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, and mistakes in its pack.yaml
+ * @throws KcoreError PACK_UNREACHABLE, PACK_INVALID, SECRET_LITERAL, and mistakes in its pack.yaml
  */
 export async function fetchPack(project: string, { source, path = ".", ref }: PackSource): Promise<FetchedPack> {
   refusePassword(source);
@@ -76,7 +76,7 @@ function refusePassword(source: string): void {
   });
 }
 
-/** The pack in a folder of `root`. A link on the way may lead nowhere else. */
+/** Reads the pack in the folder `path` of `root`. Symbolic links in `path` must not lead out of `root`. */
 async function read(root: string, path: string, source: string): Promise<FetchedPack> {
   const folder = join(root, path);
   const [whole, real] = await Promise.all([realpath(root), realpath(folder).catch(() => "")]);

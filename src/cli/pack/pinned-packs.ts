@@ -83,7 +83,7 @@ function byName([a]: readonly [string, unknown], [b]: readonly [string, unknown]
   return a < b ? -1 : 1;
 }
 
-/** Seconds that another command gets for its files. */
+/** Seconds to wait while another command changes packs. */
 const patience = 60;
 
 /** Changes a project's packs while no other command does. @throws KcoreError PACK_BUSY */

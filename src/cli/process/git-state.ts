@@ -37,7 +37,7 @@ function wholePath(project: string): string {
   }
 }
 
-/** Whether git could find a repository from here: looking for it takes less than starting git to be told that there is none. */
+/** Whether git could find a repository from here: searching takes less than starting a git that finds none. */
 function mayBeUnderGit(folder: string): boolean {
   if (process.env["GIT_DIR"] !== undefined) return true;
   if (existsSync(join(folder, ".git")) || existsSync(join(folder, "HEAD"))) return true;

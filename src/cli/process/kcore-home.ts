@@ -9,6 +9,7 @@ export function kcoreHome(): string {
   return home === "" ? join(homedir(), ".kcore") : home;
 }
 
+/** The folder of contexts, with the YAML in which they are read and written. */
 export function contextHome(): ContextHome {
   return { home: kcoreHome(), codec: { parse: parsePlainYaml, print: printYaml } };
 }

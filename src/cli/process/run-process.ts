@@ -77,7 +77,7 @@ async function readHandedOver(): Promise<HandedOver> {
   return handed === "" ? {} : (JSON.parse(handed) as HandedOver);
 }
 
-/** The descriptor whose end shows that views can connect. */
+/** The descriptor that the process closes once views can connect. */
 const TELLS = 3;
 
 /** Gives a warm process the folder, the log and the name in `ps` of its run. */
@@ -88,8 +88,8 @@ function takePlace({ id, project, processLog }: RunFolder): void {
 }
 
 /**
- * Makes an open descriptor one that appends to the file. open(2) takes the lowest free descriptor; where a thread that reads a file in
- * the background takes it first, its end is waited for.
+ * Makes an open descriptor append to the file. open(2) takes the lowest free descriptor; if a background thread takes
+ * it first to read a file, this waits until that thread closes it.
  */
 function reopen(descriptor: number, file: string): void {
   closeSync(descriptor);

@@ -86,8 +86,8 @@ interface Git {
 }
 
 /**
- * A repository of its own with the hook in use; inside another one neither is touched, since a commit there is not kcore's
- * alone. Git is for the user's benefit: where it is missing, the project works without.
+ * Makes a repository that uses the hook. Inside another repository it does neither, since a commit there is not kcore's
+ * alone. Without git, the project works, too.
  */
 async function putUnderGit(project: string): Promise<Git> {
   const isInside = await git(project, ["rev-parse", "--is-inside-work-tree"]).then(
@@ -146,7 +146,7 @@ function skeletonOf({
     ["templates/README.md", { text: "Handlebars templates of files that land on nodes.\n" }],
     ...(cluster === undefined ? [] : [[projectFile, { text: clusterLine(cluster) }] as const]),
     [".gitignore", { text: ignored }],
-    // Git takes hooks from a folder that is versioned only where it is told to (git-config(1), core.hooksPath).
+    // Git uses hooks of a versioned folder only if core.hooksPath names it (git-config(1)).
     ["hooks/pre-commit", { text: "#!/bin/sh\nexec kcore check\n", mode: 0o755 }],
   ]);
 }
@@ -161,7 +161,7 @@ defaults: { user: root, dc: DC1 }
 
 const emptyRoster = `${heading}nodes: {}\n`;
 
-/** Three controllers keep a majority when one is lost. Special workloads get a node that others avoid. */
+/** Three controllers: if one is lost, two still hold the state. Special workloads get a node that others avoid. */
 function exampleRoster(newId: () => string): string {
   return `${heading}# An example, with addresses that nobody has: put your own in their place, or take the nodes out.
 groups:

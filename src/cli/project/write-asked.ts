@@ -14,13 +14,14 @@ export async function writeAsked(file: string, text: string): Promise<void> {
   }
 }
 
-/** The refusal of a file that cannot be written; it names no file that is written beside it first. */
+/** The error for a file that cannot be written; it never names the temporary file beside it. */
 export function unwritten(file: string, cause: unknown): KcoreError {
   if (cause instanceof KcoreError) return cause;
   const { why, hint } = whyUnwritten(file, cause);
   return new KcoreError({ code: "USAGE", message: `${file} cannot be written: ${why}`, hint }, { cause });
 }
 
+/** The reason why a file could not be written, and a hint. */
 export function whyUnwritten(file: string, cause: unknown): { readonly why: string; readonly hint: string } {
   const folder = dirname(file);
   const { code = "", message } = cause as NodeJS.ErrnoException;
@@ -32,7 +33,10 @@ export function whyUnwritten(file: string, cause: unknown): { readonly why: stri
   return { why: writeFailures[code] ?? message, hint };
 }
 
-/** Writes such files into a folder, which is made where it is not there; gives their paths. @throws KcoreError USAGE */
+/**
+ * Writes files that the operator asked for into a folder, made if missing; returns their paths. @throws KcoreError
+ * USAGE
+ */
 export async function writeAskedInto(
   folder: string,
   files: Iterable<readonly [name: string, text: string]>,

@@ -24,7 +24,7 @@ export function ownRoster(
   return loadRoster(project, { trust: trustOfProcess(process.env), home: homedir(), sources: asked, ...options });
 }
 
-/** The same; one without entries while the project has no roster file. */
+/** As {@link ownRoster}, but an empty roster while the project has no roster file or source. */
 export function rosterIfAny(project: string): Roster {
   if (rosterFileNames(project).length + sourceNames(project).length > 0) return ownRoster(project);
   return { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
@@ -89,7 +89,7 @@ export function namedFile(given: string): string {
   throw usageError(`${given} cannot be a roster file`, "a name that ends in .yaml; it lies in roster/");
 }
 
-/** The file that a new node goes into when none is named: the only one there is. @throws KcoreError USAGE */
+/** The file for a new node when none is named: the only one there is. @throws KcoreError USAGE */
 export function onlyFile(project: string): string {
   const names = rosterFileNames(project).filter((name) => name !== "defaults.yaml");
   const [first] = names;

@@ -117,7 +117,7 @@ function list({ project, on = [], output, refresh = false, factsAge = FACTS_AGE,
   const nodes = on.length > 0 ? matchTargets(on, { ...roster, facts }) : [...roster.nodes.values()];
   const wide = output === "wide";
   const sourceOfNode = ({ name }: NodeEntry): string => sourceOf(roster.positions.get(name)?.file ?? "");
-  // Where a node comes from matters most where not all stand in files.
+  // SOURCE is shown by default only if a program or an address provides nodes, too.
   const isAsked = roster.files.some((file) => sourceOf(file) !== file);
   const heading = [
     "NAME",
@@ -190,8 +190,8 @@ async function add(name: string, given: string | undefined, flags: AddFlags): Pr
 }
 
 /**
- * Adopts the former id of a machine. The first former id stays first for ever: its disks were made with that id; its
- * certificates may have any.
+ * Adopts the former id of a machine. The first former id stays first for ever: the machine's disks were made with that
+ * id. Its certificates may have any of them.
  */
 async function adopt(name: string, former: string | undefined, { project }: CommonFlags): Promise<void> {
   const { root, roster } = read(project);

@@ -7,9 +7,7 @@ import type { RunDigest } from "#tui/digest.ts";
 import { sourceLines, wantsColor } from "../terminal/report-failure.ts";
 import { stateOf, type KnownRun } from "./known-run.ts";
 
-/**
- * A recorded run in short, with the rest of its request: that decides about its work, and need not show in the steps.
- */
+/** A run's digest, with the parts of the request that shape its work but may not show in its steps. */
 export interface RecordedDigest extends RunDigest {
   readonly asked: Pick<RunRequest, "params" | "skipHealth" | "context">;
 }

@@ -55,13 +55,16 @@ export async function pruneEnded(project: string): Promise<void> {
 }
 
 async function remove(project: string, going: readonly RunFolder[]): Promise<void> {
-  // Said first: a record that is gone without a word would look as if another program had removed it.
+  // The audit entry comes first: without one, a missing record would look as if another program had removed it.
   if (going.length > 0)
     recordRuns(project, Date.now(), { type: "runs.pruned", who: whoAmI(), runs: going.map(({ id }) => id) });
   for (const { path } of going) await rm(path, { recursive: true, force: true });
 }
 
-/** Without given limits, a run beyond any default limit goes; a run must be beyond both number and age where both are given. */
+/**
+ * Runs beyond the limits. Any of the default limits suffices, but the newest run stays. Given `keep` and `olderThan`
+ * must both be exceeded; `maxSize` suffices by itself.
+ */
 async function beyond(project: string, { keep, olderThan, maxSize }: Limits): Promise<Going> {
   const isDefault = keep === undefined && olderThan === undefined && maxSize === undefined;
   const isByCount = keep !== undefined || olderThan !== undefined;

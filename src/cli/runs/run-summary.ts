@@ -26,7 +26,7 @@ export interface RunSummary {
   readonly exitCode?: number;
 }
 
-/** Looks at the first and the last events of a run. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
+/** Summarizes a run by its first and last events. @throws KcoreError RUN_UNKNOWN, RUN_RECORD_CORRUPT */
 export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   const header = await readHeader(folder);
   const alive = isAlive(header.process);
@@ -43,7 +43,7 @@ export async function summarizeRun(folder: RunFolder): Promise<RunSummary> {
   return { ...common, state: first ? (stopping ? "stopping" : "running") : "starting" };
 }
 
-/** The time of `runTime`, which knows every event. */
+/** The duration as `runTime` computes it from every event. */
 function timeOf(
   { part, created }: RunHeader,
   first: Started | undefined,
@@ -96,7 +96,7 @@ async function readAt(record: FileHandle, position: number, length: number): Pro
   return buffer.toString("utf8", 0, bytesRead);
 }
 
-/** The whole events of a piece of a record; torn lines are none, nor is a last one without its end. */
+/** The events in a piece of a record; a line cut at either end is skipped. */
 function eventsIn(text: string): readonly RunEvent[] {
   return text
     .slice(0, text.lastIndexOf("\n") + 1)
@@ -117,7 +117,7 @@ export const runStates: readonly string[] = [
   "died",
 ];
 
-/** The runs that are meant, the newest last; records that cannot be read are passed over. */
+/** The runs that the filter selects, the newest last; unreadable records are skipped. */
 export async function findRuns(project: string, filter: RunFilter): Promise<readonly RunSummary[]> {
   const found: RunSummary[] = [];
   // From the newest on, so that a filter looks at no more than it must.

@@ -30,7 +30,7 @@ export async function showStats({ project, output, ...filter }: StatsFlags): Pro
   printResult({ runs: found.length, ...result }, output, draw);
 }
 
-/** Counts real runs of files: a dry run takes another time, and an ad-hoc command does not come again. */
+/** Whether a run counts: a dry run takes other times, and an ad hoc command does not come again. */
 function isCounted({ header: { request } }: RunSummary): boolean {
   return !request.dryRun && (request.what.kind === "orchestration" || request.what.kind === "state");
 }

@@ -17,7 +17,7 @@ const each: JsonSchema = {
   type: ["array", "object", "string"],
   description: "A list or a map known before the run; it is repeated, with item.",
 };
-/** The keys of a file, without the rule about other keys beside them. */
+/** The keys of a step that hold no expression, without the rule about other keys beside them. */
 const written = schemaOf(WrittenKeys).properties ?? {};
 const common = { when: isCondition, each };
 
@@ -103,7 +103,7 @@ export function withExpressions(schema: JsonSchema): JsonSchema {
     ...(description !== undefined && { description }),
     ...(preset !== undefined && { default: preset }),
     ...(examples && { examples }),
-    // Repeated here, where an editor looks that completes a key.
+    // Repeated here, where editors read it to complete a key.
     ...(types && { type: [...new Set([...types, "string"])] }),
     ...either(isExpression, {}, rules),
   };

@@ -68,7 +68,7 @@ export function sealedFiles(project: ProjectSecrets): readonly SourceNode[] {
       const tree = treeOf(project, name);
       return sealedIn(tree).length > 0 ? [tree] : [];
     } catch (error) {
-      // Files of other programs lie here, too; kcore's own files are judged by their readers.
+      // Files of other programs are here, too; kcore's own files are checked by their readers.
       if (error instanceof KcoreError && !/^(roster|states|orchestrate)\//.test(name)) return [];
       throw error;
     }
@@ -88,8 +88,8 @@ export async function writeText({ root }: ProjectSecrets, file: string, text: st
 }
 
 /**
- * Refuses a text that the roster would refuse for a new reason. Values at wrong places are repaired one after the
- * other, so others of them are no reason. @throws KcoreError
+ * Refuses a text that the roster would refuse for a new reason. SECRET_MISPLACED is none: misplaced values are repaired
+ * one after the other. @throws KcoreError
  */
 function refuseBadRoster(root: string, instead: RosterText): void {
   try {

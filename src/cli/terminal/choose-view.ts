@@ -33,7 +33,7 @@ export interface Surroundings {
   readonly stdin: { readonly isTTY?: boolean };
   readonly stdout: { readonly isTTY?: boolean; readonly columns?: number };
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The terminal's output goes to a file first: script(1). */
+  /** Whether script(1) records the terminal's output. */
   readonly recorded: () => boolean;
 }
 

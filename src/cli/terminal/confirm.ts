@@ -69,7 +69,7 @@ export async function passwordOf(whom: string, file: string | undefined): Promis
   throw new KcoreError({ code: "QUESTION_UNANSWERED", message: `no password of ${whom} was given`, hint });
 }
 
-/** Ends kcore at Ctrl-C while a question stands on the screen. */
+/** Ends kcore at Ctrl-C while a question is open. */
 export function leave(): never {
   process.stdin.setRawMode(false);
   process.stderr.write("\n");

@@ -4,7 +4,7 @@ import type { ResultFormat } from "../options.ts";
 import { formatTable } from "./format-table.ts";
 import { printJson } from "./print-json.ts";
 
-/** A result as `-o` wants it; `draw` makes the table, in which a CI finds no commands. */
+/** A result as `-o` wants it; `draw` makes the table, which is escaped so that a CI finds no commands in it. */
 export function formatResult(value: unknown, output: ResultFormat | "text", draw: (wide: boolean) => string): string {
   if (output === "json") return `${printJson(value, 2)}\n`;
   if (output === "yaml") return printYaml(value);

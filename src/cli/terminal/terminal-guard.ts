@@ -3,10 +3,10 @@ import type { Readable, Writable } from "node:stream";
 import { once } from "node:events";
 
 /**
- * Waits beside the view and, should it be killed, gives the terminal back: the usual screen, the cursor, the modes. The
- * word “over” on its input means that the view has done that itself. It has a session of its own, so that no signal meant
- * for the view's group meets it. Where a shell has put the modes right meanwhile (`isig` is back), they are left alone:
- * it may be editing a line already.
+ * Waits beside the view and restores the terminal if the view is killed: the usual screen, the cursor, the modes. The
+ * word “over” on stdin means that the view has restored the terminal itself. A session of its own keeps the guard from
+ * signals to the view's process group. If a shell has restored the modes meanwhile (`isig` is set), they are left
+ * alone: the shell may be editing a line already.
  */
 const script = `
 saved=$(stty -g <&3) && echo ready || exit 0
@@ -24,7 +24,7 @@ export interface TerminalGuard {
 export async function guardTerminal(said: string): Promise<TerminalGuard> {
   const guard = spawn("/bin/sh", ["-c", script, "sh", said], {
     detached: true,
-    // The terminal itself: nothing else need be one (3).
+    // Descriptor 3 is the terminal: no other one needs to be.
     stdio: ["pipe", "pipe", "ignore", process.stdout.fd],
   }) as ChildProcessByStdio<Writable, Readable, null>;
   guard.stdin.on("error", () => undefined);

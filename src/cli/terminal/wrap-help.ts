@@ -5,8 +5,8 @@ import { wrapLine } from "#base/text.ts";
 const indent = " ".repeat(6);
 
 /**
- * A command's help in so many columns, broken between words. The text beside a term goes on below itself, or below its term where
- * that leaves it no room; a command that is given as an example stays in one piece, so that it can be copied.
+ * A command's help, wrapped between words. A long text beside a term continues below itself, or below the term if there
+ * is no room beside it. An example command stays in one line, so that it can be copied.
  */
 export function wrapHelp(text: string, columns: number): string {
   return joinParagraphs(text.split("\n"), columns)
@@ -14,10 +14,7 @@ export function wrapHelp(text: string, columns: number): string {
     .join("\n");
 }
 
-/**
- * Joins a paragraph that has a line too long, so that it is wrapped as a whole: the rest of that line alone would stand
- * in its middle.
- */
+/** Joins a paragraph that has an overlong line: wrapped by itself, that line would leave a short one in the middle. */
 function joinParagraphs(lines: readonly string[], columns: number): readonly string[] {
   const joined: string[] = [];
   for (const line of lines) {

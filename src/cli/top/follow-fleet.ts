@@ -7,7 +7,10 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { fleetParts, detailOf, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
-/** Milliseconds between two reads: a large cluster is slower to read, and is read less often. */
+/**
+ * The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read
+ * less often.
+ */
 const pause = { least: 500, share: 4 };
 
 /**
@@ -104,7 +107,7 @@ export async function openFleet(
   };
 }
 
-/** The cluster as it stands, with each controller's own view of its replication. */
+/** The cluster as it is now, with each controller's own view of its replication. */
 export async function readFleetOnce(cluster: Cluster): Promise<FleetSnapshot> {
   const told = await cluster.ask((client) => readFleet(client, new Set(fleetParts)));
   const others: ClusterAnswers["others"] = new Map();

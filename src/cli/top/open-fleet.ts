@@ -10,7 +10,7 @@ export async function openFleetScreen(
   options: Pick<FleetViewOptions, "snapshot" | "leave" | "openNode">,
 ): Promise<Pick<FleetView, "show" | "showLink" | "close">> {
   const guard = await guardTerminal("The view was killed: kcore top opens it again");
-  // The terminal went away: the hangup has made the view leave.
+  // Reading fails once the terminal is gone: the view leaves, as at a hangup.
   const onGone = () => options.leave();
   process.stdin.on("error", onGone);
   const theme = detectTheme(process.env, process.stdout);

@@ -16,14 +16,14 @@ import type {
 import { troubleOf } from "../update/draw-update.ts";
 import { taintText, valueText } from "#tui/fleet-labels.ts";
 
-/** Facts of the cluster that are read together. */
+/** A part of the cluster that can be read by itself. */
 export type FleetPart = "nodes" | "controllers" | "certificates" | "conflicts" | "updates";
 export const fleetParts: readonly FleetPart[] = ["nodes", "controllers", "certificates", "conflicts", "updates"];
 
 /** A controller's own view of its replication, or why the controller could not be asked. */
 type OwnView = ReplicationStatus | { readonly silent: string };
 
-/** The cluster as one controller tells it. */
+/** The cluster as one controller reports it. */
 export interface ClusterAnswers extends Pick<
   FleetSnapshot,
   "asked" | "at" | "nodes" | "certificates" | "conflicts" | "updates"

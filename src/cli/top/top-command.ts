@@ -54,7 +54,7 @@ async function watchFleet(cluster: Cluster, project: string | undefined): Promis
   const { openFleet } = await import("./follow-fleet.ts");
   const { runsOfNode } = await import("./runs-of-node.ts");
   const stop = new AbortController();
-  // Without any controller there is nothing to look at: that is an error before the terminal is taken.
+  // Without any controller there is nothing to show: the error comes before the view takes the terminal.
   const { snapshot, openNode, run } = await openFleet(
     cluster,
     stop.signal,

@@ -73,7 +73,7 @@ export async function findUpdate(cluster: Pick<Cluster, "ask">, name: string): P
 
 export type UpdateManifest = Extract<Manifest, { kind: "ClusterUpdate" }>;
 
-/** The name of an update, given directly or by its manifest. */
+/** Manifests that name updates. */
 export interface NameFlags {
   readonly filename?: readonly string[] | undefined;
 }

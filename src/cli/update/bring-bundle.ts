@@ -26,7 +26,7 @@ export async function bringBundle(
   const onProgress = (held: number): void => {
     const isWhole = held >= size;
     there = held;
-    // The controller had all of the bundle before.
+    // The controller already had all of the bundle.
     if (isWhole && !isBegun) return;
     isBegun = true;
     const line = `kcore ${version} to ${endpoint}: ${progressOf(held)}`;

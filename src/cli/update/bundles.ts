@@ -31,8 +31,8 @@ export interface BundlePlaces {
 }
 
 /**
- * The wanted bundle, and its bytes: in the given file, else among the runtimes that were built here. Without a wish it
- * is this kcore's own, which is built if it is missing.
+ * The wanted bundle, and its bytes: in the given file, else among the runtimes that were built here. If nothing is
+ * named, it is this kcore's own, which is built if it is missing.
  * @throws KcoreError UPDATE_BUNDLE_UNKNOWN, UPDATE_BUNDLE_INVALID, FILE_UNREADABLE, RUNTIME_UNAVAILABLE
  */
 export async function findBundle(wanted: BundleWanted, places: BundlePlaces = {}): Promise<FoundBundle> {
@@ -96,12 +96,12 @@ export interface FoundBundle extends BundleSource {
   readonly bundle: Bundle;
 }
 
-/** The first line of a bundle's file, JSON; behind it stands the compressed export. */
+/** The first line of a bundle's file, JSON; the compressed export follows it. */
 const Header = z.object({ kind: z.literal("kcore-bundle"), format: z.int(), bundle: z.unknown() });
 const format = 1;
 const longestHeader = 8_192;
 
-/** The name of a bundle's file, unless another is wanted. */
+/** The default name of a bundle's file. */
 export function bundleFileName({ version, arch }: Pick<Bundle, "version" | "arch">): string {
   return `kcore-${version}-${arch}.bundle`;
 }

@@ -8,7 +8,7 @@ import { cut, doneOf, nodeColumns, ownerOf, troubleOf, logOf } from "./draw-upda
 /** Up to so many nodes are shown one by one in every phase. */
 const few = 12;
 
-/** Phases at rest: in a large rollout, nodes in these are only counted. */
+/** Phases in which a node has no work: in a large rollout, such nodes are only counted. */
 const quiet: ReadonlySet<NodeUpdateView["phase"]> = new Set(["pending", "succeeded", "cancelled", "rolled_back"]);
 
 const columns: readonly Column<NodeUpdateView>[] = [
@@ -71,7 +71,7 @@ function linesOf(table: string): readonly string[] {
   return table.trimEnd().split("\n");
 }
 
-/** One thing that changed in a rollout: the whole of it, or a node. */
+/** A change of a rollout: of the update itself, or of one node. */
 export type Transition =
   | ReturnType<typeof wholeOf>
   | { readonly type: "node"; readonly name: string; readonly generation: number; readonly node: NodeUpdateView };

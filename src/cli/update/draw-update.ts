@@ -119,7 +119,7 @@ export function troubleOf({ failure }: Pick<NodeUpdateView, "failure">): string 
   return failure ? `${failure.kind}: ${failure.message.split("\n", 1)[0]}` : "";
 }
 
-/** The lines behind the first one of a node's failure: the end of a unit's log, or of a gate's output. */
+/** The lines after the first of a node's failure: the end of a unit's log, or of a gate's output. */
 export function logOf({ failure }: Pick<NodeUpdateView, "failure">): readonly string[] {
   const [, ...lines] = failure?.message.split("\n") ?? [];
   return lines.map((line) => `    ${cleanLine(line)}`);

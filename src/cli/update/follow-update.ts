@@ -19,8 +19,9 @@ import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
 
 /**
- * `-w`: follows a rollout to its end, and runs its hooks where this is a bastion with a project. Sets the exit code. `isForHooks`: without a
- * hook, or a project, there is nothing to do. @throws KcoreError UPDATE_UNKNOWN, USAGE
+ * `-w`: follows a rollout to its end, and runs its hooks where this is a bastion with a project. Sets the exit code.
+ * With `isForHooks`, an update without hooks, or a missing project, is an error. @throws KcoreError UPDATE_UNKNOWN,
+ * USAGE
  */
 export async function followOne(
   name: string,

@@ -9,14 +9,15 @@ import { rosterIfAny } from "../roster/own-roster.ts";
 /** The node of a hook; `entry`: its entry in the project's roster. */
 export interface HookNode {
   readonly id: string;
-  /** The node's name in the roster, or else in the cluster. */
+  /** The name by which the signed selector includes the node: the cluster's, else the roster's. */
   readonly name: string;
   readonly entry: NodeEntry | undefined;
 }
 
 /**
- * The node that a controller asks a hook for, which the signed manifest must mean. The roster's entry counts. A controller's name for the node
- * counts only if it is one plain word and no other node's: no id, no address, no name with the same first label (`a` and `a.example.org`).
+ * The node that a controller requests a hook for; the signed selector must include it. Of a node in the roster, the
+ * entry's datacenter and address count. A controller's name for the node counts only if it is one plain word and no
+ * other node's: no id, no address, no name with the same first label (`a` and `a.example.org`).
  * @throws KcoreError UPDATE_UNSIGNED
  */
 export function hookNode(project: string, { selector }: UpdateSpec, { id, hostname, dc }: NodeUpdateView): HookNode {

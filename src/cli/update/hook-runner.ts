@@ -145,7 +145,10 @@ export function createHookRunner(ports: HookPorts) {
   };
 }
 
-/** Locks the folder of an update for this process, or gives the id of the process that has it, if its file tells. */
+/**
+ * Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has
+ * one.
+ */
 export async function takePlace(
   folder: string,
 ): Promise<{ readonly leave: () => void } | { readonly taken: number | undefined }> {
@@ -161,8 +164,8 @@ function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): stri
 }
 
 /**
- * Whether a running hook was withdrawn. One that is absent at the moment may be asked for again when its node is well. A controller that lags
- * behind shows an earlier state.
+ * Whether a running hook was withdrawn, by a later request or generation. A hook that is only absent may be requested
+ * again when its node is ready; a lagging controller shows earlier requests.
  */
 function isWithdrawn(
   { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
@@ -244,7 +247,7 @@ function mostAtOnce(options: HookRunnerOptions, view: UpdateView): number {
   try {
     return signedSpec(options, view).strategy.maxUnavailable;
   } catch {
-    // runAsked tells the fault of an unsigned manifest.
+    // runAsked reports the fault of the signature.
     return 1;
   }
 }

@@ -54,7 +54,7 @@ export function blockersOf({ blockers, nodes }: UpdatePlan): readonly string[] {
   return [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
 }
 
-/** The same as problems. */
+/** The blockers of a plan as problems. */
 export function problemsOf(plan: UpdatePlan): readonly Problem[] {
   return blockersOf(plan).map((text) => ({ code: "UPDATE_BLOCKED", message: `“${plan.name}”: ${text}` }));
 }
@@ -91,7 +91,7 @@ export async function submitUpdate(
     ...omitUndefined({ again }),
   });
   if (!signed) return applied;
-  // The file proves later which manifest was signed here; and it lets names complete.
+  // The file proves later which manifest was signed here, and its folder gives completion the update's name.
   const file = join(await updateFolder(cluster.folder, applied.name), `generation-${applied.generation}.json`);
   await replaceFile(file, `${JSON.stringify(signed)}\n`);
   return applied;
@@ -122,7 +122,8 @@ export async function signAndHandOver(
 }
 
 /**
- * Hands a present update over to its owner, whom another controller's refusal names, and a new one to the signed owner.
+ * Hands a present update over to its owner, and a new one to the signed owner. A refusal UPDATE_OWNED leads to the
+ * owner that the controllers report, once.
  */
 async function handOver(
   cluster: Pick<Cluster, "ask" | "endpoints">,

@@ -18,7 +18,7 @@ const MOST = 64 << 20;
 
 /** Earlier runs of the same kind, as far as they have been read. */
 export interface EarlierRuns {
-  /** Milliseconds (the ninth of ten) by `${module} ${title}`. */
+  /** Milliseconds (90th percentile) by `${module} ${title}`. */
   readonly durations: ReadonlyMap<string, number>;
   /** The paces of runs that did all their work, the newest first. */
   readonly paces: readonly Pace[];

@@ -26,7 +26,7 @@ export async function lastDryRun(folder: RunFolder): Promise<DryRunResult | unde
       return { at: header.created, ...counts, isSame };
     }
   } catch {
-    // The question stands without it.
+    // The question is asked without it.
   }
   return undefined;
 }

@@ -43,7 +43,7 @@ export async function openLiveView({
   const { release } = await guard;
   const stop = new AbortController();
   const earlier = readEarlierRuns(folder, stop.signal);
-  // The terminal is gone: writing and reading fail, and the hangup has made the view leave.
+  // Reading fails once the terminal is gone: the view leaves, as at a hangup.
   const onGone = () => options.leave("detached");
   process.stdin.on("error", onGone);
   const record = recordReader(folder.events);
@@ -88,7 +88,7 @@ function stepBack(): void {
   try {
     setPriority(NICE);
   } catch {
-    // Then it runs as it is.
+    // The view keeps its priority.
   }
 }
 

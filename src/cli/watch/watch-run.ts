@@ -143,7 +143,7 @@ async function watchOnce(
       if (answers) talk?.follow(event, run);
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
-    // Problems of the input are shown below the prompt.
+    // After a mistake in the input the view must not stay: its problems are printed below the prompt.
     const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
@@ -174,7 +174,7 @@ async function openView(
 ): Promise<OpenView> {
   switch (output) {
     case "ink": {
-      // A Ctrl-C before the view hears the keys: no new step starts, and the view will say so.
+      // A Ctrl-C before the view reads keys: no new step starts, and the view shows that.
       const stop = () => controls.send({ type: "stop" });
       process.on("SIGINT", stop);
       try {
@@ -200,7 +200,7 @@ async function openView(
   }
 }
 
-/** A view that writes lines to the output; events up to `since` are known and not told again. */
+/** A view that writes lines to the output; events up to `since` are not written again. */
 export async function openLines(
   output: "plain" | "json",
   { style, ...more }: { readonly style?: LineStyle } & Pick<PlainOptions, "since" | "run"> = {},

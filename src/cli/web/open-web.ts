@@ -24,7 +24,7 @@ export interface OpenWeb {
   readonly close: () => void;
 }
 
-/** For this machine alone, and with the token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
+/** Serves this machine alone, with a token. `isGiven`: no other port will do. @throws KcoreError WEB_PORT_TAKEN */
 export async function openHere({
   isGiven = false,
   ...given
@@ -49,7 +49,7 @@ export interface WideOptions extends Common {
 /** Milliseconds between two requests to the cluster for the revoked keys. */
 const askEvery = 60_000;
 
-/** For other machines: TLS, and operators' certificates alone. */
+/** Serves other machines, over TLS, to operators' certificates alone. */
 export async function openWide(options: WideOptions, cluster: Cluster | undefined): Promise<OpenWeb> {
   if (!cluster) throw new Error("without a cluster there are no operators");
   const { host, names, sources, frame } = options;

@@ -1,4 +1,4 @@
-/** A value as JSON with its fields in one order, so that equal values give equal texts. */
+/** A value as JSON with sorted fields, so that equal values give equal texts. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === "object" && part !== null && !Array.isArray(part)

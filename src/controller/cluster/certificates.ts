@@ -22,19 +22,19 @@ interface Holder {
 
 /** The first replication protocol in which records of ended certificates are deleted. */
 const forgets = 4;
-/** Clocks differ by less than this. */
+/** A margin for clocks, which differ by less. */
 const dayMs = 86_400_000;
 /** A transaction holds 500 changes (replica/writer.ts); each certificate takes two. */
 const forgottenAtOnce = 200;
 
 export function watchCertificates(records: Records, clock: () => number) {
-  /** By a key, and by role and id of a holder; some of the records may be deleted. */
+  /** Serials by key (SPKI), and by a holder's `role id`; some of their records may be deleted. */
   const serialsOf = new Map<string, Set<string>>();
   let isAnyOperatorRecorded = false;
   const index = (key: string): void => {
     const record = records.value("certificate", key);
     if (!record) return;
-    // The last record of an operator's key stays, so this stays true.
+    // Never reset: the last record of an operator's key is not deleted.
     isAnyOperatorRecorded ||= record.role === "operator";
     for (const name of [record.spki, `${record.role} ${record.id}`])
       add(serialsOf, name, key.slice(keys.certificate("").length));
@@ -55,7 +55,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       .toSorted((a, b) => (a.key < b.key ? -1 : 1));
   const recordedKeys = (role: CertificateRecordValue["role"], id: string): readonly string[] =>
     recordsOfHolder({ role, id }).map(({ value }) => value.spki);
-  // A register that this version cannot read counts, too.
+  // `stands`, since a revocation that this version cannot read counts, too.
   const isRevoked = (spki: string): boolean => records.replica.stands(keys.revoked(spki));
 
   const currentKeyOf = ({ role, id }: CertificateRecordValue): string | undefined => {
@@ -63,19 +63,22 @@ export function watchCertificates(records: Records, clock: () => number) {
     return role === "sub-ca" ? records.value("subCa", keys.controller(id).subCa)?.serial : undefined;
   };
 
-  /** Whether an operator's key is registered at all: before that, the CA's certificate alone must do. */
+  /** Whether any operator's key is registered; until then a certificate of the CA suffices. */
   const hasOperators = (): boolean => {
     for (const _ of records.replica.entries("operator/")) return true;
     return isAnyOperatorRecorded;
   };
-  /** The end of the need for a key's revocation: no certificate of a node's key is accepted without its records. */
+  /**
+   * The time from which a key's revocation is not needed, ms since 1970; Infinity unless the key is a node's alone. A node's key
+   * without records is not accepted anyway.
+   */
   const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
     const end = Math.max(...known.map(graceOf));
     const isNodes = known.every(({ role }) => role === "node") && commonProtocol(records.replica) >= forgets;
     return isNodes && end > 0 ? end : Infinity;
   };
-  /** A revocation that ends sooner may be a stolen controller's, which deletes it later. */
+  /** Whether a key stays revoked until `end`: a stolen controller could write a revocation that ends sooner, and delete it then. */
   const isRevokedUntil = (spki: string, end: number): boolean => {
     const standing = records.replica.get(keys.revoked(spki));
     return isRevoked(spki) && (standing === undefined || endOf(standing) >= end);
@@ -99,14 +102,14 @@ export function watchCertificates(records: Records, clock: () => number) {
     isRevoked,
     hasOperators,
     /**
-     * Whether a node may use this key: the one that it registered with, or one that an operator or a renewal recorded for
-     * it. The CA's certificate alone is not enough, or a stolen sub-CA could make up nodes (S-10).
+     * Whether a node may use this key: it registered with the key, or an operator or a renewal recorded the key for it.
+     * A valid certificate alone is not enough, or a stolen sub-CA could invent nodes (S-10).
      */
     isOfNode: (id: string, spki: string, registered: string | undefined): boolean =>
       registered === spki || isRecorded(spki, "node", id) || (registered === undefined && !hasOperators()),
     isOperator: (name: string, spki: string): boolean =>
       records.replica.get(keys.operator(name, spki)) !== undefined || isRecorded(spki, "operator", name),
-    /** Whether a key is known to be a node's or a CA's, and nothing else: no agent answers such a key, revoked or not. */
+    /** Whether all records of a key are of a node or a sub-CA: agents answer no such caller, revoked or not. */
     isNoCaller(spki: string): boolean {
       const found = recordsOf(spki);
       return found.length > 0 && found.every(({ role }) => role === "node" || role === "sub-ca");
@@ -114,7 +117,7 @@ export function watchCertificates(records: Records, clock: () => number) {
     changeToRecord: (serial: string, record: CertificateRecordValue): RegisterChange => {
       const key = keys.certificate(serial);
       const present = records.value("certificate", key);
-      // A repeated record keeps the first time and the issuer's words: the register is grow-only.
+      // A repeated record keeps the first one's `issued` and `by`: the register is grow-only.
       const isSame = present?.spki === record.spki && present.role === record.role && present.id === record.id;
       return { key, value: isSame ? present : record };
     },
@@ -123,7 +126,7 @@ export function watchCertificates(records: Records, clock: () => number) {
       if (commonProtocol(records.replica) < forgets) return [];
       const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
       const due = ended.slice(0, forgottenAtOnce);
-      // A certificate that another controller recorded later, before it knew of the revocation, may still be used.
+      // Another controller may have recorded a later certificate of the key, before it knew of the revocation.
       const over = new Set(due.map(({ value }) => value.spki).filter((spki) => isRevoked(spki) && haveEnded(spki)));
       return [...due.map(({ key }) => key), ...[...over].map(keys.revoked)].map((key) => ({ key, value: undefined }));
     },
@@ -148,19 +151,19 @@ export function watchCertificates(records: Records, clock: () => number) {
       await records.write([{ key: keys.revoked(spki), value: { at: new Date(clock()).toISOString(), by, reason } }]);
       return { spki, serials, result: "created" };
     },
-    /** Changes that revoke all keys of a member, a controller's sub-CAs among them. */
+    /** Changes that revoke all keys of a node or controller, and those of a controller's sub-CAs. */
     changesToRevoke(
       role: "controller" | "node",
       id: string,
       more: readonly (string | undefined)[],
       gone: Gone,
     ): RegisterChange[] {
-      // Certificates that a removed controller signs from now on must be worthless, too.
+      // A removed controller must not be able to sign valid certificates.
       const roles = role === "controller" ? (["controller", "sub-ca"] as const) : ([role] as const);
       const recorded = roles.flatMap((one) => [...recordedKeys(one, id)]);
       return changesToRevokeKeys([...recorded, ...more.filter((spki) => spki !== undefined)], gone);
     },
-    /** Changes that revoke every key of a node but this one, which replaces them. */
+    /** Changes that revoke every key of a node other than `spki`, which replaces them. */
     changesToSupersede(id: string, spki: string, by: string): RegisterChange[] {
       const registered = records.value("reg", keys.node(id).reg)?.key;
       const former = [...recordedKeys("node", id), ...(registered === undefined ? [] : [registered])];
@@ -196,8 +199,8 @@ export function watchCertificates(records: Records, clock: () => number) {
 }
 
 /**
- * The time from which the key cannot renew the certificate, ms since 1970; NaN if merging never lets the record be
- * deleted.
+ * The time from which the key cannot renew the certificate, ms since 1970; NaN if the record has no valid end, and so can
+ * never be deleted.
  */
 function graceOf({ notAfter }: CertificateRecordValue): number {
   return graceEnd(new Date(readEnd(notAfter)));

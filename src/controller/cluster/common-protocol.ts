@@ -10,9 +10,8 @@ function protocolOf(key: string): number {
 }
 
 /**
- * Refuses to write a register that some registered controller would merge differently, now or until its upgrade: two
- * controllers would hold different values for good. A controller that never announced its protocol counts as the
- * oldest.
+ * Refuses to write a register that some registered controller is too old to merge as this one does: two controllers would
+ * hold different values for good. A controller that never announced its protocol counts as the oldest.
  * @throws Refused 409 CLUSTER_MIXED
  */
 export function checkCommonProtocol(replica: Pick<Replica, "entries" | "get">, written: readonly string[]): void {

@@ -28,7 +28,10 @@ export function viewConflict(conflict: ConflictRecord, rejects: Pick<Rejects, "o
   };
 }
 
-/** A reject has its own register (rejects.ts) and wins over an approve, even if the approve won in the approval's register. */
+/**
+ * The conflict with the sides as they count: while a node is rejected (rejects.ts), a reject is the winner, even if an approve
+ * won in the approval's register.
+ */
 function asItStands(conflict: ConflictRecord, rejects: Pick<Rejects, "of">): ConflictRecord {
   const { key, winner, loser, others = [] } = conflict;
   const isRejected = mergeKindOf(key) === "approval" && rejects.of(key.split("/")[1] ?? "").length > 0;
@@ -46,7 +49,7 @@ function sideOf(side: ConflictSide): ConflictView["winner"] {
   return { value: valueOf(side.text), dot: encodeDot(side), origin: side.o, at };
 }
 
-/** The losing value, unchecked: a newer version may have written it, or it is no JSON at all. */
+/** A side's value, unchecked: a newer version may have written it, or it may be no JSON. */
 function valueOf(text: string | null): unknown {
   try {
     return text === null ? null : (JSON.parse(text) as unknown);
@@ -65,22 +68,22 @@ export function listConflicts({ records, rejects }: ConflictParts, names: NodeNa
   };
 }
 
-/** Closes a conflict: the winner stands. @throws Refused CONFLICT_UNKNOWN */
+/** Closes a conflict and keeps the winner. @throws Refused CONFLICT_UNKNOWN */
 export async function ackConflict(records: Records, id: string): Promise<{ result: "deleted"; dot: string }> {
   return { result: "deleted", dot: await records.write(changesToClose(findConflict(records, id))) };
 }
 
 /**
- * Deletes the name of each loss: such a deletion wins over the loss wherever it arrives. The key itself stays
- * untouched, or an acknowledgement could win over a concurrent change elsewhere.
+ * Deletes the register of each loss's id (`lossId`), which acknowledges the loss on every controller. The key itself is not
+ * written, or an acknowledgement could win over a concurrent change elsewhere.
  */
 function changesToClose(conflict: ConflictRecord): RegisterChange[] {
   return closingKeys(conflict).map((key) => ({ key, value: undefined }));
 }
 
 /**
- * Writes the losing value, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; 409 if the winner can never be
- * undone so
+ * Writes the losing value, and closes the conflict. @throws Refused CONFLICT_UNKNOWN; CONFLICT_FINAL if the value is secret,
+ * unreadable, or of a kind whose winner is final
  */
 export async function takeLoser(
   { records, rejects }: ConflictParts,
@@ -111,7 +114,7 @@ export async function takeLoser(
   return { result: "updated", dot };
 }
 
-/** In its epoch the winner of an approval would win again, so the losing decision needs the next epoch. */
+/** The losing decision in the next epoch: in the present one the winner of an approval would win again. */
 function approveAnew(records: Records, key: string, lost: unknown, by: string): ApprovalRecord {
   const epoch = (records.value("approval", key)?.epoch ?? 0) + 1;
   return { ...(lost as ApprovalRecord), epoch, by };

@@ -11,7 +11,7 @@ import type { Certificates } from "./certificates.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys } from "./registers.ts";
 
-/** The controllers of the cluster. An operator decides on membership; each controller writes its other registers. */
+/** The controllers of the cluster. Operators decide on membership; each controller writes the other registers about itself. */
 export type Controllers = ReturnType<typeof manageControllers>;
 
 export interface ControllersOptions {
@@ -27,7 +27,7 @@ export interface ControllersOptions {
   readonly subCa: () =>
     { readonly certificate: string; readonly serial: string; readonly notAfter: string } | undefined;
   readonly clock: () => number;
-  /** The time of the last message from a peer, by the wall clock; 0: never. */
+  /** The time of the last message from a peer, ms since 1970; 0: never. */
   readonly lastContact: (id: string) => number;
 }
 
@@ -39,7 +39,7 @@ export function manageControllers(options: ControllersOptions) {
   const authOf = (id: string) => records.get("auth", keys.controller(id).auth);
   const addressOf = (id: string): string | undefined =>
     records.value("addr", keys.controller(id).addr)?.address ?? authOf(id)?.value.address;
-  /** Each controller's setting, and whether they differ. */
+  /** The setting of this controller, and those that the others published. */
   const settings = (): { readonly controllerId: string; readonly requireManualApproval: boolean }[] => {
     const others = members()
       .filter((id) => id !== controllerId)
@@ -50,7 +50,7 @@ export function manageControllers(options: ControllersOptions) {
     return [{ controllerId, requireManualApproval }, ...others];
   };
   const peerStatus = (): readonly PeerStatus[] => records.replica.status().peers;
-  /** The bastion records the certificates that it issues; a controller records a renewal by its own sub-CA (ADR 0516). */
+  /** The record of this controller's certificate if its own sub-CA renewed it (ADR 0516); the bastion records those that it issues. */
   const changesToRecordOwn = (chain: string): readonly RegisterChange[] => {
     const entry = inventoryEntry(chain);
     if (entry === undefined || certificatesOf(chain)[1]?.subjectAltName === undefined) return [];
@@ -64,12 +64,12 @@ export function manageControllers(options: ControllersOptions) {
   };
 
   return {
-    /** Whether a controller is a member and this public key is its own, or its next one. */
+    /** Whether a controller is a member with this key (SHA-256), present or next. */
     isKeyOf(id: string, key: string): boolean {
       const auth = authOf(id)?.value;
       return auth !== undefined && (auth.spki === key || auth.next === key);
     },
-    // Called with every request.
+    // A lookup without iteration: called with every request.
     isMember: (id: string): boolean => records.value("auth", keys.controller(id).auth) !== undefined,
     ids: members,
     addressOf,
@@ -148,7 +148,7 @@ export function manageControllers(options: ControllersOptions) {
       const revoked = certificates.changesToRevoke("controller", id, [auth.value.spki, auth.value.next], gone);
       return { result: "deleted", dot: await records.write([...former, ...revoked]) };
     },
-    /** Publishes this controller's registers, if one has changed. */
+    /** Writes those of this controller's own registers that have changed. */
     async publish(): Promise<void> {
       const of = keys.controller(controllerId);
       const address = options.address();
@@ -181,7 +181,7 @@ function troubleOf({ state, health, phi, behind, ahead, refusal, ready }: PeerSt
   if (state !== "connected") return "it is not connected";
   if (health === "down") return `it has not been heard for long (φ ${phi.toFixed(1)})`;
   if (ready === false) return "it is still joining";
-  // A few transactions are always under way.
+  // Not zero: a few transactions are always in flight.
   if (behind > 1000 || ahead > 1000) return `it is ${Math.max(behind, ahead)} transactions apart`;
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** A value that is JSON already: a register's text is sent as it stands, without being parsed on the way. */
+/** A value that is JSON text already: an answer sends a register's text without parsing it. */
 export class EncodedJson {
   readonly text: string;
 

@@ -14,11 +14,11 @@ const Beat = z.object({
 });
 type Beat = z.infer<typeof Beat>;
 
-/** A node's last heartbeat to this controller, as a file keeps it over a restart. */
+/** A node's last heartbeat to this controller, in the form that is saved for its restart. */
 export const HeardLife = z.object({ id: z.string(), beat: Beat, isStale: z.boolean() });
 export type HeardLife = z.infer<typeof HeardLife>;
 
-/** A node's life, as the controllers know it. */
+/** A node's liveness, from its latest heartbeat to any controller. */
 export interface Life {
   readonly lastSeenAt: number;
   readonly isReady: boolean;
@@ -27,8 +27,8 @@ export interface Life {
 }
 
 /**
- * The nodes' liveness: soft state, never written to a disk. Each controller sends the others its own sightings, at once
- * after a change, and otherwise once in a while. The latest sign counts.
+ * The nodes' liveness: soft state, which is no register and in no journal. Each controller shares the heartbeats that it
+ * received: a change at once, others at intervals. The latest heartbeat counts.
  */
 export type Liveness = ReturnType<typeof watchLiveness>;
 
@@ -60,7 +60,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     const other = heardByOthers(id);
     if (mine && (!other || mine.beat.at >= other.beat.at))
       return { beat: mine.beat, ageMs: monotonic() - mine.heardMono };
-    // A late sign was old when it arrived.
+    // A delayed message brought a heartbeat that was old already.
     return other && { beat: other.beat, ageMs: Math.max(monotonic() - other.receivedMono, clock() - other.beat.at) };
   };
   const heardByOthers = (id: string): { readonly beat: Beat; readonly receivedMono: number } | undefined => {
@@ -68,7 +68,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
     for (const { sender, value, receivedMono } of replica.softValues(`${prefix}${id}`)) {
       const data = sender === controllerId ? undefined : beatOf(value);
       if (!data) continue;
-      // A sighting is never newer than its message, so a clock that is ahead gains nothing.
+      // A heartbeat is no newer than the message about it, so a peer's clock that is ahead gains nothing.
       const at = Math.min(data.at, clock() - (monotonic() - receivedMono));
       if (!best || best.beat.at < at) best = { beat: { ...data, at }, receivedMono };
     }
@@ -95,7 +95,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
         ...(health?.ok === false ? { reason: health.reason ?? "the node says that it is not well" } : {}),
         ...omitUndefined({ usage }),
       }),
-    /** The node's agent said goodbye. */
+    /** The node's agent announced its stop. */
     bury: (id: string): void => note(id, { at: clock(), alive: false, reason: "its agent was stopped" }),
     of: lifeOf,
     /** Nodes whose readiness has changed since the last call, for watches. */
@@ -131,7 +131,7 @@ export function watchLiveness({ replica, controllerId, staleAfterMs, clock, mono
 
 const checked = new WeakMap<object, Beat | undefined>();
 
-/** A heartbeat that another controller tells of, checked once: knowing all nodes asks for it each second. */
+/** A heartbeat that another controller shared; checked once, since `changed` reads all of them repeatedly. */
 function beatOf(value: Json): Beat | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   if (!checked.has(value)) checked.set(value, Beat.safeParse(value).data);

@@ -13,10 +13,10 @@ import {
 import type { Records } from "./records.ts";
 import { Refused } from "./refused.ts";
 
-/** The nodes' names, found without reading every node: the index follows the registers. */
+/** An index of the nodes' names that follows the registers, so that no lookup reads every node. */
 export type NodeNames = ReturnType<typeof watchNodeNames>;
 
-/** Fewer characters of an id are more likely a mistake. */
+/** The fewest characters that may abbreviate an id: fewer are more likely a mistake. */
 const shortestPrefix = 4;
 
 export function watchNodeNames(records: Records) {
@@ -69,18 +69,18 @@ export function watchNodeNames(records: Records) {
         if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
-    /** The nodes with a name, in any case; the node that had it first comes first (docs/replication.md). */
+    /** The nodes with a name, whatever its case; the node that was written first keeps the name and comes first. */
     sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
-    /** All names that several nodes go by, in lower case. */
+    /** The names that several nodes share, in lower case, with these nodes. */
     shared: (): ReadonlyMap<string, readonly string[]> =>
       new Map([...byName].flatMap(([name, ids]) => (ids.size > 1 ? [[name, inOrder(ids)]] : []))),
     /**
-     * The id that a word names: a whole id, else a host name or the beginning of an id. @throws Refused NODE_UNKNOWN,
-     * NODE_AMBIGUOUS
+     * The id of the node that a word names: by a complete id, else by a host name or the beginning of an id.
+     * @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS
      */
     find(word: string): string {
       if (nodes.has(word)) return word;
-      // A name does not win over the beginning of an id: nodes choose their names, and one may look like another's id.
+      // A name has no priority over the beginning of an id: a node chooses its name, which may look like another node's id.
       const named = [...(byName.get(word.toLowerCase()) ?? [])].filter((id) => of(id) === word);
       const begun = word.length < shortestPrefix ? [] : [...nodes.keys()].filter((id) => id.startsWith(word));
       const [only, ...more] = new Set([...named, ...begun]);

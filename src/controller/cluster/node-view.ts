@@ -19,7 +19,7 @@ export interface NodeParts {
   readonly taints: Map<string, Taint>;
 }
 
-/** The parts of the nodes below a prefix (`node/` or `node/ID/`), by id; removed ones, too. */
+/** The registers of the nodes below a prefix (`node/` or `node/ID/`), by id; removed nodes are among them. */
 export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<string, NodeParts> {
   const nodes = new Map<string, NodeParts>();
   const gather = (key: string): void => {
@@ -83,7 +83,7 @@ export function statusOf(parts: NodeParts, life: Life): NodeStatus {
   return life.isReady ? "ready" : "not-ready";
 }
 
-/** The node's name. */
+/** The node's host name; before it registers the name that the bastion expects, or its id. */
 export function hostnameOf({ reg, expected, id }: NodeParts): string {
   return reg?.value.hostname ?? expected?.value.name ?? id;
 }
@@ -93,7 +93,7 @@ export function viewOf(
   context: {
     readonly life: Life;
     readonly conflicts: number;
-    /** All nodes with its name, the one that keeps it first. */
+    /** All nodes with this node's name; the first one keeps the name. */
     readonly sharing: readonly string[];
   },
 ): NodeView {
@@ -138,7 +138,7 @@ export function rolesOf({ reg, expected, roles }: NodeParts): string[] {
 export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   const all = new Map(Object.entries(reg?.value.labels ?? {}));
   for (const [key, value] of labels) {
-    // Earlier versions of controllers accepted it.
+    // Earlier versions accepted this label, which is the datacenter's own field.
     if (key === "dc") continue;
     if (value === null) all.delete(key);
     else all.set(key, value);
@@ -146,12 +146,12 @@ export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {
   return Object.fromEntries(all);
 }
 
-/** When a node was first written, by which it keeps its name. */
+/** The time of a node's first registration, or of its expected record; of nodes that share a name the earliest keeps it. */
 export function sinceOf({ reg, expected }: NodeParts): string {
   return reg?.value.registeredAt ?? expected?.at ?? "";
 }
 
-/** Open conflicts by the node they are about. */
+/** The number of open conflicts of each node. */
 export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { key } of conflicts) {
@@ -161,7 +161,7 @@ export function conflictsByNode(conflicts: readonly Pick<ConflictView, "key">[])
   return counts;
 }
 
-/** The nodes, in the order of their names, one after the other: many take long. */
+/** The nodes in the order of their names, as a generator: many nodes take long, and the caller may pause. */
 export function* listNodes(
   records: Records,
   lives: Pick<Liveness, "of">,
@@ -192,12 +192,12 @@ export function admissionOf(parts: NodeParts): Admission {
   return parts.reg ? approval : "unknown";
 }
 
-/** Whether the node is shown: labels alone make no node. */
+/** Whether the node is listed: it is not removed, and more than labels, roles or taints are known of it. */
 export function isShown({ removed, reg, expected, approval, rejects }: NodeParts): boolean {
   return !removed && (reg !== undefined || expected !== undefined || approval !== undefined || rejects.length > 0);
 }
 
-/** A fleet of clones that all go by one name must still fit into an answer. */
+/** The most nodes that a name conflict names: an answer must have room for a fleet of clones with one name. */
 const namedInConflict = 8;
 
 function nameConflictOf(id: string, sharing: readonly string[]): NodeView["nameConflict"] {
@@ -206,7 +206,7 @@ function nameConflictOf(id: string, sharing: readonly string[]): NodeView["nameC
   return { with: others.slice(0, namedInConflict), keepsName: sharing[0] === id };
 }
 
-/** One node's parts. */
+/** One node's registers; undefined if there are none. */
 export function partsOf(records: Records, id: string): NodeParts | undefined {
   return gatherNodes(records, keys.node(id).all).get(id);
 }

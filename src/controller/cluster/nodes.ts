@@ -30,10 +30,10 @@ import type { Records, RegisterChange } from "./records.ts";
 import { approvalOf, type Decision, type Rejects } from "./rejects.ts";
 import { keys } from "./registers.ts";
 
-/** The caller, as the connection's certificate proves it. */
+/** A node as its connection's certificate proves it. */
 export interface Caller {
   readonly id: string;
-  /** SHA-256 of its public key. */
+  /** SHA-256 of the node's public key. */
   readonly key: string;
   readonly serial: string;
   readonly certificateExpiresAt: number;
@@ -80,9 +80,9 @@ export function manageNodes(options: NodesOptions) {
       sharing: names.sharing(hostnameOf(parts)),
     });
   };
-  /** The caller's own registers, if it may still use the key that it registered with (S-10). */
+  /** The caller's registration and approval. @throws Refused NODE_UNKNOWN unless it registered with this key (S-10) */
   const own = (caller: Caller): NodeParts => {
-    // Two lookups without a walk over keys, because every heartbeat comes here.
+    // Two lookups and no iteration over keys: every heartbeat calls this.
     const of = keys.node(caller.id);
     const reg = records.get("reg", of.reg);
     const approval = records.get("approval", of.approval);
@@ -126,9 +126,9 @@ export function manageNodes(options: NodesOptions) {
       ];
       if (net) changes.push({ key: netKey, value: net });
       if (storage) changes.push({ key: storageKey, value: storage });
-      // The node's new key is the only valid one: former and unused keys are worthless now.
+      // The key of this registration is the node's only valid one: all its other keys are revoked.
       changes.push(...certificates.changesToSupersede(id, caller.key, `node ${id}`));
-      // The same text from every controller, so that two registrations at once are no conflict.
+      // Equal on every controller, so that concurrent registrations at two controllers are no conflict.
       if (!parts?.approval && !isManual())
         changes.push({ key: approval, value: { epoch: 1, state: "approved", by: "auto" } });
       await records.put(changes);
@@ -145,7 +145,7 @@ export function manageNodes(options: NodesOptions) {
       liveness.bury(caller.id);
       return replyTo(parts);
     },
-    /** All that are not removed, by name. */
+    /** All listed nodes, in the order of their names. */
     list: (): Iterable<NodeView> => listNodes(records, liveness, names),
     countByStatus(): ReadonlyMap<NodeStatus, number> {
       const counts = new Map<NodeStatus, number>();
@@ -211,7 +211,7 @@ export function manageNodes(options: NodesOptions) {
       const parts = partsOf(records, id);
       if (parts?.removed === true) return records.put([]);
       const gone = { at: new Date(clock()).toISOString(), by, reason };
-      // All but the approval, which only ever rises, and means nothing for a removed node.
+      // All but the approval: a deletion does not win over it, and it means nothing for a removed node.
       const former = [...records.replica.entries(keys.node(id).all)]
         .filter(([key]) => key !== keys.node(id).approval)
         .map(([key]) => ({ key, value: undefined }));
@@ -226,7 +226,7 @@ export function manageNodes(options: NodesOptions) {
   };
 }
 
-/** The last request of `kcore rotate certs`. */
+/** The last request of `kcore rotate certs`, for the reply to a heartbeat. */
 function rotationOf(records: Records): Pick<HeartbeatReply, "renewEndingBefore"> {
   const rotation = Rotation.safeParse(records.value("config", keys.config("rotation")));
   return rotation.success ? { renewEndingBefore: rotation.data.nodesEndingBefore } : {};
@@ -234,7 +234,7 @@ function rotationOf(records: Records): Pick<HeartbeatReply, "renewEndingBefore">
 
 function detailOf(parts: NodeParts, view: NodeView, { records, certificates }: NodesOptions): NodeDetail {
   const { id, approval, expected, rejects } = parts;
-  // The newest reject has the decision's author, if there is one.
+  // The author and the reason are the newest reject's, or else the approval's.
   const decision = rejects.at(-1)?.value ?? approval?.value;
   const { all, net, storage } = keys.node(id);
   const network = records.value("net", net);

@@ -5,7 +5,7 @@ import { EncodedJson } from "./encoded-json.ts";
 import { found, type Found, type Records } from "./records.ts";
 import { keys, kindOf } from "./registers.ts";
 
-/** Manifests as replicated records: `object/KIND/NAME`. */
+/** Applied manifests as replicated registers: `object/KIND/NAME`. */
 export type Objects = ReturnType<typeof manageObjects>;
 
 export function manageObjects(records: Records) {
@@ -18,7 +18,7 @@ export function manageObjects(records: Records) {
   return {
     /** The objects' views, as text. */
     *list(): Iterable<EncodedJson> {
-      // The register's text is sent as the value, without parsing every object.
+      // Without parsing: the register's text is the value.
       for (const [key, register] of records.replica.entries("object/")) {
         const { kind, name, dot, at } = view(found(register, undefined));
         if (kindOf(key) === "object")

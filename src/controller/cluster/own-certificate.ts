@@ -17,7 +17,7 @@ const dayMs = 86_400_000;
 type Proof = z.input<typeof CertificateProof>;
 type Installed = z.input<typeof SubCaInstalled>;
 
-/** This controller's certificate with its key, from the deployment or from the last rotation. */
+/** This controller's certificate with its key, from the deployment or from the last rotation or renewal. */
 export type OwnCertificate = Awaited<ReturnType<typeof openOwnCertificate>>;
 
 export interface OwnCertificateOptions {
@@ -38,7 +38,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
   const listeners = new Set<(credentials: LoadedCredentials) => void>();
   let problem: string | undefined;
   let last: Promise<unknown> = Promise.resolve();
-  /** No reader sees the files while they are being replaced. */
+  /** Runs one piece of work at a time, so that none reads files while another replaces them. */
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const done = last.then(work);
     last = done.catch(() => undefined);
@@ -54,7 +54,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
     try {
       const newer = await loadCredentials(rotated, "controller");
       if (!isSame(newer, deployed)) throw new Error("it is another controller's");
-      // A clock that was ahead made the newer certificate start in the future: it is used only if its key is another one.
+      // A certificate that starts in the future (a clock was ahead) is used only if it has another key, which rotation made.
       if (startOf(newer) > clock() && newer.key === deployed.key) return deployed;
       return startOf(newer) > startOf(deployed) ? newer : deployed;
     } catch (error) {
@@ -75,7 +75,7 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
   };
 
   const put = async (certificate: string, keyPem: string): Promise<LoadedCredentials> => {
-    // Two files cannot change at once: after a crash in between, the next reader of the folder finishes the change.
+    // Two files cannot be replaced atomically: after a crash between them `finishReplacement` completes the change.
     await ensurePrivateFolder(folder);
     await replaceFile(nextCertFile, certificate, { mode: 0o644 });
     await replaceFile(rotated.keyFile, keyPem);
@@ -89,9 +89,9 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
 
   return {
     credentials: (): LoadedCredentials => present,
-    /** Calls `listener` when other credentials came into use. */
+    /** Calls `listener` whenever other credentials come into use. */
     watch: (listener: (credentials: LoadedCredentials) => void): void => void listeners.add(listener),
-    /** Reads the files again if they changed; the younger pair is used. A bad one is logged, and the present pair stays. */
+    /** Reads the files again if they changed, and uses the younger pair. It logs a bad pair and keeps the present one. */
     reload: (): Promise<void> =>
       inTurn(async () => {
         try {
@@ -105,15 +105,15 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
           log.error("the new certificate cannot be used, the old one stays", describeError(error));
         }
       }),
-    /** Makes a new key, which is kept aside until its certificate comes. */
+    /** Makes a new key and keeps it in memory until its certificate comes. */
     request(nonce: string): Proof {
       const { cluster, id } = present.identity;
       const proof = nextKey.make(controllerChallenge(cluster, id, nonce));
       return { controllerId: id, ...proof, certificate: present.cert };
     },
     /**
-     * Takes a certificate for that key, on the disk and for new connections. @throws Refused unless it has the present certificate's
-     * names, leads to our root, and `isRegistered` knows its key: other controllers would refuse it.
+     * Stores a certificate for the requested key, and uses it for new connections. @throws Refused unless it has the present
+     * certificate's names, leads to the cluster's root, and its key is registered: other controllers would refuse it.
      */
     install: (certificate: string, isRegistered: (spki: string) => boolean): Promise<Installed> =>
       inTurn(async () => {
@@ -133,8 +133,8 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
         return { controllerId: identity.id, serial, notAfter: fresh.notAfter.toISOString() };
       }),
     /**
-     * Renews the certificate by this controller's own sub-CA, with the same key (ADR 0516). Due with 30 days or less left, or when a clock
-     * that was ahead made the certificate start in the future. A failure is logged, and the present certificate stays.
+     * Renews the certificate by this controller's own sub-CA, with the same key (ADR 0516). Due if at most 30 days are left, or if the
+     * certificate starts in the future (a clock was ahead). It logs a failure and keeps the present certificate.
      */
     renewIfDue: (subCa: () => Authority): Promise<void> =>
       inTurn(async () => {
@@ -159,14 +159,14 @@ export async function openOwnCertificate(options: OwnCertificateOptions) {
           problem = message;
         }
       }),
-    /** The reason why the last renewal failed. */
+    /** The reason why the last renewal failed; undefined if it succeeded. */
     problem: (): string | undefined => problem,
   };
 }
 
 /**
- * Finishes a replacement that a crash or a failing disk interrupted: with its key in place the next certificate follows; without it, the
- * certificate is discarded.
+ * Finishes a replacement that a crash or a failing disk interrupted: renames the next certificate into place if its key is in place,
+ * else deletes it.
  */
 async function finishReplacement({
   certFile,

@@ -82,9 +82,9 @@ export function openSubCa(options: SubCaOptions) {
     );
   };
   const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
-  /** Reads the files again: those of the deployment, and those of the last rotation; the newer pair is used. */
+  /** Reads the pairs of the deployment and of the last rotation, and uses the newer one; keeps the present one if both are bad. */
   const load = async (): Promise<void> => {
-    // Earlier versions kept the key of a rotation there, also of an abandoned one.
+    // Earlier versions left the key of an abandoned rotation in this file.
     await rm(join(folder, "sub-ca-next.key"), { force: true });
     const pairs = await Promise.all([read(files), read(rotated)]);
     const usable = pairs.filter((pair) => pair !== undefined);
@@ -132,10 +132,10 @@ export function openSubCa(options: SubCaOptions) {
       if (certificates.isRevoked(fingerprint)) throw new Refused(403, "KEY_REVOKED", "this new key was revoked");
       const [host = "", ...addresses] = hostsOf(certificate);
       const proof = { challenge: renewalChallenge(cluster, id, nonce), signature };
-      // Names and usages are those of the present certificate, which an issuer decided; nothing is taken from the request.
+      // Names are those of the present certificate, which an issuer decided; the request brings only the key.
       const leaf = issueLeaf({ role: "node", id, host, addresses, spki, proof }, { authority: issuer, now: clock() });
       const notAfter = leaf.notAfter.toISOString();
-      // The record first: a certificate without a record could not be revoked (crash point C1).
+      // The record is written before the answer: a certificate without a record could not be revoked (crash point C1).
       await records.write([
         certificates.changeToRecord(leaf.serial, {
           spki: fingerprint,
@@ -167,7 +167,7 @@ export function openSubCa(options: SubCaOptions) {
       if (next.certificate.validToDate.getTime() <= clock()) refuse("it has expired");
       const entry = inventoryEntry(certificatePem);
       if (!entry) return refuse("it names no controller");
-      // Key before certificate: a crash between the two leaves a pair that does not fit, and the old one in use.
+      // Key before certificate: a crash between the two leaves a pair that does not fit, so `load` uses the deployed pair.
       await ensurePrivateFolder(folder);
       await replaceFile(rotated.keyFile, keyPem);
       await replaceFile(rotated.certFile, certificatePem, { mode: 0o644 });

@@ -8,7 +8,7 @@ import type { Replica } from "../replica/create-replica.ts";
 import { WriteRefused, type Change, type Json } from "../replica/replica.ts";
 import { kindOf, kinds, type Kind, type ValueOf } from "./registers.ts";
 
-/** A register with its value read. */
+/** A register with its parsed value. */
 export interface Found<Value> {
   readonly key: string;
   readonly value: Value;
@@ -23,15 +23,15 @@ export interface Found<Value> {
 export interface RegisterChange {
   readonly key: string;
   readonly value: unknown;
-  /** Whether any version of the register may be overwritten: `ifMatch` holds for the other changes. */
+  /** True: `ifMatch` does not apply to this register, so any version of it is overwritten. */
   readonly isFree?: boolean;
 }
 
-/** The replica, with values in place of texts and refusals in words that a client understands. */
+/** The replica with parsed and checked values in place of texts, and with errors that clients understand. */
 export type Records = ReturnType<typeof readRecords>;
 
 export function readRecords(replica: Replica) {
-  // Registers never change, so each is parsed and checked once.
+  // Registers are immutable, so each is parsed and checked once.
   const kept = new WeakMap<Register, Found<unknown> | undefined>();
   const foundOf = <Name extends Kind>(kind: Name, register: Register): Found<ValueOf<Name>> | undefined => {
     if (!kept.has(register)) {
@@ -45,8 +45,8 @@ export function readRecords(replica: Replica) {
     return register === undefined ? "absent" : encodeDot(register);
   };
   /**
-   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each register that
-   * is touched, or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each written register,
+   * or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
@@ -83,13 +83,13 @@ export function readRecords(replica: Replica) {
         if (one) yield one;
       }
     },
-    /** Everything below a prefix, read as plain JSON. */
+    /** All registers below a prefix, parsed as JSON without a schema. */
     *all(prefix: string): Iterable<Found<unknown>> {
       for (const [, register] of replica.entries(prefix))
         yield found(register, JSON.parse(register.text ?? "null") as unknown);
     },
     write,
-    /** Writes the changes that differ from the standing values; `unchanged`, with nothing written, if none does. */
+    /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
     async put(changes: readonly RegisterChange[], ifMatch?: string): Promise<Written> {
       const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
       const first = changes[0]?.key ?? "";
@@ -106,7 +106,7 @@ export function readRecords(replica: Replica) {
   };
 }
 
-/** A register with its value, read already. */
+/** Joins a register and its parsed value. */
 export function found<Value>(register: Register, value: Value): Found<Value> {
   const { key, o: origin, ms } = register;
   return { key, value, dot: encodeDot(register), origin, at: new Date(ms).toISOString() };
@@ -118,7 +118,7 @@ function isSame(text: string | null | undefined, value: unknown): boolean {
   if (value === undefined) return false;
   const given = JSON.stringify(value);
   if (given === text) return true;
-  // Another order of fields gives a text of the same length, and of the same characters.
+  // Cheap tests first: another order of fields has the same length and the same characters.
   if (given.length !== text.length || sumOf(given) !== sumOf(text)) return false;
   return canonical(JSON.parse(text)) === canonical(value);
 }

@@ -1,7 +1,7 @@
 import type { Refusal } from "#api/controller-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 
-/** A request that is answered with a refusal; the message goes to the client. */
+/** The error of a request that the controller refuses; the client gets all its fields. */
 export class Refused extends Error {
   readonly status: number;
   readonly code: ErrorCode;
@@ -23,11 +23,11 @@ export class Refused extends Error {
   }
 }
 
-/** The hint for the machine of a removed node that shall return. */
+/** The hint for bringing the machine of a removed node back. */
 export const comesBack =
   "kcore roster adopt NODE gives its machine a new id and keeps the data on its disks; then deploy it";
 
-/** A deployment keeps a key that it finds, so a revoked key must be deleted first. `isRemoved`: the node was removed, too. */
+/** The refusal of a revoked key. Its hint deletes the key, since a deployment keeps one that it finds; `isRemoved`: the node was removed. */
 export function revokedKey(
   status: 403 | 409,
   { role, id }: Readonly<Record<"role" | "id", string>>,
@@ -41,7 +41,7 @@ export function revokedKey(
   return new Refused(status, "KEY_REVOKED", `the key of ${role} ${id} was revoked, and is never used again`, hint);
 }
 
-/** A refusal that a later attempt may not meet; its answer says after how long (RFC 9110, 10.2.3). */
+/** A temporary refusal; its answer has the seconds until the next attempt (Retry-After, RFC 9110, 10.2.3). */
 export class Busy extends Refused {
   readonly retryAfterSecs: number;
 

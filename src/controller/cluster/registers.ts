@@ -17,7 +17,7 @@ import {
 } from "#rollout/records.ts";
 import { SignedStatement } from "#rollout/spec.ts";
 
-/** The keys of the replicated registers; one group of fields that must be consistent each. */
+/** The keys of the replicated registers. A register holds one group of fields that must be consistent. */
 export const keys = {
   node: (id: string) =>
     ({
@@ -35,7 +35,7 @@ export const keys = {
     }) as const,
   controller: (id: string) =>
     ({
-      /** Written by an operator, or by the bootstrap: membership. A controller writes the others about itself. */
+      /** Membership, written by an operator or at the founding. The controller itself writes its other registers. */
       auth: `controller/${id}/auth`,
       addr: `controller/${id}/addr`,
       version: `controller/${id}/version`,
@@ -57,7 +57,7 @@ export const keys = {
       approved: `update/${name}/approved`,
       request: (action: RequestAction) => `update/${name}/wish/${action}`,
       progress: `update/${name}/progress`,
-      /** The owner's row of a node, and the node's own report. */
+      /** The owner's assignment of a node, and the node's own report. */
       row: (node: string) => `update/${name}/node/${node}`,
       report: (node: string) => `update/${name}/report/${node}`,
       hook: (node: string, hook: string) => `update/${name}/hook/${node}/${encodeURIComponent(hook)}`,
@@ -80,7 +80,7 @@ export const Registered = z.looseObject({
   memory: z.number(),
   version: text,
   bootId: text.optional(),
-  /** SHA-256 of the public key that it registered with, the only key that it may use. */
+  /** SHA-256 of the public key that the node registered with, the only key that it may use. */
   key: text,
   serial: text,
   certificateExpires: text,
@@ -97,11 +97,11 @@ export type RejectRecord = z.infer<typeof RejectRecord>;
 const LabelRecord = z.looseObject({ value: text.nullable() });
 const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
-/** `notAfter`: from then on the key can renew no certificate, and its revocation changes nothing. */
+/** `notAfter`: the time from which the key can renew no certificate, so that its revocation may be deleted. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
-/** `owner` is the controller that removed an update, and deletes the rest of it. */
+/** `owner`: the controller that removed the update, and deletes its other registers. */
 const UpdateRemoved = z.looseObject({ at: text, by, owner: text });
-/** `next` is accepted as well, during a rotation. */
+/** `next`: the key that is accepted beside `spki` during a rotation. */
 const Auth = z.looseObject({
   spki: text,
   next: text.optional(),
@@ -120,7 +120,7 @@ export const CertificateRecordValue = z.looseObject({
 });
 export type CertificateRecordValue = z.infer<typeof CertificateRecordValue>;
 
-/** A cluster update as it was applied last: the statement that the bastion signed. `hash` is of the spec and the bundle. */
+/** A cluster update as last applied: the statement that the bastion signed. `hash` is of the spec and the bundle. */
 export const UpdateHead = z.looseObject({
   generation: z.int().min(1),
   hash: text,
@@ -136,7 +136,7 @@ const SubCa = z.looseObject({ certificate: text, serial: text, notAfter: text })
 const OperatorKey = z.looseObject({ spki: text });
 
 interface KindRules {
-  /** The replication protocol that the kind came with (replica/messages.ts): it is not written while a controller speaks an older one. */
+  /** The first replication protocol with this kind (replica/messages.ts); it is not written while a controller speaks an older one. */
   readonly since?: number;
   /**
    * False where concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by any writer, and
@@ -154,7 +154,7 @@ function kind<Schema extends z.ZodType>(
   return { pattern, schema, merge, since, isContested: contested };
 }
 
-/** The kinds of registers: their keys, the schema that a shown value must have, and the merge of two. */
+/** The kinds of registers: the pattern of their keys, the schema of values that are shown, and the merge kind. */
 export const kinds = {
   reg: kind(/^node\/[^/]+\/reg$/, Registered, "lww", { isContested: false }),
   approval: kind(/^node\/[^/]+\/approval$/, ApprovalRecord, "approval"),
@@ -197,19 +197,19 @@ export const kinds = {
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;
 
-/** By the first word of a key: it is asked for every register that is merged. */
+/** The kinds by the first part of their keys, for a fast lookup: every merge of a register looks its kind up. */
 const kindsBy = Map.groupBy(Object.entries(kinds) as [Kind, (typeof kinds)[Kind]][], ([, { pattern }]) =>
   pattern.source.slice(1, pattern.source.indexOf("\\/")),
 );
 
-/** The kind of a key; undefined for a kind of a newer version, whose registers are kept and relayed all the same. */
+/** The kind of a key; undefined for a kind of a newer version, whose registers are kept and relayed. */
 export function kindOf(key: string): Kind | undefined {
   return kindsBy.get(key.slice(0, key.indexOf("/")))?.find(([, { pattern }]) => pattern.test(key))?.[0];
 }
 
 /**
- * Whether a register's value appears only where it is requested: never in a list of conflicts. Objects of kind Secret
- * are so.
+ * Whether a list of conflicts must not show a register's value: objects of kind Secret appear only where they are
+ * requested.
  */
 export function isSecret(key: string): boolean {
   return key.startsWith(keys.object("Secret", ""));

@@ -6,11 +6,11 @@ import { keys } from "./registers.ts";
 
 const prefix = keys.revoked("");
 
-/** The revoked keys by which a caller could still reach an agent: all keys that are not known to be nodes'. */
+/** The revoked keys that agents must know: all except those that belong to nodes and sub-CAs alone. */
 export function watchRevocations(records: Records, certificates: Pick<Certificates, "isNoCaller">) {
   const revoked = new Set<string>();
   let version: string | undefined;
-  // A node's key is left out: agents answer no nodes, and each renewal retires one.
+  // Nodes' keys are left out: agents answer no nodes, and each renewal revokes a key.
   const note = (spki: string): void => {
     const isWorthTelling = records.replica.stands(keys.revoked(spki)) && !certificates.isNoCaller(spki);
     if (isWorthTelling === revoked.has(spki)) return;
@@ -29,7 +29,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
     }
   });
   return {
-    /** The answer to an agent that has this version: all revoked keys, or nothing if the agent knows them. */
+    /** The reply to an agent with the version `known`: all revoked keys, or nothing if the agent has them or names no version. */
     newsFor(known: string | undefined): Pick<HeartbeatReply, "revoked"> {
       if (known === undefined) return {};
       version ??= versionOf(revoked);
@@ -39,7 +39,7 @@ export function watchRevocations(records: Records, certificates: Pick<Certificat
   };
 }
 
-/** The same for the same keys on every controller; empty for none. */
+/** The version of a set of keys, equal on every controller; empty for no keys. */
 function versionOf(spkis: ReadonlySet<string>): string {
   if (spkis.size === 0) return "";
   return createHash("sha256")

@@ -1,30 +1,30 @@
 // “Watched” (docs/replication.md): the alarms of a controller, each raised while its condition lasts.
 export type AlarmCode =
-  | "CLOCK_SKEW" // an origin's stamps lie ahead of our clock: its stream waits
+  | "CLOCK_SKEW" // an origin's stamps lie ahead of this controller's clock: its writes wait
   | "CLOCK_DRIFT" // a peer's clock differs by 500 ms or more
-  | "FENCED" // our own clock is off: read-only
-  | "CLOCK_JUMP" // our own wall clock jumped, and no peer confirms it yet: read-only
-  | "CLOCK_AHEAD" // our own or seen stamps lie ahead of our own clock: read-only until then
+  | "FENCED" // this controller's clock is too far from its peers': read-only
+  | "CLOCK_JUMP" // this controller's wall clock jumped, and no peer confirms it yet: read-only
+  | "CLOCK_AHEAD" // issued or seen stamps lie ahead of this controller's clock: read-only until then
   | "TWO_COPIES" // two processes run as one controller
   | "EQUIVOCATION" // one dot, two contents: a clone or a restored backup
   | "STATE_DIVERGENCE" // equal version vectors, different state
   | "QUARANTINED" // registers that this version cannot read
   | "CONFLICTS_CAPPED"
-  | "TOMBSTONES" // many, or kept for over a day: some controller is away
+  | "TOMBSTONES" // many tombstones, or some kept for over a day: a controller is away
   | "STORAGE_FULL"
   | "PEER_MALFORMED"
-  | "REFUSED" // a peer refuses us
-  | "REFUSING" // we refuse a peer
+  | "REFUSED" // a peer refuses this controller
+  | "REFUSING" // this controller refuses a peer
   | "CERTIFICATE_ENDS" // a certificate of this controller ends within 30 days
-  | "TURNED_OUT" // a member says that this controller is not a member, and no other member lets it in
+  | "TURNED_OUT" // a member answers that this controller's key was revoked, and no other member lets it in
   | "EMPTY_STATE"; // a founder without state, and no peer to get it from
 
 export interface Alarm {
   readonly code: AlarmCode;
-  /** The peer, origin or key it is about. */
+  /** The peer, origin or subject of the alarm. */
   readonly about: string;
   readonly message: string;
-  /** Wall clock. */
+  /** Wall clock, ms. */
   readonly since: number;
 }
 

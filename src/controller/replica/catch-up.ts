@@ -6,9 +6,9 @@ import type { Core } from "./replica-core.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
 /**
- * Ends the catching up of a restored or repaired controller: it has the state of another controller, or knows of none. Transactions behind a
- * damage are merged now. The version vector may pass over the lost ones: no controller in reach has them. If a controller brings one later,
- * the digests differ, and both exchange the values.
+ * Ends the catching up of a restored or repaired controller, once it has the state of another controller or knows of none. It merges the
+ * registers salvaged behind a damage. The version vector may then cover lost transactions, which no controller in reach has. If
+ * a controller brings one later, the digests differ, and both exchange the values.
  */
 export function endCatchUp(core: Core, onDone: () => void): void {
   const { salvaged } = core.state;

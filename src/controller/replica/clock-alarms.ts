@@ -4,7 +4,7 @@ import type { Core } from "./replica-core.ts";
 import { controllerOf } from "./registered-controllers.ts";
 
 /**
- * Ms for which a new stamp would lie too far ahead of the wall clock, because of issued or seen stamps; 0: it does not.
+ * The time in ms until a new stamp, which must exceed all issued and seen ones, is not too far ahead of the wall clock; 0: now.
  */
 export function aheadOf({ state, options, tuning }: Core): number {
   const wall = options.clock.wall();
@@ -44,7 +44,7 @@ function describeAhead({ state, options, tuning }: Core, ahead: number): string 
   );
 }
 
-/** `59m 40s`, for people. */
+/** A duration as its two largest units: `59m 40s`. */
 export function inWords(ms: number): string {
   const seconds = Math.ceil(ms / 1000);
   const parts = [

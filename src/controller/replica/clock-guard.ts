@@ -2,21 +2,21 @@
 import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** Samples with a longer round trip say too little about the clock, ms. */
+/** The longest round trip of a usable sample, ms: a longer one is too imprecise. */
 const longestRoundTrip = 2_000;
 const keptFor = 60_000;
-/** A wall clock that is corrected slowly gains or loses at most so much of the time (adjtimex(2): 500 ppm). */
+/** The most that slewing changes a wall clock, as a share of the time: adjtimex(2) allows 500 ppm, doubled here. */
 const slewRate = 0.001;
 
 /** Compares this controller's wall clock with its peers', and decides when it must not stamp anything. */
 export class ClockGuard {
-  /** Per peer its wall clock minus our monotonic one, so that a jump of our own wall shows at once. */
+  /** For each peer its wall clock minus this controller's monotonic one, so that a jump of the local wall clock shows at once. */
   readonly #peers = new Map<string, { readonly difference: number; readonly at: number; readonly roundTrip: number }>();
   readonly #clock: Clock;
   readonly #tuning: Tuning;
-  /** Origins whose stamps lie ahead of our clock, by how much (ms). */
+  /** Origins whose stamps lie ahead of this controller's clock, and by how many ms. */
   readonly deferred = new Map<string, number>();
-  /** The wall clock minus the monotonic one when it was trusted last, and the time of that. */
+  /** The wall clock minus the monotonic one when the wall clock was last trusted, and the (monotonic) time of that. */
   #believed: { readonly difference: number; readonly at: number };
   /** When a jump was noticed (monotonic). */
   #jumpedAt: number | undefined;
@@ -33,8 +33,8 @@ export class ClockGuard {
   }
 
   /**
-   * The jump of the wall clock against the monotonic one since it was trusted last, ms; 0: it is trusted. It is trusted
-   * again when a peer's clock agrees, or when it goes back; with `isAlone`, without such a peer, after a while.
+   * The jump of the wall clock against the monotonic one, ms; 0: the wall clock is trusted. After a jump it is trusted
+   * again when a peer's clock agrees, or when it is set back; with `isAlone` also after `believeJumpAfter`.
    */
   jump({ isAlone }: { readonly isAlone: boolean }): number {
     const present = this.#present();
@@ -57,8 +57,8 @@ export class ClockGuard {
   }
 
   /**
-   * Takes four timestamps as in NTP (RFC 5905, section 8): sent and received here by the monotonic clock, received and
-   * sent there by the peer's wall clock.
+   * Evaluates four timestamps as NTP does (RFC 5905, section 8): two of this controller's monotonic clock (request sent, answer
+   * received), two of the peer's wall clock (request received, answer sent). Returns the round trip, ms.
    */
   sample(peer: string, sentMono: number, there: readonly [received: number, sent: number]): number {
     const now = this.#clock.mono();
@@ -75,20 +75,20 @@ export class ClockGuard {
     this.#peers.delete(peer);
   }
 
-  /** The peer's clock minus ours, ms. */
+  /** The peer's wall clock minus this controller's, ms; undefined without a sample of the last minute. */
   offsetOf(peer: string): number | undefined {
     const known = this.#peers.get(peer);
     if (!known || this.#clock.mono() - known.at > keptFor) return undefined;
     return known.difference - (this.#clock.wall() - this.#clock.mono());
   }
 
-  /** The least drift of the peer's clock, ms: the whole round trip may have been on one way (RFC 5905, section 8). */
+  /** The certain part of the offset to the peer, ms: half the round trip is its error bound (RFC 5905, section 8). */
   driftOf(peer: string): number {
     const offset = Math.abs(this.offsetOf(peer) ?? 0);
     return Math.max(0, offset - (this.#peers.get(peer)?.roundTrip ?? 0) / 2);
   }
 
-  /** Whether this clock is too far from the median of those of the reachable peers. Of two in the middle, the nearer counts. */
+  /** Whether this clock is too far from the median of the reachable peers' clocks. Of two in the middle, the nearer counts. */
   isFenced(): boolean {
     if (this.#peers.size === 0) return false;
     const offsets = [...this.#peers.keys()].flatMap((peer) => this.offsetOf(peer) ?? []).toSorted((a, b) => a - b);
@@ -98,7 +98,7 @@ export class ClockGuard {
     return Math.min(Math.abs(upper), Math.abs(lower)) > this.#tuning.fenceAt;
   }
 
-  /** The time for stamps: after a jump of the wall clock, its time before the jump, continued. */
+  /** The time for stamps, ms: the wall clock's; after an untrusted jump the time as if there had been no jump. */
   trusted(): number {
     const present = this.#present();
     const moved = present.difference - this.#believed.difference;

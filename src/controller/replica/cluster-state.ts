@@ -24,36 +24,36 @@ export interface KeyRules {
   readonly isKnown?: (key: string, text: string) => boolean;
 }
 
-/** A large merge that is partly done. */
+/** A merge that is carried out in slices. */
 interface Merge {
   readonly record: Apply;
   readonly registers: readonly Register[];
   /** How many of the registers are merged. */
   at: number;
-  /** Changed keys that no caller was given yet. */
+  /** Changed keys that `mergeNext` has not returned yet. */
   readonly changed: string[];
 }
 
 const snapshotPage = 1000;
 
 /**
- * The durable state of a replica: the data of its database. It changes by journal records alone, one at a time, and only when the record
- * is durable; so recovery is the same code over the same records.
+ * The durable state of a replica: the data of its database. It changes by journal records alone, one at a time, once each is durable.
+ * So recovery runs the same code over the same records.
  */
 export class ClusterState {
   readonly map: LwwMap;
-  /** Above every stamp that was issued or seen here. */
+  /** The hybrid logical clock: not below any stamp that was issued or seen here. */
   clock: Stamp = zero;
   storeId = "";
   origin = "";
   ready = false;
-  /** The store was put back to an earlier state, or repaired, and has not caught up with another controller since. */
+  /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
   isBehind = false;
   /** An operator said that no other member is left, and no member has let this controller in since. */
   isAlone = false;
-  /** Registers behind a damage of the journal; merged when this controller has caught up. */
+  /** Registers salvaged from behind a damage of the journal; merged when this controller has caught up. */
   salvaged: Register[] = [];
-  /** Per origin the highest tombstone forgotten here; a peer that has not seen these gets a full exchange. */
+  /** For each origin the highest seq of a forgotten tombstone; a peer that does not cover the floor gets a full exchange. */
   readonly floor = new Map<string, number>();
   floorStamp: Stamp = zero;
   /** Conflicts that an earlier version found and had not yet written as registers, by the key of the register. */
@@ -64,7 +64,7 @@ export class ClusterState {
   #merge: Merge | undefined;
 
   /**
-   * `records`: those of the newest snapshot, and the journal's since; records that the snapshot includes do no harm.
+   * `records`: those of the newest snapshot, then the journal's. Journal records that the snapshot includes do no harm.
    */
   constructor(rules: KeyRules, records: Iterable<JournalRecord> = []) {
     this.rules = { isSecret: () => false, isContested: () => true, isKnown: (_, text) => isJson(text), ...rules };
@@ -74,14 +74,14 @@ export class ClusterState {
     for (const record of records) this.apply(record);
   }
 
-  /** Whether others may take this state as complete: a store that was put back may lack deletions. */
+  /** Whether peers may take this state as complete: a restored store may lack deletions. */
   get isWhole(): boolean {
     return this.ready && !this.isBehind;
   }
 
   /**
-   * Returns the keys whose register has changed, and for each new or settled conflict the key of its acknowledgement.
-   * `registers`: the record's page, if the caller has decoded it already.
+   * Applies a record. Returns the keys whose register has changed, and for each new or settled conflict the key of its
+   * acknowledgement. `registers`: the decoded registers of an `apply` with its parts, if the caller has them.
    */
   apply(record: JournalRecord, registers?: readonly Register[]): readonly string[] {
     switch (record.t) {
@@ -106,17 +106,17 @@ export class ClusterState {
     }
   }
 
-  /** Whether a merge is half done: the version vector does not cover its registers yet, and no other record may be applied. */
+  /** Whether a merge is incomplete: the version vector does not cover its registers yet, and no other record may be applied. */
   get isMerging(): boolean {
     return this.#merge !== undefined;
   }
 
-  /** Begins the merge of a record, which `mergeNext` carries out. `registers`: all of the record's. */
+  /** Begins the merge of a record, which `mergeNext` carries out. `registers`: those of the record and its parts. */
   beginMerge(record: Apply, registers: readonly Register[]): void {
     this.#merge = { record, registers, at: 0, changed: [] };
   }
 
-  /** Merges the next `count` registers; gives keys as `apply` does. */
+  /** Merges the next `count` registers; returns keys as `apply` does. */
   mergeNext(count: number): readonly string[] {
     const merge = this.#merge as Merge;
     this.#advance(merge, count);
@@ -126,7 +126,7 @@ export class ClusterState {
 
   #advance(merge: Merge, count: number): void {
     const { record, registers, at, changed } = merge;
-    // A snapshot merged the rest.
+    // `snapshot` has completed this merge meanwhile.
     if (at > 0 && at >= registers.length) return;
     merge.at += count;
     for (const key of this.#mergeSlice(registers.slice(at, merge.at), record)) changed.push(key);
@@ -155,8 +155,8 @@ export class ClusterState {
   }
 
   /**
-   * A push depends on earlier transactions. If one of them could not be journaled, the push must not be applied, now or
-   * after a restart: the version vector would claim missing registers.
+   * Whether everything that a pushed record depends on was applied. If an earlier transaction could not be journaled, the push must
+   * not be applied, now or after a restart: the version vector would claim missing registers.
    */
   #isFounded({ from }: Apply, registers: readonly Register[]): boolean {
     if (from === undefined) return true;
@@ -166,7 +166,7 @@ export class ClusterState {
     );
   }
 
-  /** Whether a register is never deleted (its first write stands), or its deletion never forgotten (a membership). */
+  /** Whether a full exchange must not drop a register: a membership, or a grow-only value that has not ended. */
   #isLasting(register: Register): boolean {
     const { key, text } = register;
     const isFirst = text !== null && this.rules.mergeKindOf(key) === "first";
@@ -174,8 +174,8 @@ export class ClusterState {
   }
 
   /**
-   * After a full exchange: registers that the sender covers and did not send are deleted there. Revocations, other grow-only registers
-   * and memberships always stay.
+   * After a full exchange: drops the registers that the sender covers and did not send, since the sender has deleted them. Revocations,
+   * other grow-only registers and memberships always stay.
    */
   #dropAbsent({ full, upto }: Apply, registers: readonly Register[]): readonly string[] {
     const sent = new Set(registers.map(({ key }) => key));
@@ -184,8 +184,8 @@ export class ClusterState {
     const gone = [...this.map.all()].filter(
       (register) => !sent.has(register.key) && covers(covered, register.o, register.s) && !this.#isLasting(register),
     );
-    // Siblings that the sender covers and did not send are settled there. Siblings of a dropped register are dropped
-    // with it.
+    // Siblings that the sender covers and did not send are superseded or settled there. Siblings of a dropped register
+    // are dropped with it.
     const lost = [...this.map.siblings.all()].filter(
       ({ key, o, s }) => covers(covered, o, s) && !dots.has(`${o}:${s} ${key}`),
     );
@@ -197,17 +197,17 @@ export class ClusterState {
   }
 
   /**
-   * Forgets tombstones, and siblings that make no conflict, which every member has. Not journaled: a tombstone that comes back after a restart
-   * is as true as before, and so is the floor.
+   * Forgets tombstones, and siblings without a conflict, that every member has. This is not journaled: a restart brings the
+   * tombstones back and the former floor, and both are still correct.
    */
   collect(registers: readonly Register[]): void {
     for (const register of registers) {
       const isSibling = this.map.siblings.has(register);
-      // A write that did not know of it may have won in the meantime: then it is a conflict.
+      // A concurrent write may have won since this sibling was selected: then the two are a conflict.
       const standing = this.map.get(register.key);
       if (isSibling && standing && areInConflict(standing, register) && !this.map.siblings.isSettled(register))
         continue;
-      // A sibling that lost to a deletion must not outlive it: it would stand again where the deletion is forgotten.
+      // A sibling that lost to a deletion must not outlive its tombstone: it would become the value again.
       if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;
       this.map.drop(register);
       if (isSibling) continue;
@@ -226,7 +226,7 @@ export class ClusterState {
     return conflictsIn(this.map, this.formerRecords().open, this.rules.isSecret);
   }
 
-  /** Records of conflicts by earlier versions (which knew no siblings), by key of register; settled ones, too. */
+  /** Records of conflicts by earlier versions (which knew no siblings): open ones by key of their register, and keys of settled ones. */
   formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
     const open = new Map<string, ConflictRecord>();
     const settled: string[] = [];
@@ -257,8 +257,8 @@ export class ClusterState {
   }
 
   /**
-   * The state as records, with all of a merge that is under way: registers first, then the `apply` that makes them
-   * count. The caller may continue to read during writes, as registers never change.
+   * The state as records: registers first, then the `apply` that makes them effective. It completes a merge that is under
+   * way. The caller may read on during writes, since registers are immutable.
    */
   snapshot(): Iterable<JournalRecord> {
     if (this.#merge) this.#advance(this.#merge, Infinity);

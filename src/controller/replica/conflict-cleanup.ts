@@ -5,8 +5,8 @@ import type { Writer } from "./writer.ts";
 const batch = 50;
 
 /**
- * Raises an alarm when some conflicts are not kept, and deletes records of earlier versions (which knew no siblings) once they name no
- * open conflict.
+ * At intervals raises an alarm if some conflicts could not be kept, and deletes records of earlier versions (which knew no siblings)
+ * that name no open conflict.
  */
 export function startConflictCleanup(core: Core, writer: Writer): void {
   const { state, alarms, tuning } = core;

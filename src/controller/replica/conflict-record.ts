@@ -15,32 +15,32 @@ export interface ConflictRecord {
   /** Identifies exactly this set of writes. */
   readonly id: string;
   readonly key: string;
-  /** The write that stands. */
+  /** The write whose value is in force. */
   readonly winner: ConflictSide;
   /** The newest write that lost. */
   readonly loser: ConflictSide;
-  /** Older ones that lost as well, the newest first; absent when there are none. */
+  /** Older writes that lost, the newest first; absent when there are none. */
   readonly others?: readonly ConflictSide[];
-  /** Keys of the records that earlier versions (which knew no siblings) wrote of it; absent when there are none. */
+  /** Keys of the records that earlier versions (which knew no siblings) wrote of this conflict; absent when there are none. */
   readonly former?: readonly string[];
 }
 
-/** The key of a loss's acknowledgement: a deletion, which wins (merge-kind.ts). */
+/** The key of a loss's acknowledgement. Its deletion acknowledges, and wins over every write (`remove-wins`, merge-kind.ts). */
 export function conflictKey(id: string): string {
   return `conflict/${id}`;
 }
 
-/** All keys to delete, so that no controller lists this conflict any more. */
+/** The keys whose deletion closes this conflict on all controllers, also on those of earlier versions. */
 export function closingKeys({ key, winner, loser, others = [], former = [] }: ConflictRecord): readonly string[] {
   const names = [loser, ...others].flatMap((lost) => [
     conflictKey(lossId(key, lost)),
-    // The name that earlier versions give it.
+    // The id that earlier versions use.
     conflictKey(conflictId(key, [winner, lost])),
   ]);
   return [...new Set([...names, ...former])];
 }
 
-/** The records of earlier versions: one for each pair of writes in conflict, under `conflict/ID`. */
+/** Reads a record of earlier versions, which wrote one for each pair of conflicting writes, under `conflict/ID`. */
 export function readFormerRecord(text: string | null): ConflictRecord | undefined {
   try {
     const { id, key, winner, loser } = JSON.parse(text ?? "null") as ConflictRecord;
@@ -57,9 +57,9 @@ function isSide(side: unknown): side is ConflictSide {
   return typeof o === "string" && Number.isSafeInteger(s) && isText && /^[0-9a-f]{16}$/.test(String(hlc));
 }
 
-/** Whether a former record names an open conflict: no write that knew of its loser has come since. */
+/** Whether a record of an earlier version names an open conflict: no write that had seen its loser has come since. */
 export function isOpen(map: LwwMap, { key, loser }: ConflictRecord): boolean {
-  // Deleting the record of a living sibling acknowledges the conflict.
+  // The loser may be a sibling, which may be acknowledged.
   const sibling = map.siblings.find(key, loser);
   if (sibling) return !map.siblings.isSettled(sibling);
   const standing = map.get(key);
@@ -73,7 +73,7 @@ interface Gathered {
   readonly former: string[];
 }
 
-/** The conflicts of a state, one for each key. `former`: open records of earlier versions, by the key of their register. */
+/** The open conflicts of a state, one for each key. `former`: open records of earlier versions, by the key of their register. */
 export function conflictsIn(
   map: LwwMap,
   former: ReadonlyMap<string, ConflictRecord>,

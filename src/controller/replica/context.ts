@@ -5,7 +5,7 @@ import type { Clock, JournalRecord, Log } from "./replica-ports.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** The core (core.ts), in the view of its parts. */
+/** The part of the core (core.ts) that its components use. */
 export interface ReplicaContext {
   readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
   readonly tuning: Tuning;
@@ -16,6 +16,6 @@ export interface ReplicaContext {
   readonly peers: ReadonlyMap<string, Peer>;
   readonly commit: (records: readonly JournalRecord[]) => void;
   readonly randomName: () => string;
-  /** A timer that dies with the replica; the result cancels it. */
+  /** A timer that stops with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
 }

@@ -21,7 +21,7 @@ import { Writer } from "./writer.ts";
 /** One controller's copy of the cluster's state. */
 export type Replica = ReturnType<typeof createReplica>;
 
-/** Recovers the state, and starts replicating. All its input comes from its ports. */
+/** Starts replicating the recovered state of `options.db`. All its input comes from its ports (replica-ports.ts). */
 export function createReplica(options: ReplicaOptions) {
   const core = new Core(options);
   const { state } = core;
@@ -34,7 +34,7 @@ export function createReplica(options: ReplicaOptions) {
   const dialler = new Dialler(core, (id) => sessions.isConnected(id));
   const writer = new Writer(core, outbox);
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
-  // No other controller is registered that it could ask.
+  // A restored controller that knows of no other one has nothing to catch up with.
   if (state.ready && state.isBehind && core.others.length === 0) endCatchUp(core, () => undefined);
   askOthers(core, sessions);
   dialler.start();
@@ -44,60 +44,60 @@ export function createReplica(options: ReplicaOptions) {
   const quarantine = new Quarantine(core);
 
   return {
-    /** The live register, or undefined: absent, deleted or quarantined. Its `text` is the value as JSON. */
+    /** The live register, with its value as JSON in `text`; undefined if it is absent, deleted or quarantined. */
     get(key: string): Register | undefined {
       const register = state.map.get(key);
       return register && quarantine.isShown(register) ? register : undefined;
     },
-    /** Whether a value stands, also one that this version cannot read. */
+    /** Whether a key has a value, readable for this version or not. */
     stands: (key: string): boolean => (state.map.get(key)?.text ?? null) !== null,
-    /** Keys of live registers that are not shown, in no order. */
+    /** Keys of live registers that this version cannot read. */
     unreadable: (prefix: string): Iterable<string> => quarantine.below(prefix),
-    /** Live registers whose key starts with `prefix`, in the order of keys. The caller must not write while iterating. */
+    /** Live registers whose key starts with `prefix`, in the order of keys; keys added during the iteration may be missing. */
     *entries(prefix: string): Iterable<readonly [string, Register]> {
       for (const register of state.map.withPrefix(prefix))
         if (quarantine.isShown(register)) yield [register.key, register] as const;
     },
-    /** Registers that the controller with this id, or one whose id begins so, wrote last; deletions and writes in a conflict are among them. */
+    /** Registers whose last write is by a controller with this id or beginning of an id; deletions and lost writes in conflicts are among them. */
     *writtenBy(id: string): Iterable<Register> {
       for (const [origin, seq] of state.map.vector)
         if (controllerOf(origin).startsWith(id)) yield* state.map.since(origin, 0, seq);
     },
-    /** One transaction, all or nothing. Resolves when it is durable here; then it is pushed. @throws WriteRefused */
+    /** Writes one transaction, all or nothing. Resolves when it is durable here; then it is pushed to peers. @throws WriteRefused */
     write: (changes: readonly Change[]): Promise<Written> => writer.write(changes),
-    /** Called after each durable change, local or remote, with the keys. The result ends it. */
+    /** Calls `listener` with the keys after each durable change, local or remote; the result unsubscribes. */
     watch: (listener: (keys: readonly string[]) => void): (() => void) => core.watch(listener),
-    /** One for each key, the same on all replicas that agree. */
+    /** The open conflicts, one for each key; the same on all replicas with the same state. */
     conflicts: (): readonly ConflictRecord[] => state.conflicts(),
     status: (): ReplicationStatus => statusOf(core, writer.refusal(), quarantine.keys),
-    /** The answer of a member that this controller is not a member, in words, while no other member lets it in. */
+    /** The answer of a member that this controller's key was revoked, while no member lets it in. */
     turnedOut: (): string | undefined => core.refusals.turnedOut,
     /** Whether no member has accepted this controller since its start, although another member has written before. */
     isUnheard: (): boolean => !core.hasHeard,
     connected: (link: PeerLink): LinkEvents => sessions.connected(link),
-    /** `refusal`: one of the two controllers refused the other; else the target was out of reach. */
+    /** Called when no link came about. `refusal`: one of the two controllers refused the other; without it the target was out of reach. */
     dialFailed: (target: DialTarget, refusal?: PeerRefusal): void => {
       if (refusal) core.refusals.note("id" in target ? target.id : target.address, refusal);
       dialler.failed(target);
     },
-    /** A controller called and was refused before it came to a link. */
+    /** Called when a calling controller was refused before there was a link. */
     turnedAway: (peer: string, refusal: Omit<PeerRefusal, "by">): void =>
       core.refusals.note(peer, { ...refusal, by: "us" }),
     /** Sets or clears an alarm about the world outside of the replica. */
     alarm: (...args: Parameters<Core["alarms"]["set"]>): void => core.alarms.set(...args),
-    /** Registers a soft value of this controller's and spreads it: at once to connected peers. */
+    /** Stores a soft value of this controller and sends it to the connected peers. */
     shareSoft: (key: string, boot: number, seq: number, value: Json): void => soft.share(key, boot, seq, value),
-    /** The keys of all soft values; some more than once. */
+    /** The keys of all soft values, with duplicates. */
     softKeys: (): Iterable<string> => soft.keys(),
-    /** The value of each controller, this one among them. */
+    /** Each controller's value of a key, this controller's among them. */
     softValues: (key: string): Iterable<SoftValue> => soft.of(key),
-    /** Pushes until one peer has everything, then takes this controller's registration away. @throws WriteRefused */
+    /** Waits until one peer has everything, then deletes this controller's registration. @throws WriteRefused */
     async leave(): Promise<void> {
       await untilConfirmed(core);
       await writer.write([{ key: authKeyOf(options.id), value: null }]);
       await untilConfirmed(core);
     },
-    /** Stops timers and links; waits for nothing. Writes under way may still become durable. */
+    /** Stops timers and links at once. Writes under way may still become durable. */
     stop(): void {
       core.stop();
       sessions.stop();
@@ -106,8 +106,8 @@ export function createReplica(options: ReplicaOptions) {
 }
 
 /**
- * A store may have been put back without the controller's knowledge, so the controller asks the others before it is
- * ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
+ * Ends the asking at the start. A store may have been restored without the controller's knowledge, so the controller asks the
+ * others before it is ready. It does not wait for a member that is out of reach, or whose stamps lie too far ahead.
  */
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
@@ -123,11 +123,11 @@ function askOthers(core: Core, sessions: Sessions): void {
 function initialise(core: Core): void {
   const meta = { t: "meta", format: 1, storeId: core.randomName(), ready: core.options.start === "found" } as const;
   core.state.apply(meta);
-  // The first write is journaled behind it, and fails with it.
+  // Not awaited: the first write is journaled behind this record, and fails with it.
   core.commit([meta]);
 }
 
-/** Resolves when one other member holds all that this one does; at once when there is none. */
+/** Resolves when another member has acknowledged everything that this one holds; at once when there is no other member. */
 function untilConfirmed(core: Core): Promise<void> {
   return new Promise((resolve) => {
     const check = (): void => {

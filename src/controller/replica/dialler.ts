@@ -21,7 +21,7 @@ export class Dialler {
       this.#scheduleAddress(address);
     }
     for (const id of this.#core.others) this.wanted(id);
-    // Soon after the start, then now and then: another process may stand at our own address.
+    // Soon after the start, then at intervals: another process may answer at this controller's own address.
     this.#core.after(1_000, () => this.dialItself());
     this.#core.every(this.#core.tuning.dialItselfEvery, () => this.dialItself());
   }
@@ -37,7 +37,7 @@ export class Dialler {
     });
   }
 
-  /** Dials a member at once, also beside a connection. */
+  /** Dials a member at once, even beside an existing connection. */
   dial(id: string): void {
     const peer = this.#core.peerOf(id);
     if (peer.isDialling || !this.#core.others.includes(id)) return;
@@ -62,7 +62,7 @@ export class Dialler {
     this.wanted(target.id);
   }
 
-  /** Addresses matter until this controller is a member that knows others; then their registers name them. */
+  /** Dials a configured address until this controller is a member; from then on registers name the other controllers. */
   #scheduleAddress(address: string): void {
     const backOff = this.#addresses.get(address);
     if (!backOff) return;

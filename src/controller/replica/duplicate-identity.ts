@@ -1,18 +1,18 @@
 // “Numbers are used once” (docs/replication.md): of two processes that run as one controller, the one at the wrong address does not write.
 import type { ReplicaContext } from "./context.ts";
 
-/** Duplicates meet the other controllers every few seconds; the alarm ends after so long (ms) without a meeting. */
+/** The time after which a sighting of a duplicate expires, ms: duplicates dial the other controllers every few seconds. */
 const keptFor = 20_000;
 
 /**
- * Two processes with one controller's id and key: a copied folder, a cloned machine. A peer that sees both raises the
- * alarm. The process that does not answer at the registered address takes no writes: no peer would take them from it.
+ * Detects two processes with one controller's id and key: a copied folder, a cloned machine. A peer that sees both raises the
+ * alarm. The process that does not answer at the registered address refuses writes, since no peer would take them.
  */
 export class DuplicateIdentity {
   readonly #core: ReplicaContext;
-  /** Sightings and refusals that expire: how to cancel the timer, and the action at the end. */
+  /** Sightings and refusals by name: the cancellation of the timer, and the action when they end. */
   readonly #kept = new Map<string, { readonly cancel: () => void; readonly over: () => void }>();
-  /** Peers that refuse this process because of the other one. */
+  /** Peers that refuse this process because they are connected to the other one. */
   readonly #refusedBy = new Set<string>();
   /** The time since which this process answers at the controller's registered address. */
   #atHomeSince = -Infinity;
@@ -22,8 +22,8 @@ export class DuplicateIdentity {
   }
 
   /**
-   * Whether this process must not write. A process that answers at the registered address and is accepted by a peer
-   * continues: a peer that refuses it speaks to the copy.
+   * Whether this process must not write, because a peer refuses it for the other one. A process that answers at the registered
+   * address, and that some peer lets in, may write.
    */
   get isOneTooMany(): boolean {
     if (this.#refusedBy.size === 0) return false;
@@ -33,12 +33,12 @@ export class DuplicateIdentity {
     return !(isAtHome && isLetIn);
   }
 
-  /** The process that answers at the registered address is this one, or another. */
+  /** Called when a process answered at the registered address: `isThis`, or another one. */
   answeredAtHome(isThis: boolean): void {
     this.#atHomeSince = isThis ? this.#core.options.clock.mono() : -Infinity;
   }
 
-  /** This controller sees both processes, or its peer `reporter` does. */
+  /** Called when two processes run as controller `id`: `reporter` reports both, or this controller has found them. */
   see(id: string, text: string, reporter = ""): void {
     this.#core.alarms.raise("TWO_COPIES", id, text);
     this.#keep(`seen ${id} ${reporter}`, () => {
@@ -47,7 +47,7 @@ export class DuplicateIdentity {
     });
   }
 
-  /** `reporter` does not let this process in, because it speaks to the other one. */
+  /** Called when `reporter` refuses this process, because it is connected to the other one. */
   refused(reporter: string, text: string): void {
     const { id } = this.#core.options;
     this.see(id, reporter === id ? text : `${reporter} says that ${text}`, reporter);
@@ -55,11 +55,11 @@ export class DuplicateIdentity {
     this.#keep(`refused ${reporter}`, () => this.#refusedBy.delete(reporter));
   }
 
-  /** `reporter` lets this process in. */
+  /** Called when `reporter` lets this process in. */
   accepted(reporter: string): void {
     this.#end(`refused ${reporter}`);
     this.#end(`seen ${this.#core.options.id} ${reporter}`);
-    // The other one may be gone just as well.
+    // `reporter` itself may have had a duplicate, which may be gone.
     this.#end(`seen ${reporter} `);
   }
 

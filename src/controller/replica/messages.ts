@@ -3,20 +3,20 @@ import { z } from "zod";
 import type { Page } from "#crdt/page.ts";
 
 /**
- * The protocols this build speaks, oldest and newest; two controllers use the newest that both do. A protocol is the messages, the
- * pages, the digest, and the merge of each key. A change that the release before would read otherwise, or not at all, makes the next
- * one. Fields that may be passed over do not. `controller/ID/version` tells the newest to all.
+ * The oldest and the newest protocol of this build; two controllers use the newest that both speak. A protocol covers messages, pages,
+ * the digest and the merge of each key. A change that the former release would misread, or not read, makes a new protocol; an optional
+ * field does not. Each controller publishes its newest in `controller/ID/version`.
  * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
  * 3: cluster updates (docs/adr/0515-cluster-updates.md).
  * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
- * 5: updates tell which operator's process attends to them (updates/operator-requests.ts); their manifests merge by generation.
+ * 5: the operator's process that attends to an update is a register (updates/operator-requests.ts); manifests merge by generation.
  * 6: an update's owner is signed by the bastion (updates/operator-requests.ts).
  */
 export const protocols = [1, 6] as const;
 
 type Range = readonly [oldest: number, newest: number];
 
-/** Whether this build and one with this range have a protocol in common. */
+/** Whether this build has a protocol in common with a build of this range. */
 export function speaks([oldest, newest]: Range): boolean {
   return newest >= protocols[0] && oldest <= protocols[1];
 }
@@ -39,14 +39,13 @@ const Vector = z.array(z.tuple([Name, Seq])).max(100_000);
 const Stamp = z.string().regex(/^[0-9a-f]{16}$/);
 const Sum = z.string().regex(/^[0-9a-f]{16}$/);
 const Protocols = z.tuple([Seq, Seq]);
-/** The times at which the greeting or the ping arrived, and this message left, by the sender's wall clock. */
+/** By the sender's wall clock: when the greeting or ping arrived, and when this answer was sent. */
 const Walls = z.tuple([z.number(), z.number()]);
-/** PageReader checks the shape. */
+/** Only an object here: `PageReader` checks the shape. */
 const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
 /**
- * Accompanies a version vector that its receiver may take as an acknowledgement: the transactions that the sender is
- * journaling. They were made without knowledge of the newest of the vector, so no deletion may be forgotten before they
- * have arrived.
+ * The transactions that the sender is journaling, beside a version vector that acknowledges. They may not have seen the newest
+ * deletions of the vector, so the receiver forgets no deletion before they have arrived.
  */
 const Soon = z.object({ soon: Vector.optional() });
 /** The transactions that the sender holds, and whether its state is complete. */
@@ -57,7 +56,7 @@ const PullEnd = Soon.extend({
   upto: Vector,
   /** Above every stamp the sender has seen. */
   hlc: Stamp,
-  /** A full exchange: registers that `upto` covers and that were not sent are deleted. */
+  /** Marks a full exchange: registers that `upto` covers and that were not sent are deleted. */
   full: z.object({ floor: Vector, hlc: Stamp }).optional(),
 });
 
@@ -76,17 +75,17 @@ const Message = z.discriminatedUnion("t", [
     id: Name,
     origin: Name,
     boot: Name,
-    /** The address of its listener, for people. */
+    /** The address of the sender's listener, for messages to operators. */
     at: z.string().max(300).optional(),
     proto: Protocols,
   }),
-  /** The peer's hello is accepted. */
+  /** Accepts the peer's hello. */
   z.object({ t: z.literal("welcome"), proto: Seq, walls: Walls }),
   z.object({ t: z.literal("refuse"), code: z.string().max(64), message: z.string().max(1024) }),
-  /** Transactions `from+1…upto` of the sender's own origin, whole. */
+  /** Transactions `from+1…upto` of the sender's own origin, complete. */
   z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
   Held.extend({ t: z.literal("have") }),
-  /** `buckets`: a repair, only registers of these digest buckets, covered or not. */
+  /** `buckets`: a repair, which asks only for registers of these digest buckets, covered or not. */
   Soon.extend({
     t: z.literal("pull"),
     sync: Seq,
@@ -95,7 +94,7 @@ const Message = z.discriminatedUnion("t", [
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
   z.object({ t: z.literal("credit"), sync: Seq }),
-  /** `full`: the puller has not seen deletions that were forgotten here; it takes all, and drops the rest. */
+  /** `full`: a full exchange, since the puller has not seen deletions that the sender forgot; it drops what is not sent. */
   z.object({
     t: z.literal("page"),
     sync: Seq,
@@ -104,7 +103,7 @@ const Message = z.discriminatedUnion("t", [
     page: AnyPage,
     end: PullEnd.optional(),
   }),
-  /** `copies`: for people, that another process runs as the receiver. */
+  /** `copies`: a text for operators, that another process runs under the receiver's identity. */
   Held.extend({ t: z.literal("ping"), n: Seq, digest: Sum.optional(), copies: z.string().max(1024).optional() }),
   z.object({ t: z.literal("pong"), n: Seq, walls: Walls }),
   z.object({ t: z.literal("digest"), vv: Vector, sums: z.array(Sum).length(256) }),
@@ -123,13 +122,13 @@ export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
 
 const ForeignHello = z.object({ t: z.literal("hello"), proto: Protocols });
 
-/** Whether this is the greeting of a controller that speaks none of our protocols; its other fields may have any form. */
+/** Whether this is the greeting of a controller without a common protocol; its other fields may have any form. */
 export function isForeignHello(value: unknown): boolean {
   const { success, data } = ForeignHello.safeParse(value);
   return success && !speaks(data.proto);
 }
 
-/** A message from the network, checked; undefined when it is malformed. */
+/** Checks a message from the network; undefined when it is malformed. */
 export function parseMessage(value: unknown): PeerMessage | undefined {
   return Message.safeParse(value).data;
 }

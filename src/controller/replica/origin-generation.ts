@@ -8,8 +8,8 @@ import type { JournalRecord } from "./replica-ports.ts";
 type Said = Pick<Extract<PeerMessage, { t: "have" }>, "vv" | "soon">;
 
 /**
- * The last record of a store that `kcore controller restore` or `repair` put back: the controller never writes again under the former
- * origin, and serves when it has caught up with another controller; if it is `alone`, at once. `word` gives 8 random hexadecimal digits.
+ * The last record of a store that `kcore controller restore` or `repair` wrote. With it the controller never writes again under its former
+ * origin, and serves once it has caught up with another controller; if `alone`, at once. `word` returns 8 random hexadecimal digits.
  */
 export function newOriginGeneration(id: string, word: () => string, alone = false): JournalRecord {
   const states = alone ? { ready: true, behind: false } : { behind: true };
@@ -17,7 +17,7 @@ export function newOriginGeneration(id: string, word: () => string, alone = fals
 }
 
 /**
- * Most new origins that a running controller takes because of peers: each origin stays in all version vectors for ever.
+ * The most new origins that peers can make a running process take: each origin stays in all version vectors for ever.
  */
 const mostDisputes = 3;
 
@@ -26,21 +26,21 @@ export function originOf(id: string, word: string): string {
 }
 
 /**
- * The origin under which this controller writes. A dot must never be used twice, and the folder may have been put back
- * to an earlier state (VM snapshot, copy). So the controller uses the origin on its disk only when every member has
- * confirmed that it knows no later transaction of it. Otherwise the controller takes a new origin.
+ * The origin under which this controller writes. A dot must never be used twice, and the folder may have been restored to an
+ * earlier state (VM snapshot, copy). So the controller uses the origin on its disk only after every other member confirmed
+ * that it knows no later transaction of that origin. Otherwise the controller takes a new origin.
  */
 export class OriginGeneration {
   readonly #core: ReplicaContext;
-  /** The last seq that was given out. */
+  /** The last seq that was assigned. */
   #issued: number;
-  /** This process took the origin itself. */
+  /** Whether this process made the present origin. */
   #isFresh = false;
-  /** The origins that this process wrote under: it knows all of their transactions. */
+  /** The origins under which this process wrote: it knows all of their transactions. */
   readonly #own = new Set<string>();
   #disputes = 0;
   readonly #confirmedBy = new Set<string>();
-  /** The last lost seq of our own that a peer holds. */
+  /** The highest seq of this origin that a peer holds and this store lost. */
   #lost: number | undefined;
   #waiting: (() => void)[] = [];
 
@@ -70,12 +70,12 @@ export class OriginGeneration {
     this.#isFresh = true;
     this.#own.add(origin);
     this.#lost = undefined;
-    // If the journal refuses this, it refuses the writes under the new origin, too.
+    // Not awaited: if the journal refuses this record, it refuses the writes under the new origin, too.
     this.#core.commit([{ t: "meta", origin }]);
     this.#flush();
   }
 
-  /** A peer told which transactions it holds, or is journaling. */
+  /** Evaluates the transactions that a peer holds or is journaling: it confirms the origin, or shows lost transactions or a clone. */
   heard(peer: string, said: Said): void {
     const claimed = this.#claimedBy(said);
     if (claimed <= this.#issued) {
@@ -102,13 +102,13 @@ export class OriginGeneration {
     return vector.get(this.origin) ?? 0;
   }
 
-  /** Another process wrote under the origin: this one continues under a new one, which no peer covers. */
+  /** Called when another process wrote under the origin: this process continues under a new origin, which no peer covers. */
   dispute(): void {
     if (this.#disputes++ < mostDisputes) this.renew();
   }
 
   /**
-   * A peer answers a pull with this. Our version vector never covers a number that is given out later: that write would be passed over.
+   * Checks the end of a pull. This version vector must never cover a seq of this origin that is assigned later: that write would be ignored.
    * @throws MalformedPage
    */
   check(peer: string, said: Said): void {
@@ -119,14 +119,14 @@ export class OriginGeneration {
   }
 
   /**
-   * A controller that is no member here claims more of our origin than was written: this store may have been put back
-   * to before that controller was registered. A new origin harms no peer, so its claim is enough for one, once.
+   * Called for the greeting of a controller that is no member here. If it claims more of this origin than was written, this store may
+   * have been restored to before that controller's registration. A new origin harms no peer, so the claim suffices, once.
    */
   contradicted(said: Said): void {
     if (!this.#isFresh && !this.isRecovering && this.#claimedBy(said) > this.#issued) this.renew();
   }
 
-  /** Called when the state has advanced: the lost transactions may be back. */
+  /** Called when the state has advanced: once the lost transactions are back, this controller takes a new origin. */
   progressed(): void {
     if (this.#lost !== undefined && covers(this.#core.state.map.vector, this.origin, this.#lost)) this.renew();
   }
@@ -135,7 +135,7 @@ export class OriginGeneration {
     return this.#lost !== undefined;
   }
 
-  /** Calls `run` as soon as the origin may be written under. */
+  /** Calls `run` as soon as this controller may write under its origin, or under a new one. */
   whenUsable(run: () => void): void {
     if (this.#isUsable()) return run();
     this.#waiting.push(run);

@@ -5,14 +5,14 @@ import { covers, dominates, type VersionVector } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 
-/** Most origins in a version vector of controllers without a record: former members of older clusters. */
+/** The most origins in a version vector that belong to no registered controller: former members of older clusters. */
 const maxForeign = 256;
-/** Most origins of one controller; it takes a new one when its store was put back, or a member could not be asked. */
+/** The most origins of one controller; it takes a new one when its store was restored, or a member could not be asked. */
 const maxGenerations = 4096;
 
 /**
- * Each writer is or was a registered controller (the deletion of a membership is never forgotten). A controller that joins knows no member
- * yet, and takes the state of its sponsor.
+ * Checks that each writer is or was a registered controller (the deletion of a membership is never forgotten). A joining controller knows
+ * no member yet, and takes its sponsor's state unchecked.
  * @throws MalformedPage when new transactions have another origin, or there are too many origins
  */
 export function checkOrigins(
@@ -48,8 +48,8 @@ export function checkOrigins(
 }
 
 /**
- * A full exchange drops registers that the peer does not send. It is for a replica that has not seen deletions that the peer has forgotten,
- * after seeing them.
+ * Checks that a full exchange is called for, since it drops registers that the peer does not send: the peer had seen the deletions that
+ * it forgot, and this replica (`seen`) had not.
  * @throws MalformedPage
  */
 export function checkFloor(floor: VersionVector, upto: VersionVector, seen: VersionVector): void {

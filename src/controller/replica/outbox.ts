@@ -6,8 +6,8 @@ import type { Core } from "./replica-core.ts";
 import type { Stream } from "./peer.ts";
 
 /**
- * Own transactions that became durable lately, whole as they were written, for pushing. (A page cut from the map would
- * leave out superseded registers and yet claim them.) Peers pull older ones.
+ * The latest own durable transactions, complete as written, for pushing. (A page cut from the map would leave out
+ * superseded registers and yet claim them.) Peers pull older ones.
  */
 export class Outbox {
   readonly #core: Core;
@@ -41,14 +41,14 @@ export class Outbox {
     }
     if (this.#isFlushing) return;
     this.#isFlushing = true;
-    // The transactions of one group commit go out together.
+    // Deferred, so that the transactions of one group commit are pushed together.
     this.#core.soon(() => {
       this.#isFlushing = false;
       for (const { stream } of this.#core.peers.values()) if (stream?.isOpen) this.push(stream);
     });
   }
 
-  /** Sends a peer the transactions that it was not sent yet. */
+  /** Pushes the transactions that this stream has not sent yet; if they are too many or too large, a `have` makes the peer pull. */
   push(stream: Stream): void {
     const from = stream.pushed.origin === this.#origin ? stream.pushed.seq : this.#before;
     if (from >= this.#last) return;

@@ -10,7 +10,7 @@ import type { Stream } from "./peer.ts";
 
 type Pull = Extract<PeerMessage, { t: "pull" }>;
 
-/** Answers a peer's pull, page by page, as many ahead as it has room for. */
+/** Answers a peer's pull page by page, as far as the peer's credit allows. */
 export class PageSender {
   readonly #core: Core;
   readonly #stream: Stream;
@@ -25,13 +25,13 @@ export class PageSender {
 
   pull(pull: Pull): void {
     const { state } = this.#core;
-    // Numbers of pulls only grow: a repeated or late pull must not mix its pages with those of another.
+    // A pull's number must exceed the last one: pages of a repeated or late pull must not mix with another's.
     if (pull.sync <= this.#last) return;
     this.#last = pull.sync;
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
-    // A peer that has not seen a forgotten deletion cannot learn of it: it takes everything, and drops the rest.
+    // A peer that has not seen a forgotten deletion gets everything, and drops what is not sent.
     const isFull = !dominates(seen, state.floor);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };
@@ -54,7 +54,7 @@ export class PageSender {
     const { map, floor } = this.#core.state;
     while (serving.credit > 0) {
       const { registers, next } = cutPage(map, serving.cursor, this.#core.tuning.page);
-      // Tombstones that the peer needs were collected meanwhile: it will ask again, and get all.
+      // Tombstones that the peer needs were collected meanwhile: the peer pulls again, and gets a full exchange.
       if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();
       this.#stream.send({
         t: "page",

@@ -33,7 +33,7 @@ export class Session implements LinkEvents, Stream {
   readonly #pages: PageSender;
   /** The last own transaction that was sent. */
   pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
-  /** The peer's process, and since when this connection stands (monotonic). */
+  /** The random id of the peer's process, and the (monotonic) time at which the connection opened. */
   boot = "";
   openedAt = 0;
   where = "";
@@ -73,7 +73,7 @@ export class Session implements LinkEvents, Stream {
     });
   }
 
-  /** Both sides have welcomed each other. */
+  /** Whether both sides have welcomed each other and the connection is not closed. */
   get isOpen(): boolean {
     return this.#isWelcome && this.#greeting !== undefined && !this.#isClosed;
   }
@@ -201,13 +201,13 @@ export class Session implements LinkEvents, Stream {
     this.#core.refusals.connected(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
-    // Only a peer that lets us in confirms our origin: a peer that does not may know another process with our id.
+    // Only now: a peer that does not let this controller in may be connected to another process with its id.
     if (this.#greeting) this.#core.generation.heard(this.peer.id, this.#greeting);
     this.openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;
-    // The first ping was planned before the round trip was known.
+    // The first ping was scheduled before the round trip was known.
     this.#pinger.restart();
-    // Both pull: with TLS 1.3 either side may miss the first words of the other.
+    // Both sides pull: with TLS 1.3 either side may miss the first messages of the other.
     this.#puller.pull();
     const { state } = this.#core;
     this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
@@ -224,7 +224,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   refuse(code: RefusalCode, message: string): void {
-    // Both codes have alarms of their own.
+    // These two codes have alarms of their own.
     if (code !== "MALFORMED" && code !== "TWO_COPIES")
       this.#core.refusals.note(this.peer.id, { by: "us", code, message });
     this.send({ t: "refuse", code, message });
@@ -244,7 +244,7 @@ export class Session implements LinkEvents, Stream {
     this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
   }
 
-  /** Equal version vectors mean equal states. If they differ, a disk or a program is broken, and both exchange the differing registers. */
+  /** Equal version vectors imply equal states. Otherwise a disk or a program is broken, and both sides exchange the differing registers. */
   #compare({ vv, digest }: Of<"ping">): void {
     const { map } = this.#core.state;
     const own = this.#core.digest().digest;

@@ -4,36 +4,36 @@ import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
 
-/** A connection to a peer, as the parts of a replica use it. */
+/** A connection to a peer, for the parts of a replica. */
 export interface Stream {
   readonly peer: Peer;
   /** Whether this side dialled. */
   readonly isDialled: boolean;
-  /** Both sides have accepted each other, and it stands. */
+  /** Whether both sides have accepted each other and the connection is not closed. */
   readonly isOpen: boolean;
-  /** The peer's process, and the beginning of this connection (monotonic). */
+  /** The random id of the peer's process, and the (monotonic) time at which the connection opened. */
   readonly boot: string;
   readonly openedAt: number;
-  /** Where the peer's process is, in words. */
+  /** The address of the peer's process, for messages. */
   readonly where: string;
-  /** The text by which the next ping tells the peer that another process runs as it. */
+  /** The text that the next ping carries if another process runs under the peer's identity. */
   copies: string | undefined;
-  /** Whether the process at its other end is alive. */
+  /** Pings, and calls back with whether the peer's process answered. */
   readonly probe: (done: (isAlive: boolean) => void) => void;
-  /** How far own transactions were sent. */
+  /** The last own transaction that was sent. */
   pushed: { readonly origin: string; readonly seq: number };
   readonly send: (message: PeerMessage) => void;
   readonly sendHave: () => void;
-  /** New records became durable here. */
+  /** Called when new records became durable here. */
   readonly hasNews: () => void;
   readonly pull: () => void;
   readonly refuse: (code: RefusalCode, message: string) => void;
-  /** The peer sent a message that no kcore sends: raises an alarm, and ends the connection. */
+  /** Called for a message that no kcore sends: raises an alarm, and closes the connection. */
   readonly malformed: (what: string) => void;
   readonly close: (reason: string) => void;
 }
 
-/** This controller's knowledge of another one; outlives its connections. */
+/** This controller's knowledge of another controller, kept across connections. */
 export class Peer {
   readonly id: string;
   readonly rtt = new RttEstimator(1000);
@@ -44,10 +44,10 @@ export class Peer {
   /** The transactions that the peer was journaling at that time. */
   soon: ReadonlyMap<string, number> = new Map();
   isReady: boolean | undefined;
-  /** The one connection that counts. */
+  /** The chosen connection, of possibly several. */
   stream: Stream | undefined;
   isDialling = false;
-  /** Origins whose stamps, held by the peer, wait for our clock. */
+  /** Origins whose writes at the peer wait, since their stamps lie ahead of this controller's clock. */
   readonly deferred = new Set<string>();
   refusal: { readonly code: string; readonly message: string } | undefined;
 
@@ -56,13 +56,13 @@ export class Peer {
     this.backOff = new BackOff(backOffCap);
   }
 
-  /** A late acknowledgement counts, too: it was true, and stays true. */
+  /** Stores an acknowledgement. A delayed one counts, too: what a peer has made durable stays durable. */
   confirmed(vector: WireVector, soon: WireVector = []): void {
     this.acked = new Map(vector);
     this.soon = new Map(soon);
   }
 
-  /** The peer wrote transactions up to `upto` under this origin. */
+  /** Called for a push: the peer has its own transactions of `origin` up to `upto`. */
   pushed(origin: string, upto: number): void {
     this.acked ??= new Map();
     raise(this.acked, [[origin, upto]]);

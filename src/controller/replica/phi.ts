@@ -1,12 +1,12 @@
 // “Watched” (docs/replication.md): how surprising the silence of a peer is, for people and alerts.
 import { defaultTuning } from "./tuning.ts";
 
-/** Ms by which a busy machine may be late. */
+/** The least standard deviation, ms: a busy machine may be so late. */
 const leastDeviation = 200;
 
 /**
  * φ-accrual (Hayashibara et al., “The φ accrual failure detector”, 2004): how surprising the present silence is, as −log10 of its
- * probability. For people and alerts; no decision depends on it.
+ * probability. For display and alerts; no decision depends on it.
  */
 export class PhiDetector {
   readonly #expected: number;
@@ -14,14 +14,14 @@ export class PhiDetector {
   #last: number | undefined;
 
   /**
-   * `expected`: how often a peer is heard at least while all is well, in ms. Bursts of messages do not make a silence
-   * of that length surprising.
+   * `expected`: the longest usual interval between messages of a healthy peer, ms. Shorter intervals count as this one, so
+   * after a burst of messages a silence of that length is not surprising.
    */
   constructor(expected = defaultTuning.pingEvery) {
     this.#expected = expected;
   }
 
-  /** A message came, at a monotonic time in ms. */
+  /** Called for each message, with the monotonic time in ms. */
   heard(now: number): void {
     if (this.#last !== undefined) {
       this.#intervals.push(Math.max(now - this.#last, this.#expected));

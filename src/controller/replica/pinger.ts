@@ -3,20 +3,20 @@ import type { Core } from "./replica-core.ts";
 import type { Peer } from "./peer.ts";
 
 const maxMisses = 3;
-/** After so many pings without an answer another connection is tried beside this one: TCP itself may wait long after a cut has healed. */
+/** The unanswered pings after which another connection is tried beside this one: TCP may stay silent long after a cut has healed. */
 const silentMisses = 2;
 
 export interface PingerPorts {
-  /** Sends a ping with this number, where the connection is open. */
+  /** Sends a ping with this number, if the connection is open. */
   readonly send: (n: number) => void;
-  /** The peer is silent. */
+  /** Called after two unanswered pings. */
   readonly onSilent: () => void;
   readonly onDead: () => void;
 }
 
 /**
- * Pings the peer of one connection: a half-open TCP connection is silent, and three pings without an answer end it. An idle link is pinged
- * seldom; a silent one, or one with news, sooner.
+ * Pings the peer of one connection, to find half-open TCP connections: three unanswered pings end it. The next ping comes sooner on a
+ * silent link, and when there is news.
  */
 export class Pinger {
   readonly #core: Core;
@@ -36,7 +36,7 @@ export class Pinger {
     this.restart();
   }
 
-  /** Plans the next ping anew, once the round trip is known. */
+  /** Schedules the next ping anew, once the round trip is known. */
   restart(): void {
     this.#plan(this.#peer.rtt.pingAgain);
   }
@@ -51,13 +51,13 @@ export class Pinger {
     this.#misses = 0;
   }
 
-  /** The peer pinged, so it is awake anyway: two peers that ping each other in step wake half as often. */
+  /** Called when the peer pinged. Pings back if half the interval is over: two peers that ping in step wake up half as often. */
   pinged(): void {
     const { options, tuning } = this.#core;
     if (options.clock.mono() - this.#sentAt >= tuning.pingEvery / 2) this.#send();
   }
 
-  /** Pings at once, and says whether the peer answered in time. */
+  /** Pings at once, and calls back with whether the peer answered in time. */
   probe(done: (isAlive: boolean) => void): void {
     this.#send();
     const end = (isAlive: boolean): void => {
@@ -70,7 +70,7 @@ export class Pinger {
     const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.#peer.rtt.rto)), () => end(false));
   }
 
-  /** The time at which the answered ping was sent, by the monotonic clock; undefined if it is not the last one. */
+  /** Called for a pong. Returns the monotonic time at which its ping was sent; undefined if that was not the last ping. */
   answered(n: number): number | undefined {
     for (const probe of this.#probes) if (n >= probe.n) probe.end(true);
     if (n !== this.#n) return undefined;
@@ -78,7 +78,7 @@ export class Pinger {
     return this.#sentAt;
   }
 
-  /** New records became durable here, which perhaps only this controller has: the next ping tells the peer. */
+  /** Brings the next ping forward, since new records became durable here: its version vector tells the peer of them. */
   hurry(): void {
     if (this.#isHurried) return;
     this.#isHurried = true;

@@ -17,15 +17,15 @@ type ApplyFields = Omit<Extract<JournalRecord, { t: "apply" }>, "t" | "page">;
 type PageMessage = Extract<PeerMessage, { t: "page" }>;
 
 /**
- * A pull under way. Its pages are kept aside until the last one has arrived, because only the last one promises a
- * version vector.
+ * A pull under way. Its pages take no effect until the last one has arrived, because only the last one carries a version
+ * vector.
  */
 interface Sync {
   readonly id: number;
   readonly isRepair: boolean;
   /** The version vector that the pull named. */
   readonly seen: VersionVector;
-  /** Pages that came out of turn. */
+  /** Pages that arrived before their predecessors. */
   readonly early: Map<number, PageMessage>;
   readonly pages: Page[];
   readonly registers: Register[];
@@ -48,9 +48,9 @@ export class Puller {
   /** Pulls started so far. */
   #started = 0;
   #isAskedAgain = false;
-  /** The time (monotonic) until which this peer's state is not requested: it holds stamps that lie too far ahead. */
+  /** The (monotonic) time until which nothing is pulled from this peer: it has stamps that lie too far ahead. */
   #deferredUntil = 0;
-  /** The latest of these stamps; our clock may be corrected before. */
+  /** The latest of these stamps, ms: if this clock is corrected, the pull need not wait. */
   #deferredMs = 0;
 
   constructor(core: Core, stream: Stream, writer: Writer, onSynced: () => void) {
@@ -143,7 +143,7 @@ export class Puller {
     const origin = latest < ms ? peer.id : o;
     if (ahead > tuning.fenceAt) return this.defer(origin, ahead);
     if (ahead > 0) {
-      // Wait, and take these pages. A new pull could repeat for ever: newer writes lie as far ahead.
+      // Wait, then apply these pages. A new pull could be deferred for ever, since newer writes lie as far ahead.
       this.#raiseAhead(origin, ahead);
       sync.cancel = this.#core.after(ahead, () => this.#finishLate(sync, end));
       return;
@@ -169,10 +169,10 @@ export class Puller {
 
   #take(sync: Sync, end: PullEnd, upto: VersionVector): void {
     const { state } = this.#core;
-    // The peer was put back to before a deletion that is forgotten here: it must take everything from us first.
+    // The peer was restored to before a deletion that is forgotten here: it needs a full exchange from this controller first.
     if (!dominates(upto, state.floor)) return this.abandon();
     if (end.full) {
-      // Only now: a peer that never ends its exchange must not keep this controller from writing.
+      // Begun only after the last page: a peer that never ends its exchange must not keep this controller from writing.
       if (!this.#core.beginFullExchange(this)) return this.abandon();
       return this.#whenQuiet(sync, () => this.#takeAll(sync, end));
     }
@@ -191,8 +191,8 @@ export class Puller {
   }
 
   /**
-   * Takes the differing registers that are covered already. The peer may have moved on since it was asked: newer registers stand in other
-   * buckets too, so neither they nor the peer's version vector are taken.
+   * Merges the differing registers that are covered already. The peer may have newer registers by now, also in other buckets, so neither
+   * these nor the peer's version vector are merged.
    */
   #repair(sync: Sync, { hlc }: PullEnd): void {
     const taken = registersToRepair(this.#core, sync.registers);
@@ -205,7 +205,7 @@ export class Puller {
     );
   }
 
-  /** A full exchange changes the state as a whole, so own writes that are being journaled come first. */
+  /** Waits until no own write is being journaled, since a full exchange changes the whole state. */
   #whenQuiet(sync: Sync, run: () => void): void {
     if (this.#core.inFlight === 0) return run();
     sync.cancel = this.#core.after(20, () => this.#whenQuiet(sync, run));
@@ -225,8 +225,8 @@ export class Puller {
   }
 
   /**
-   * Our registers that the peer has not seen, stamped below its forgotten deletions, may be older than one of these. They are written
-   * anew, above it: better a value too many than an acknowledged one lost.
+   * Registers here that the peer has not seen may be older than a deletion that it forgot, if their stamps are below its floor. They are
+   * written anew with later stamps: better a value too many than an acknowledged one lost.
    */
   #rewrite(upto: ReadonlyMap<string, number>, sync: Sync): void {
     const { state } = this.#core;
@@ -253,8 +253,8 @@ export class Puller {
   }
 
   /**
-   * The peer holds stamps that lie too far ahead of our clock. No page of its state is taken until they do not: its pages lack the registers
-   * that these superseded, so a version vector without them would claim missing registers. Pushes and other peers go on.
+   * Defers pulls from a peer with stamps too far ahead of this clock. Its pages lack the registers that these writes superseded, so
+   * a version vector without these writes would claim missing registers. Pushes and other peers continue.
    */
   defer(origin: string, ahead: number): void {
     this.abandon();
@@ -281,7 +281,7 @@ export class Puller {
   }
 }
 
-/** The pages as they came, and the record that makes them count. */
+/** The journal records of a pull: its pages as `part`s, and the `apply` that makes them effective. */
 function recordsOf(pages: readonly Page[], apply: ApplyFields): readonly JournalRecord[] {
   const parts = pages.slice(0, -1).map((page): JournalRecord => ({ t: "part", page }));
   return [...parts, { t: "apply", page: pages.at(-1) ?? emptyPage, ...apply }];

@@ -10,8 +10,8 @@ import type { Stream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
 /**
- * Takes a peer's own transactions, if all its earlier ones are here, and all that the peer had seen when it wrote them (causal delivery:
- * Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts exact. Others are pulled instead.
+ * Applies a peer's own transactions, if all its earlier ones are here, and all that it had seen when it wrote them (causal delivery:
+ * Birman, Schiper, Stephenson, 1991). So version vectors stay causally closed, and conflicts exact. Otherwise it pulls.
  */
 export function receivePush(
   core: Core,
@@ -34,8 +34,8 @@ export function receivePush(
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   checkOrigins(state, [[origin, upto]], fresh);
-  // A peer that was put back may have written before it learned of a deletion that is forgotten here (cluster-state.ts, floor). Its state,
-  // which is pulled, is right by now; a push comes as it was written.
+  // A restored peer may have written this before it learned of a deletion that is forgotten here (`floor` in cluster-state.ts). A pull
+  // brings its corrected state; a push brings the transaction as written.
   const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();

@@ -4,8 +4,8 @@ import type { KeyRules } from "./cluster-state.ts";
 import type { Core } from "./replica-core.ts";
 
 /**
- * Registers that this version cannot read: they are kept and passed on, and not shown. Each is checked once, when it comes. Registers from
- * the disk are checked in slices after the start, and until then at each read.
+ * Registers that this version cannot read: they are kept and passed on, but not shown. Each register is checked when it changes; those
+ * from the disk are checked in slices after the start, and until then at each read.
  */
 export class Quarantine {
   readonly #core: Core;
@@ -39,7 +39,7 @@ export class Quarantine {
     return this.#unreadable;
   }
 
-  /** Keys below a prefix whose registers cannot be read, checked yet or not. */
+  /** Keys below a prefix whose live registers this version cannot read. */
   below(prefix: string): readonly string[] {
     const registers = this.#core.state.map.withPrefix(prefix);
     return Array.from(registers).flatMap((each) => (each.text === null || this.isShown(each) ? [] : [each.key]));

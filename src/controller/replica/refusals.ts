@@ -9,24 +9,23 @@ export interface PeerRefusal {
   readonly message: string;
 }
 
-/** A refused controller tries again every few seconds; without a try for so long (ms) the alarm goes. */
+/** The time without a further refusal after which an alarm is cleared, ms; a refused controller tries again every few seconds. */
 const keptFor = 60_000;
-/** At most so many refused controllers are named. */
+/** The most controllers that alarms about refusals name. */
 const maxNamed = 64;
-/** Refusals that pass by themselves: the peer has only just been started. */
+/** Refusals without an alarm: they end by themselves, since the peer has only just started. */
 const passing: ReadonlySet<string> = new Set(["CONTROLLER_JOINING", "NOT_READY"]);
 
 const wayBackIn =
   "To let it in again: kcore controller join --fresh on its machine, then deploy it; else: systemctl disable --now kcore-controller";
 
 /**
- * Codes by which a member says that it does not know this controller or its key. A member restored from an older backup
- * says so, too, and newer writes may exist here alone. So only a revoked key, as a removal leaves it, turns this
- * controller out.
+ * Codes by which a member answers that it does not know this controller or its key. A member restored from an older backup
+ * answers so, too, and newer writes may exist here alone. So only `KEY_REVOKED`, as after a removal, turns this controller out.
  */
 const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UNKNOWN", "NOT_REGISTERED"]);
 
-/** Refusals between controllers: an alarm on the refused and on the refusing one. */
+/** Raises and clears the alarms about refusals between this controller and others, in both directions. */
 export class Refusals {
   readonly #core: ReplicaContext;
   readonly #named = new Map<string, () => void>();
@@ -36,18 +35,18 @@ export class Refusals {
     this.#core = core;
   }
 
-  /** The answer of a member that this controller is not a member, in words; undefined while any member lets this controller in. */
+  /** The answer of a member that this controller's key was revoked; undefined while any member lets this controller in. */
   get turnedOut(): string | undefined {
     const isLetIn = [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen === true);
     return isLetIn ? undefined : this.#turnedOut;
   }
 
-  /** `about`: the peer's id, or the address that was dialled. */
+  /** Called for each refusal. `about`: the peer's id, or the address that was dialled. */
   note(about: string, refusal: PeerRefusal): void {
     const { alarms, peers, options } = this.#core;
     const { by, code, message } = refusal;
     const peer = peers.get(about);
-    // Both sides dial: the refusal of one call does not count while another connection is open.
+    // Both sides dial: a passing refusal does not count while another connection is open.
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
     if (peer && by === "peer") peer.refusal = { code, message };
     if (passing.has(code) || about === options.id) return;
@@ -75,7 +74,7 @@ export class Refusals {
     alarms.raise("TURNED_OUT", options.id, `${this.turnedOut}; it serves no request. ${wayBackIn}`);
   }
 
-  /** The two controllers are connected. */
+  /** Called when this controller and a peer have accepted each other. */
   connected(about: string): void {
     this.#turnedOut = undefined;
     this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);

@@ -6,8 +6,8 @@ import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
 /**
- * The registers of a peer that are merged when two controllers hold different values under one version vector (one lost some, or a clone
- * wrote). Both keep all registers, and of two contents under one number the greater, so that all controllers come to the same.
+ * The registers of a peer to merge when two controllers hold different values under one version vector (one lost some, or a clone
+ * wrote). Both keep all registers, and of two contents under one dot the greater, so all controllers converge.
  */
 export function registersToRepair({ state, generation }: Core, registers: readonly Register[]): readonly Register[] {
   const { map, rules } = state;
@@ -23,8 +23,8 @@ export function registersToRepair({ state, generation }: Core, registers: readon
 }
 
 /**
- * A peer that lost a deletion, which all others have forgotten, still shows the value. The process that wrote the value knows that it is
- * gone, and deletes it once more.
+ * Deletes again the values of a peer that lost their deletion, which all others have forgotten. Only the process that wrote such a value
+ * knows that it was deleted.
  */
 export function deleteAgain({ state, generation }: Core, writer: Writer, registers: readonly Register[]): void {
   const back = registers.filter(({ key, text, o }) => text !== null && generation.wrote(o) && !state.map.get(key));

@@ -25,15 +25,15 @@ export class Core {
   readonly duplicates: DuplicateIdentity;
   readonly generation: OriginGeneration;
   readonly peers = new Map<string, Peer>();
-  /** The version vector once everything that is being journaled is applied. */
+  /** The version vector as it will be when everything that is being journaled is applied. */
   readonly accepted = new Map<string, number>();
   #fullExchange: object | undefined;
   #isStopped = false;
   #isAsking: boolean;
   #hasHeard: boolean;
-  /** Origins that wrote two things under one number. */
+  /** Origins with two contents under one seq. */
   readonly #equivocal = new Set<string>();
-  /** Records that are being journaled, or wait for their turn to be applied. */
+  /** Records that are being journaled, or are durable and wait to be applied. */
   readonly #journaling = new Set<readonly JournalRecord[]>();
   readonly #turns: (() => void)[] = [];
   #members: readonly string[] = [];
@@ -67,8 +67,8 @@ export class Core {
   }
 
   /**
-   * Whether another member ever wrote, as each does when it first runs. A member that never ran cannot accept this
-   * controller.
+   * Whether another member ever wrote, as each member does when it first runs. A member that never ran cannot let this
+   * controller in.
    */
   get hasCompany(): boolean {
     const writers = new Set(Array.from(this.state.map.vector.keys(), controllerOf));
@@ -80,7 +80,7 @@ export class Core {
     return this.#hasHeard;
   }
 
-  /** This controller has just started, and asks the others for missed changes; its state may be old. */
+  /** Whether this controller has just started and still asks the others for missed changes: its state may be old. */
   get isAsking(): boolean {
     return this.#isAsking;
   }
@@ -93,17 +93,17 @@ export class Core {
     return this.#isStopped;
   }
 
-  /** Timers of the replica do nothing from now on. */
+  /** Makes all timers of the replica ineffective. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** The puller that is taking a full exchange: nothing else may change the state. */
+  /** The puller that carries a full exchange out: nothing else may change the state meanwhile. */
   get fullExchange(): object | undefined {
     return this.#fullExchange;
   }
 
-  /** False: another puller is taking one. */
+  /** Begins a full exchange; false if another puller carries one out. */
   beginFullExchange(puller: object): boolean {
     if (this.#fullExchange) return false;
     this.#fullExchange = puller;
@@ -114,7 +114,7 @@ export class Core {
     if (this.#fullExchange === puller) this.#fullExchange = undefined;
   }
 
-  /** Called when a member lets this controller in: from now on writes reach that member. */
+  /** Called when a member lets this controller in: its writes reach a member from now on. */
   heard(): void {
     this.#hasHeard = true;
     if (this.state.isAlone) this.commit([{ t: "meta", alone: false }]);
@@ -126,7 +126,7 @@ export class Core {
     return peer;
   }
 
-  /** Journals records as one; applies them when they are durable, then calls `onApplied`. `registers`: those of the `apply`, decoded. */
+  /** Journals records as one, applies them once durable, then calls `onApplied`. `registers`: the decoded ones of the `apply`. */
   commit(
     records: readonly JournalRecord[],
     registers: readonly Register[] = [],
@@ -148,7 +148,7 @@ export class Core {
       (error: unknown) => {
         this.#journaling.delete(records);
         this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
-        // Transactions that depended on this one must be pulled again.
+        // Recomputed without the failed records, so that transactions which depend on them are pulled again.
         this.accepted.clear();
         raise(this.accepted, this.state.map.vector);
         for (const others of this.#journaling) this.#accept(others);
@@ -161,15 +161,14 @@ export class Core {
     for (const record of records) if (record.t === "apply") raise(this.accepted, record.upto);
   }
 
-  /** How many appends are under way. */
+  /** The number of appends that are not applied yet. */
   get inFlight(): number {
     return this.#journaling.size;
   }
 
   /**
-   * Accompanies every version vector that is an acknowledgement (messages.ts): the transactions that are being
-   * journaled, and those behind a damage, which are merged at the end of catching up. Until a peer has these
-   * transactions, it forgets no deletion.
+   * The field `soon`, which accompanies every version vector that is an acknowledgement (messages.ts): transactions that are being
+   * journaled, and salvaged ones, which are merged at the end of catching up. A peer that lacks them forgets no deletion.
    */
   underway(): Soon {
     const soon = new Map(this.accepted);
@@ -182,7 +181,7 @@ export class Core {
   }
 
   /**
-   * Durable records are applied in order. A large merge takes several turns of the event loop; records and writes that come meanwhile wait
+   * Applies durable records in order. A large merge takes several turns of the event loop. Records and writes that come meanwhile wait
    * behind it, since no write may overtake a durable record.
    */
   #inTurn(run: () => void): void {
@@ -190,12 +189,12 @@ export class Core {
     else run();
   }
 
-  /** The digest for others; absent while a merge is half done, because it would not match the version vector. */
+  /** The digest for peers; absent during a merge, because it would not match the version vector. */
   digest(): { readonly digest?: string } {
     return this.state.isMerging ? {} : { digest: this.state.map.digest.total() };
   }
 
-  /** Calls `run` when no merge is half done: a write must have seen all of it or nothing, and a page hold it so. */
+  /** Calls `run` when no merge is incomplete: a write must have seen all of a merge or nothing, and a page must contain all or nothing. */
   whenSettled(run: () => void): void {
     this.#inTurn(run);
   }
@@ -226,8 +225,8 @@ export class Core {
   }
 
   /**
-   * Whether the state of a peer may be taken as complete. A peer that is joining, or was put back and has not caught
-   * up, has missed deletions that others forgot. If all members were put back, any peer will do.
+   * Whether the state of a peer may be taken as complete. A peer that is joining, or was restored and has not caught up, may
+   * lack deletions that others forgot. If all members were restored, any peer will do.
    */
   isSource({ isReady }: Peer): boolean {
     if (isReady !== false) return true;
@@ -235,7 +234,7 @@ export class Core {
     return this.state.isBehind && said.length === this.others.length && said.every((peer) => peer?.isReady === false);
   }
 
-  /** A number with two contents shows two processes that write under one origin: peers refuse that origin for good. */
+  /** Two contents under one seq show that two processes write under one origin: peers refuse that origin for good. */
   reportEquivocation({ o, s }: Dot): void {
     this.#equivocal.add(o);
     const why = "a clone, or a backup that was restored";
@@ -252,7 +251,7 @@ export class Core {
     return () => this.#listeners.delete(listener);
   }
 
-  /** A name that no process had before. */
+  /** A random name of 16 hex digits. */
   randomName(): string {
     const word = (): string =>
       Math.floor(this.options.rng() * 0x100000000)
@@ -261,7 +260,7 @@ export class Core {
     return word() + word();
   }
 
-  /** A timer that dies with the replica. */
+  /** A timer that stops with the replica. */
   after(ms: number, run: () => void): () => void {
     return this.options.timers.after(ms, () => {
       if (!this.isStopped) run();
@@ -274,7 +273,7 @@ export class Core {
     });
   }
 
-  /** Repeats with ±20 % jitter, so that replicas do not act in step. */
+  /** Repeats `run` with ±20 % jitter, so that replicas do not act in step. */
   every(ms: number, run: () => void): void {
     this.after(ms * (0.8 + 0.4 * this.options.rng()), () => {
       run();

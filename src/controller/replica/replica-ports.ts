@@ -5,12 +5,12 @@ import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
- * The outside world of the replication core. The core has no clock, randomness, timer, disk or socket of its own: one
- * seed of the simulator (test/sim) decides every event.
+ * The ports of the replication core, which has no clock, randomness, timer, disk or socket of its own. So one seed of the
+ * simulator (test/sim) decides every event.
  */
 
 export interface Clock {
-  /** Whole milliseconds since 1970 as the machine believes; may jump. */
+  /** Milliseconds since 1970 by the machine's clock; may jump. */
   readonly wall: () => number;
   /** Milliseconds since some moment; never goes back. */
   readonly mono: () => number;
@@ -28,27 +28,27 @@ export type Rng = () => number;
 export interface Timers {
   /** Calls `run` once after `ms`; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;
-  /** Calls `run` once, behind the present events (setImmediate). */
+  /** Calls `run` once, after the present turn of the event loop (setImmediate). */
   readonly soon: (run: () => void) => void;
 }
 
-/** One entry of the journal; plain JSON, opaque to the store. */
+/** One record of the journal, as plain JSON. */
 export type JournalRecord =
-  /** Registers of the `apply` that follows; kept out of the state until it comes. */
+  /** Registers of the `apply` that follows; without effect until then. */
   | { readonly t: "part"; readonly page: Page }
-  /** One local transaction or one merge. All of it takes effect, or nothing. */
+  /** One local transaction or one merge, all or nothing. */
   | {
       readonly t: "apply";
       readonly page: Page;
       /** The version vector's new entries. */
       readonly upto: WireVector;
-      /** The transactions that it depends on: without them the record has no effect. */
+      /** The transactions that this record depends on: without them it has no effect. */
       readonly from?: WireVector;
       /** A stamp that the sender had seen, perhaps of a superseded register. */
       readonly hlc?: string;
-      /** A full exchange: registers that `upto` covers and that are absent are deleted (ADR 0501). */
+      /** Marks a full exchange: registers that `upto` covers and that are absent here are deleted (ADR 0501). */
       readonly full?: { readonly floor: WireVector; readonly hlc: string };
-      /** A repair of a divergence: registers are merged although covered. */
+      /** Marks the repair of a divergence: registers are merged although they are covered. */
       readonly repair?: true;
     }
   /** The state beside the registers; absent fields keep their value. */
@@ -64,31 +64,31 @@ export type JournalRecord =
       readonly floorHlc?: string;
       /** Conflicts that an earlier version found, and had not yet written as registers. */
       readonly conflicts?: readonly ConflictRecord[];
-      /** The store was put back to an earlier state, or repaired, and has not caught up with another controller since. */
+      /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
       readonly behind?: boolean;
       /** An operator said that no other member is left; false once a member lets this controller in. */
       readonly alone?: boolean;
     }
   /**
-   * Registers from the journal behind a damage. They are kept aside until this controller has caught up with another one, and are merged
-   * then: the lost registers, which decide, may come from there.
+   * Registers from the journal behind a damage. They are merged only when this controller has caught up with another one, which may
+   * have the lost registers.
    */
   | { readonly t: "salvaged"; readonly page: Page };
 
 export type DialTarget = { readonly id: string } | { readonly address: string };
 
-/** One authenticated stream to a peer, messages in order or not at all. The transport made sure of `peer` (mTLS). */
+/** One authenticated stream to a peer, with messages in order. The transport has verified `peer` (mTLS). */
 export interface PeerLink {
   readonly peer: string;
   /** Whether this side dialled. */
   readonly initiator: boolean;
-  /** The peer's network address, for people. */
+  /** The peer's network address, for messages to operators. */
   readonly remote?: string;
   readonly send: (message: PeerMessage) => void;
   readonly close: (reason: string) => void;
 }
 
-/** The transport's side of a link. */
+/** The callbacks by which the transport reports a link's events. */
 export interface LinkEvents {
   /** A message as parsed from JSON; the core checks its shape. `bytes`: its size on the wire. */
   readonly received: (message: unknown, bytes: number) => void;

@@ -11,7 +11,7 @@ export interface Change {
   readonly key: string;
   /** null deletes. */
   readonly value: Json;
-  /** The dot this change was made from; null: the key must be absent. Left out: any. */
+  /** The dot that the key's register must have; null: the key must be absent; left out: any. */
   readonly ifMatch?: Dot | null;
 }
 
@@ -23,7 +23,7 @@ export interface Written extends Dot {
 export type WriteRefusal =
   "CONFLICT" | "FENCED" | "CLOCK_JUMP" | "CLOCK_SKEW" | "TWO_COPIES" | "NOT_READY" | "FULL" | "TOO_LARGE" | "STOPPED";
 
-/** A refused write, of which nothing will appear. `status` is the HTTP status for it (409, 503, 507, 413). */
+/** A refused write: nothing of it takes effect, now or later. `status` is its HTTP status (409, 413, 503, 507). */
 export class WriteRefused extends Error {
   readonly code: WriteRefusal;
   readonly status: number;
@@ -54,11 +54,11 @@ const statusOf: Readonly<Record<WriteRefusal, number>> = {
 export interface PeerStatus {
   readonly id: string;
   readonly state: "connected" | "connecting" | "disconnected" | "refused";
-  /** By φ-accrual; for people and alerts only. */
+  /** By φ-accrual; for display and alerts only. */
   readonly health: "up" | "suspect" | "down";
   readonly phi: number;
   readonly rttMs: number | undefined;
-  /** The peer's clock minus ours. */
+  /** The peer's clock minus this controller's. */
   readonly offsetMs: number | undefined;
   /** Transactions that the peer has not confirmed. */
   readonly behind: number;
@@ -71,31 +71,31 @@ export interface PeerStatus {
 export interface ReplicationStatus {
   readonly id: string;
   readonly origin: string;
-  /** The controller has caught up since it joined, or was put back: it serves. */
+  /** Whether the controller has caught up since it joined or was restored. */
   readonly ready: boolean;
   /**
-   * The controller's state may be old: the store was put back or repaired, and has not caught up with another controller since; or the
-   * controller has just started, and the answer of a peer is on its way.
+   * Whether the controller's state may be old: the store was restored or repaired and has not caught up since, or the controller has
+   * just started and still asks the others.
    */
   readonly catchingUp: boolean;
-  /** The reason why writes are refused at the moment. */
+  /** The code with which writes are refused now; undefined if they are accepted. */
   readonly readOnly: WriteRefusal | undefined;
-  /** The time until writes are taken again, if that is known, ms. */
+  /** The time until writes are accepted again, ms, if known. */
   readonly readOnlyFor: number | undefined;
   readonly vv: Readonly<Record<string, number>>;
-  /** One hash of all live registers: equal wherever the vectors are. */
+  /** One hash of all live registers: equal on controllers with equal vectors. */
   readonly digest: string;
   readonly peers: readonly PeerStatus[];
   readonly registers: number;
   readonly tombstones: number;
-  /** Origins whose stream waits for our clock, with how far ahead they are (ms). */
+  /** Origins whose writes wait for this controller's clock, and how many ms their stamps lie ahead. */
   readonly deferred: Readonly<Record<string, number>>;
-  /** Registers kept and relayed but not shown. */
+  /** Keys of registers that are kept and relayed but not shown. */
   readonly quarantined: readonly string[];
   readonly alarms: readonly Alarm[];
 }
 
-/** A value that the controller `sender` declares true for a while. */
+/** A soft value (soft-state.ts) that the controller `sender` shared. */
 export interface SoftValue {
   readonly sender: string;
   readonly value: Json;
@@ -105,12 +105,12 @@ export interface SoftValue {
 /**
  * The database of a replica: its state, and the journal that makes changes of the state durable. The contract of `append`:
  * - it settles in the order of the calls, and fulfils only when the records are on the disk;
- * - the records of one call stand together: in one segment, and after a crash all of them are found or none;
- * - after a rejection no record of this call is ever found again (ENOSPC: truncated; it may heal). A disk that cannot tell (EIO) must
- *   end the process instead;
+ * - the records of one call are in one segment, and after a crash all of them are found or none;
+ * - after a rejection no record of this call is ever found again (after ENOSPC the journal is truncated, and later appends may succeed).
+ *   After EIO, when that is unknown, it must end the process instead;
  * - after a crash `data` begins with the newest snapshot's records, then those of the journal since, in order.
- * The replica applies a record to `data` in the very callback of `then`: a snapshot stands for all appends that were fulfilled before this
- * turn of the event loop, and replaces them once it is on the disk.
+ * The replica applies a record to `data` in the callback of `then` itself. So a snapshot contains all appends that were fulfilled before
+ * the present turn of the event loop, and replaces them once it is on the disk.
  */
 export interface Database {
   readonly data: ClusterState;
@@ -125,11 +125,11 @@ export interface ReplicaOptions {
   readonly timers: Timers;
   readonly net: Net;
   readonly db: Database;
-  /** At the first start only: `found` a cluster, or `join` one (not ready until synced from a controller that knows us). */
+  /** Used at the first start only: `found` a cluster, or `join` one: not ready until synced from a controller that has this one registered. */
   readonly start: "found" | "join";
-  /** Addresses to dial besides the registered controllers (--join-controller). */
+  /** Addresses to dial besides the registered controllers (`join` and `rejoin` of the configuration). */
   readonly join?: readonly string[];
-  /** Where this process listens, for people. */
+  /** The address at which this process listens, for messages to operators. */
   readonly at?: string;
   readonly tuning?: Partial<Tuning>;
   readonly log?: Log;

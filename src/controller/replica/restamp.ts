@@ -12,7 +12,7 @@ import { defaultTuning } from "./tuning.ts";
 export interface RestampedWrite {
   readonly key: string;
   readonly deleted: boolean;
-  /** Origin and number of its transaction, as it was. */
+  /** The dot before and after, `ORIGIN:SEQ`. */
   readonly was: string;
   readonly is: string;
   readonly from: number;
@@ -20,35 +20,35 @@ export interface RestampedWrite {
 }
 
 export interface Restamped {
-  /** The state as records, as the database keeps them. */
+  /** The state as records of a snapshot. */
   readonly records: Iterable<JournalRecord>;
   readonly writes: readonly RestampedWrite[];
 }
 
 export interface RestampOptions {
-  /** The controller. */
+  /** The controller's id. */
   readonly id: string;
-  /** The controller's wall clock, which is right by now, ms. */
+  /** The controller's wall clock, ms, which must be right. */
   readonly now: number;
-  /** 8 hexadecimal digits, others each time. */
+  /** Returns 8 random hexadecimal digits. */
   readonly word: () => string;
 }
 
 const pageSize = 1000;
-/** Another controller may have taken stamps that lie less far ahead, ms; seconds later they are past. */
+/** The distance ahead, ms, up to which a stamp is left: other controllers accept it within seconds. */
 const tolerated = defaultTuning.maxReceiveAhead + defaultTuning.fenceAt;
 
 /**
- * Stamps anew the writes of a clock that was ahead, which other controllers would not take before that time comes: by the present time, in their
- * order, under a new origin of this controller. A controller that has a former write keeps the same value. Writes of other controllers with
- * the same fault are stamped anew, too: a stamp left ahead wins over all writes until its time comes.
+ * Stamps anew the writes of a clock that was ahead, which other controllers would not accept before that time: with the present time, in their
+ * order, under a new origin of this controller. A controller that has the former write keeps its value. Writes of other controllers
+ * with the same fault are stamped anew, too: a stamp left ahead would win over all writes until its time.
  */
 export function restamp(state: ClusterState, { id, now, word }: RestampOptions): Restamped {
   const isAhead = ({ ms }: Register): boolean => ms - now > tolerated;
   const aheadOf = (registers: readonly Register[]): Register[] =>
     registers.filter(isAhead).toSorted((a, b) => compareStamps(a, b) || a.s - b.s);
   const all = [...state.map.all(), ...state.map.siblings.all()];
-  // Salvaged registers come last: they are merged later, and the version vector must not claim them before.
+  // Salvaged registers get the last numbers: they are merged later, and the version vector must not cover them before.
   const [ahead, aheadSalvaged] = [aheadOf(all), aheadOf(state.salvaged)];
   if (ahead.length + aheadSalvaged.length === 0) return { records: state.snapshot(), writes: [] };
   const kept = all.filter((register) => !isAhead(register));
@@ -58,7 +58,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   let last: Register | undefined;
   const renew = (register: Register): Register => {
     const { o, s } = register;
-    // A transaction stays whole.
+    // Registers of one transaction share a new stamp and seq.
     if (last?.o !== o || last.s !== s) {
       clock = nextStamp(clock, now);
       seq++;
@@ -96,7 +96,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   return { records: [...parts, { t: "apply", page: emptyPage, upto }, meta, ...behind], writes };
 }
 
-/** The context of a write, and its former self. */
+/** The context of a write, raised to cover its former dot: the new write supersedes the former one. */
 function having({ x, o, s }: Register): Context {
   if (seqIn(x, o) >= s) return x;
   const others = x.origins.flatMap((name, index) => (name === o ? [] : [[name, x.seqs[index] ?? 0] as const]));

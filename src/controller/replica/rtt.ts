@@ -1,8 +1,8 @@
-// “Convergent” (docs/replication.md): how long to wait for a peer, learned from its answers.
+// “Convergent” (docs/replication.md): timeouts and pauses for a peer, learned from its answers.
 /**
- * The time to wait for a peer, learned from it: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298, with
- * bounds for controllers. Karn's rule (no sample from a repeated request) is the caller's: each request here has a number of its own, so
- * answers are never ambiguous.
+ * The timeout for a peer, estimated from its round trips: Jacobson and Karels, “Congestion avoidance and control” (1988), as in RFC 6298,
+ * with bounds for controllers. Karn's rule (no sample from a repeated request) is not needed: each request has its own number, so answers
+ * are never ambiguous.
  */
 export class RttEstimator {
   #smoothed: number | undefined;
@@ -11,7 +11,7 @@ export class RttEstimator {
   #bytesPerMs = 100;
   readonly #initial: number;
 
-  /** `initial`: the timeout before anything is known; 1 s within a datacenter, 3 s across. */
+  /** `initial`: the timeout before the first sample, ms. */
   constructor(initial: number) {
     this.#initial = initial;
   }
@@ -27,7 +27,7 @@ export class RttEstimator {
     this.#smoothed += (rtt - this.#smoothed) / 8;
   }
 
-  /** A transfer of so many bytes took so long. */
+  /** Adds a sample of the throughput; transfers up to 16 KiB do not count. */
   transferred(bytes: number, ms: number): void {
     if (bytes > 16_384 && ms > 0) this.#bytesPerMs += (bytes / ms - this.#bytesPerMs) / 8;
   }
@@ -46,7 +46,7 @@ export class RttEstimator {
     return clamp(base * this.#backOff, 200, 30_000);
   }
 
-  /** Milliseconds after which an answer of so many bytes is given up. */
+  /** The timeout for an answer of so many bytes, ms. */
   deadline(bytes: number): number {
     return 2 * this.rto + bytes / Math.max(this.#bytesPerMs, 1) + 1000;
   }
@@ -56,20 +56,20 @@ export class RttEstimator {
   }
 
   /**
-   * Milliseconds after a ping without an answer. The timeout grows on a link that loses packets, but a dead link must
-   * not be found later for that.
+   * Milliseconds from an unanswered ping to the next one. It is bounded, since a dead link must be found in time, even where
+   * lost packets have raised the timeout.
    */
   get pingAgain(): number {
     return clamp(4 * this.rto, 1000, 2000);
   }
 }
 
-/** Full jitter (Brooker, “Exponential backoff and jitter”, 2015): waits 0 to a bound that doubles. Reset by any word from the peer. */
+/** Full jitter (Brooker, “Exponential backoff and jitter”, 2015): pauses of 0 to a bound that doubles. */
 export class BackOff {
   #attempt = 0;
   readonly #cap: number;
 
-  /** `cap` in ms: 3 s between controllers, which are few; 30 s for agents. */
+  /** `cap`: the largest bound, ms. */
   constructor(cap: number) {
     this.#cap = cap;
   }

@@ -5,24 +5,24 @@ import type { Stream } from "./peer.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
-/** The part of a replica that its sessions share, and that chooses between them. */
+/** The services that all sessions of a replica share, and the choice between sessions. */
 export interface SessionHost {
   /** Random per process. */
   readonly boot: string;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;
-  /** Whether a greeting is refused, and why. */
+  /** The refusal of a greeting; undefined if it is accepted. */
   readonly refusalFor: (stream: Stream, hello: Extract<PeerMessage, { t: "hello" }>) => Refusal | undefined;
-  /** Both sides have accepted. False: another connection to this peer counts, and this one ends. */
+  /** Called when both sides have accepted. False: another connection to this peer was chosen, and this one is closed. */
   readonly opened: (stream: Stream) => boolean;
   readonly lost: (stream: Stream) => void;
-  /** The open connection of another process with the same id. */
+  /** The open connection to another process with the same id. */
   readonly duplicateOf: (stream: Stream) => Stream | undefined;
-  /** Both processes are alive. */
+  /** Refuses the later of two live processes with one id. */
   readonly refuseDuplicate: (stream: Stream, rival: Stream) => void;
-  /** The peer of a connection is silent. */
+  /** Called when the peer of a connection is silent. */
   readonly silent: (stream: Stream) => void;
-  /** A pull came to its end. */
+  /** Called when a pull is complete and applied. */
   readonly synced: (stream: Stream) => void;
 }

@@ -13,7 +13,7 @@ import type { SessionHost } from "./session-host.ts";
 import type { SoftState } from "./soft-state.ts";
 import type { Writer } from "./writer.ts";
 
-/** Milliseconds between two checks whether the process at our own address is gone. */
+/** Milliseconds between two checks whether another process still answers at this controller's own address. */
 const checkAgainMs = 3_000;
 
 interface Parts {
@@ -23,7 +23,7 @@ interface Parts {
   readonly writer: Writer;
 }
 
-/** The connections of a replica: refuses peers, chooses between two connections to one peer, and passes news on. */
+/** The connections of a replica: refuses peers, chooses between two connections to one peer, and announces news to peers. */
 export class Sessions implements SessionHost {
   readonly boot: string;
   readonly outbox: Outbox;
@@ -75,7 +75,7 @@ export class Sessions implements SessionHost {
         code: "EQUIVOCATION",
         message: `${origin} wrote two things under one number; kcore controller repair mends it`,
       };
-    // A controller that joins knows no member yet; it trusts the peers that its transport lets in.
+    // A joining controller knows no member yet; it trusts the peers that the transport lets in.
     const isJoining = !state.ready && state.map.get(authKeyOf(options.id)) === undefined;
     if (!isJoining && !members.includes(id))
       return {
@@ -85,7 +85,7 @@ export class Sessions implements SessionHost {
     return undefined;
   }
 
-  /** A controller calls at its own address now and then: the process that answers there is itself, or a duplicate. */
+  /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
   #refuseItself({ isDialled, where }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
@@ -113,12 +113,12 @@ export class Sessions implements SessionHost {
     stream.refuse("TWO_COPIES", text);
   }
 
-  /** Both sides accepted. Of two connections the one that the smaller id dialled stays. False: this one goes. */
+  /** Chooses between two open connections to one peer. False: the present one stays, and `stream` is closed. */
   opened(stream: Stream): boolean {
     const { peer } = stream;
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
-      // Of two connections dialled at one moment the preferred one stays. A peer that dials later, or was started again, has given the old one up.
+      // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old one up.
       const isTwin = other.boot === stream.boot && stream.openedAt - other.openedAt < 2000;
       if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
@@ -145,7 +145,7 @@ export class Sessions implements SessionHost {
     if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
   }
 
-  /** The peer of a connection is silent; a new connection takes its place if there is one. */
+  /** Dials a silent peer; a new connection replaces the silent one. */
   silent({ peer }: Stream): void {
     this.#dialler.dial(peer.id);
   }
@@ -161,7 +161,7 @@ export class Sessions implements SessionHost {
     if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
       endCatchUp(this.#core, () => this.#sendHaveToAll());
     if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
-    // Joined: the state of a controller that knows of us is here, our registration included.
+    // The joining is complete: this state came from a ready controller, and includes this controller's registration.
     this.#core.commit([{ t: "meta", ready: true }], [], () => {
       options.log?.("info", "this controller has joined", { sponsor: peer.id });
       this.#sendHaveToAll();
@@ -182,7 +182,7 @@ export class Sessions implements SessionHost {
     if (state.ready) this.soft.keepOnly(members);
     for (const stream of this.#sessions) {
       if (!stream.isOpen || isOut || others.includes(stream.peer.id)) continue;
-      // A leaving controller waits for the confirmation that its leaving has arrived.
+      // A leaving controller waits for the acknowledgement of its removal.
       stream.sendHave();
       stream.close("removed");
     }

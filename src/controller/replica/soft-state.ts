@@ -3,14 +3,14 @@ import { isJson } from "#crdt/register.ts";
 import type { SoftEntry } from "./messages.ts";
 import type { Json, SoftValue } from "./replica.ts";
 
-/** Bounds of one sender; a controller that hears 10,000 nodes needs a quarter of them. */
+/** Limits for one sender; a controller with 10,000 nodes needs a quarter of them. */
 export interface SoftLimits {
   readonly entries: number;
-  /** Of all its values and keys, in UTF-16 units. */
+  /** The size of all values and keys, in UTF-16 units. */
   readonly size: number;
-  /** Of one value. */
+  /** The size of one value, in UTF-16 units. */
   readonly value: number;
-  /** A value that is not sent again is kept so long, ms. */
+  /** The time for which a value is kept that is not sent again, ms. */
   readonly lifetime: number;
 }
 
@@ -18,7 +18,7 @@ export const softLimits: SoftLimits = { entries: 20_000, size: 8 * 1024 * 1024, 
 
 interface Held extends SoftEntry {
   readonly receivedMono: number;
-  /** Set when the value is asked for first; undefined: the text is no JSON. */
+  /** The parsed text, from the first read on; its `value` is undefined if the text is no JSON. */
   read?: { readonly value: Json | undefined };
 }
 
@@ -26,15 +26,14 @@ interface Held extends SoftEntry {
 interface SenderValues {
   readonly held: Map<string, Held>;
   size: number;
-  /** When expired values were last removed. */
+  /** The time at which expired values were last removed. */
   sweptMono: number;
 }
 
 /**
- * Soft state: facts that are true for a while (such as a node's last heartbeat). Each controller reports for itself
- * alone: its id ends the key, and such keys are accepted over its own link only. Soft state is never journaled, and
- * after a restart it is empty until it is reported again. Within one process (boot) the newest seq counts; a newer
- * process wins.
+ * Soft state: facts that are true for a while (such as a node's last heartbeat), never journaled. Each controller shares its
+ * own values alone: its id ends the key, and peers accept such keys over its own link only. Within one process (`boot`) the
+ * newest seq wins; another process's value always replaces the present one.
  */
 export class SoftState {
   readonly #own: string;
@@ -60,7 +59,7 @@ export class SoftState {
     if (this.#take(this.#own, entry)) this.#spread([entry]);
   }
 
-  /** Values from a peer. Values of another controller are ignored: earlier versions pass on those of others. */
+  /** Stores a peer's values; ignores those of other controllers, which earlier versions pass on. */
   received(sender: string, entries: readonly SoftEntry[]): void {
     for (const entry of entries) if (entry.key.endsWith(`/${sender}`)) this.#take(sender, entry);
   }
@@ -92,7 +91,7 @@ export class SoftState {
     return true;
   }
 
-  /** Removes expired values now and then: a sender that fills its bound must not cost a walk each time. */
+  /** Removes expired values, at most 24 times a lifetime: a sender that fills its limits must not cost an iteration each time. */
   #expire(values: SenderValues): void {
     const now = this.#mono();
     const bound = now - this.#limits.lifetime;
@@ -105,7 +104,7 @@ export class SoftState {
       }
   }
 
-  /** The value that each controller tells of a key, except texts that are no JSON. */
+  /** Each controller's value of a key, except texts that are no JSON. */
   *of(key: string): Iterable<SoftValue> {
     for (const [sender, { held }] of this.#values) {
       const found = held.get(`${key}/${sender}`);
@@ -116,7 +115,7 @@ export class SoftState {
     }
   }
 
-  /** The keys of all values; some more than once. */
+  /** The keys of all values, with duplicates. */
   *keys(): Iterable<string> {
     for (const [sender, values] of this.#values) {
       this.#expire(values);

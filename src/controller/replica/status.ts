@@ -56,7 +56,7 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
   };
 }
 
-/** Transactions in `full` that `part` lacks. */
+/** The number of transactions in `full` that `part` lacks. */
 function lag(full: ReadonlyMap<string, number>, part: ReadonlyMap<string, number>): number {
   let sum = 0;
   for (const [origin, seq] of full) sum += Math.max(0, seq - (part.get(origin) ?? 0));

@@ -6,21 +6,21 @@ import { dominates, raise, type VersionVector } from "#crdt/version-vector.ts";
 import type { Core } from "./replica-core.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 
-/** Registers that every member acknowledged and no member needs, and the transactions that were being journaled at that time. */
+/** Registers that every member acknowledged, and the transactions that were being journaled at that time. */
 interface Candidates {
   readonly registers: readonly Register[];
   readonly underway: VersionVector;
 }
 
 /**
- * Now and then forgets tombstones that every member has, and siblings that make no conflict; raises an alarm when
- * tombstones pile up.
+ * At intervals forgets tombstones that every member has, and siblings without a conflict; raises an alarm when tombstones
+ * pile up.
  */
 export function startTombstoneGc(core: Core): void {
   let former: Candidates | undefined;
   core.every(core.tuning.collectEvery, () => {
     const candidates = candidatesOf(core);
-    // Under constant writes one is always under way; by the next round it has arrived.
+    // The candidates of the last round, too: under constant writes some write is always under way, but by the next round it has arrived.
     for (const { registers, underway } of [former, candidates].filter((each) => each !== undefined))
       if (dominates(core.state.map.vector, underway)) core.state.collect(registers);
     former = candidates;
@@ -29,12 +29,12 @@ export function startTombstoneGc(core: Core): void {
 }
 
 /**
- * A write that is being journaled, here or at a member, has not seen a deletion that is acknowledged meanwhile. The
- * tombstone must stay until the write has arrived, or the write would undo the deletion.
+ * The candidates now. A write that is being journaled, here or at a member, has not seen a deletion that is acknowledged
+ * meanwhile. The tombstone must stay until the write has arrived, or the write would undo the deletion.
  */
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
-  // A controller that joins knows no members yet: all would look acknowledged. A removed one keeps the deletion of its membership.
+  // A joining controller knows no members yet, so everything would look acknowledged; so it would to a removed one.
   if (!state.ready || state.isBehind || core.fullExchange || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
   const underway = new Map(core.accepted);
@@ -48,7 +48,7 @@ function deletions({ state }: Core): readonly Register[] {
   return [...map.tombstones().values()].filter(({ key }) => !concernsMembers([key]) && !map.siblings.of(key).length);
 }
 
-/** A sibling with the value that stands makes no conflict, once no write without knowledge of it can come. */
+/** The tombstones and siblings that may go: siblings that are settled or in no conflict with the winner. */
 function needless(core: Core): readonly Register[] {
   const { map } = core.state;
   const mute = [...map.siblings.all()].filter((lost) => {

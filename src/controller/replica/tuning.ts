@@ -1,30 +1,30 @@
 // “Bounded” (docs/replication.md): the limits and intervals of replication.
 import { pageLimits, type PageLimits } from "#crdt/delta.ts";
 
-/** Bounds and intervals in ms. */
+/** The limits and intervals of replication; times are in ms. */
 export interface Tuning {
   /**
-   * A write is refused when its stamp would lie further ahead of the wall. It is more than is taken from peers: else a peer with such stamps
-   * stops all others from writing.
+   * A write is refused when its stamp would lie further ahead of the wall clock. More than `maxReceiveAhead`: otherwise the stamps of one
+   * peer could stop all others from writing.
    */
   readonly maxIssueAhead: number;
-  /** A received stamp further ahead waits. */
+  /** A write of a peer waits when its stamp lies further ahead. */
   readonly maxReceiveAhead: number;
-  /** A controller fences itself further from the median of its peers. */
+  /** A controller refuses writes when its clock is further from the median of its peers' clocks. */
   readonly fenceAt: number;
-  /** A controller without peers believes a jump of its wall clock after so long; its agents wait for an answer a little longer. */
+  /** A controller without peers accepts a jump of its wall clock after this time; less than its agents wait for an answer. */
   readonly believeJumpAfter: number;
   readonly driftWarning: number;
-  /** How long a link may be idle while its peer answers; a silent peer is pinged again sooner (rtt.ts). */
+  /** The interval of pings on an idle link; a silent peer is pinged sooner (rtt.ts). */
   readonly pingEvery: number;
   readonly pullEvery: number;
   readonly collectEvery: number;
   readonly conflictsEvery: number;
-  /** A write at boot waits so long for the members to confirm its origin; then it takes a new one. */
+  /** The time for which the first write waits for the members to confirm its origin; then the controller takes a new one. */
   readonly confirmWithin: number;
-  /** How long a write waits for own lost transactions that a peer has. */
+  /** The time for which a write waits for this controller's lost transactions that a peer has. */
   readonly recoverWithin: number;
-  /** How often a controller calls at its own address, where a copy of it may answer. */
+  /** The interval at which a controller dials its own address, where a duplicate may answer. */
   readonly dialItselfEvery: number;
   readonly backOffCap: number;
   readonly window: number;

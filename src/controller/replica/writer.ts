@@ -13,11 +13,11 @@ import { WriteRefused, type Change, type WriteRefusal, type Written } from "./re
 const maxChanges = 500;
 const maxTransactionBytes = 512 * 1024;
 
-/** Local transactions: checked, stamped, journaled, applied, acknowledged, pushed; in this order. */
+/** Local transactions: checks, stamps, journals, applies, acknowledges and pushes each, in this order. */
 export class Writer {
   readonly #core: Core;
   readonly #outbox: Outbox;
-  /** Writes that are being journaled: `ifMatch` looks here first. */
+  /** The registers that are being journaled, by key; later writes are checked against them, too. */
   readonly #pending = new Map<string, Register>();
   #context: { readonly of: string; readonly context: Context } | undefined;
 
@@ -45,13 +45,13 @@ export class Writer {
     });
   }
 
-  /** Without another controller to compare clocks with, a write waits until a jump of the own clock has lasted. */
+  /** Runs a write. Without another controller to compare clocks with, it waits until a clock that jumped is trusted again. */
   #whenBelieved(run: () => void): void {
     if (this.#core.hasCompany || this.#core.guard.jump({ isAlone: true }) === 0) return run();
     this.#core.after(100, () => this.#whenBelieved(run));
   }
 
-  /** The reason why a write would be refused now. */
+  /** The code with which a write would be refused now. */
   refusal(): WriteRefusal | undefined {
     const { state, options, isStopped, fullExchange, guard, generation } = this.#core;
     if (isStopped) return "STOPPED";
@@ -66,7 +66,7 @@ export class Writer {
   #checkWritable(): void {
     const refusal = this.refusal();
     if (refusal === undefined) return;
-    // A status request raises the alarms anew; a refused write must not count all waiting values each time.
+    // Only if the alarm is not raised yet: computing it iterates over all registers, and each status request does so anyway.
     if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) raiseClockAlarms(this.#core);
     throw new WriteRefused(refusal, reasons[refusal]);
   }
@@ -94,8 +94,8 @@ export class Writer {
   }
 
   /**
-   * Writes standing registers again, above all seen stamps; also during a full exchange, when no other write is
-   * accepted.
+   * Writes present registers again with a stamp above all seen ones; works also during a full exchange, when no other write
+   * is accepted.
    */
   rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
     const { state } = this.#core;
@@ -111,7 +111,7 @@ export class Writer {
     );
   }
 
-  /** Every own transaction goes this way: a push claims all of the outbox, so the outbox must hold all. */
+  /** Commits an own transaction. Every one must pass here, since a push claims that the outbox is complete. */
   #commit(registers: readonly Register[], done: (written: Written) => void, failed: (cause: unknown) => void): void {
     const { o, s, ms, c } = registers[0] as Register;
     this.#core.commit(
@@ -149,7 +149,7 @@ export class Writer {
     return drafts.map((register) => ({ ...register, s }));
   }
 
-  /** The register that a write meets: of the journaled and the present one, the one that will stand. */
+  /** The register that a write competes with: of the one that is being journaled and the present one, the winner. */
   #standing(key: string): Register | undefined {
     const pending = this.#pending.get(key);
     const present = this.#core.state.map.get(key);
@@ -157,7 +157,7 @@ export class Writer {
     return compareRegisters(this.#core.state.rules.mergeKindOf(key), pending, present) > 0 ? pending : present;
   }
 
-  /** Merge kinds that look at the value (an approval inside its epoch, grow-only kinds) may refuse a write despite its stamp. */
+  /** Refuses a write that would lose in spite of its stamp: some merge kinds compare values (approvals within an epoch, grow-only kinds). */
   #checkWins(register: Register): void {
     const { key } = register;
     const kind = this.#core.state.rules.mergeKindOf(key);
@@ -167,7 +167,7 @@ export class Writer {
       throw new WriteRefused("CONFLICT", `${key} stands, and this does not override it`, { key });
   }
 
-  /** Writes that saw the same share one context. */
+  /** The present context; writes that have seen the same transactions share one object. */
   #contextNow(): Context {
     const { origin } = this.#core.generation;
     const context = contextOf(this.#core.state.map.vector, origin);
@@ -206,7 +206,7 @@ function checkSizes(changes: readonly Change[]): void {
   }
 }
 
-/** UTF-8, without Node's Buffer. */
+/** The length in UTF-8, without Node's Buffer. */
 function byteLength(text: string): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index++) {

@@ -10,7 +10,7 @@ import type { KnownCaller } from "./caller.ts";
 
 type Asking = Pick<KnownCaller, "identity" | "id" | "key" | "isOfRoot">;
 
-/** Default deny: only a role that the table names, and a node only about itself (S-12, S-16). @throws Refused 403 */
+/** Denies every role that the methods table does not name, and a node that asks about another one (S-12, S-16). @throws Refused 403 */
 export function authorize(name: MethodName, caller: Pick<Asking, "identity" | "id">, id: string): void {
   const method: Method = methods[name];
   if (!method.roles.includes(caller.identity.role)) deny(caller, `ask ${method.verb} ${method.path}`);
@@ -26,25 +26,25 @@ export interface AccessOptions {
   readonly records: Records;
   readonly certificates: Certificates;
   readonly rejects: Rejects;
-  /** Whether the records are complete; until then only methods that reveal nothing of them are answered. */
+  /** Whether the records are complete; until then only methods with `whileJoining` are answered. */
   readonly isReady: () => boolean;
-  /** Whether its members can be told from strangers, ready or not. */
+  /** Whether this controller knows the cluster's members, ready or not. */
   readonly knowsMembers: () => boolean;
-  /** The reason why it will not become ready by itself. */
+  /** The reason why this controller will not become ready by itself. */
   readonly emptiness: () => string | undefined;
 }
 
 export type Access = ReturnType<typeof checkAccess>;
 
-/** The cluster's records about a caller at this very moment: registered, not revoked, approved (S-10, S-11). */
+/** Checks callers against the present records: registered, not revoked, approved (S-10, S-11). */
 export function checkAccess({ records, certificates, rejects, isReady, knowsMembers, emptiness }: AccessOptions) {
   const approval = (id: string): string =>
     approvalOf({ approval: records.get("approval", keys.node(id).approval), rejects: rejects.of(id) });
   const ofOperator = ({ id, key, isOfRoot }: Asking): Refused | undefined => {
-    // A certificate of the root itself needs no record: the bastion has a way back from every write and revocation of a
+    // A certificate of the root itself needs no record, so that the bastion can undo every write and revocation of a
     // controller (ADR 0517).
     if (isOfRoot === true) return undefined;
-    // A cluster without a named operator trusts its CA's certificate; /readyz has the warning.
+    // A cluster without a registered operator accepts every operator's certificate of its CA; /readyz has the warning.
     if (certificates.isOperator(id, key) || !certificates.hasOperators()) return undefined;
     return unregistered(`operator ${id}`, "record it from a machine whose operator's key is: kcore rotate certs");
   };
@@ -60,7 +60,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
       return unregistered(`node ${id}`, "deploy the node: the bastion records what it issues");
     return approval(id) === "rejected" ? rejected(id) : undefined;
   };
-  /** The reason why a connection of this caller must be cut; undefined: it may stay. */
+  /** The reason why a connection of this caller must be cut; undefined if it may stay. */
   const refusalOf = (caller: Asking): Refused | undefined => {
     if (certificates.isRevoked(caller.key)) {
       const isRemoved = caller.identity.role === "node" && records.replica.stands(keys.node(caller.id).removed);
@@ -77,7 +77,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
   };
   return {
     refusalOf,
-    /** Whether the caller may call the method for the node or thing `id`, at this very moment. @throws Refused */
+    /** Checks that the caller may call the method for the node or object `id` now. @throws Refused */
     check: (name: MethodName, caller: Asking, id: string): void => {
       authorize(name, caller, id);
       const method: Method = methods[name];
@@ -91,7 +91,7 @@ export function checkAccess({ records, certificates, rejects, isReady, knowsMemb
       }
       const refusal = refusalOf(caller);
       if (refusal && !(refusal.code === "NODE_REJECTED" && method.whileRejected === true)) throw refusal;
-      // A joining controller knows no members, so it lets no peer in: it dials instead.
+      // A joining controller knows no members, so it lets no peer in; it dials its sponsors.
       if (name === "replicate" && !knowsMembers()) {
         const why = emptiness();
         throw why === undefined

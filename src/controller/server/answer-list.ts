@@ -4,32 +4,32 @@ import { EncodedJson } from "../cluster/encoded-json.ts";
 import { Busy } from "../cluster/refused.ts";
 import type { YieldToLoop } from "./yield-to-loop.ts";
 
-/** Ms for which one answer may hold the event loop at a time, and characters of text that may wait for its client. */
+/** The longest turn of one answer in the event loop, ms, and the size of a chunk in characters. */
 const sliceMs = 5;
 const chunkChars = 64 * 1024;
-/** Ms after which a client that takes nothing is not served any more. */
+/** The time after which a client that reads nothing is cut, ms. */
 export const patienceMs = 30_000;
 
-/** An answer as it is made: its lists grow while they are sent. */
+/** An answer whose lists are iterables, so that they are made while they are sent. */
 export type Listed<Answer> = {
   readonly [Field in keyof Answer]: NonNullable<Answer[Field]> extends readonly (infer Item)[]
     ? Iterable<Item | EncodedJson> | Extract<Answer[Field], undefined>
     : Answer[Field];
 };
 
-/** Lists that are made at once, of one key and of all: each keeps the keys that stood when it began. */
+/** The most lists under way, for one key and for all: each keeps a list of the keys in memory. */
 const listsOfKey = 16;
 const listsOfAll = 64;
 
 export type AnswerLists = ReturnType<typeof limitLists>;
 
-/** Bounds the lists that are sent at once. */
+/** Bounds the number of lists that are sent concurrently. */
 export function limitLists(yieldToLoop: YieldToLoop) {
   const underway = new Map<string, number>();
   let count = 0;
   /**
-   * Sends an answer of lists as one JSON document, piece by piece, at its client's pace: neither a long list nor a slow client costs
-   * other callers time or memory. An item is true when it is sent. Resolves when all is sent, or the client is gone. @throws Busy
+   * Sends an answer with lists as one JSON document, in chunks, at the client's pace: neither a long list nor a slow client costs
+   * other callers time or memory. Each item is current when it is sent. Resolves when all is sent or the client is gone. @throws Busy
    */
   return async (key: string, response: ServerResponse, make: () => object): Promise<void> => {
     const ofKey = underway.get(key) ?? 0;
@@ -65,7 +65,7 @@ async function send(response: ServerResponse, answer: object, yieldToLoop: Yield
   response.end();
 }
 
-/** Resolves when the client has taken the written bytes; a client that takes none for too long is cut. */
+/** Resolves when the client has read the written bytes; cuts a client that does not within `patienceMs`. */
 export async function drained(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return;
   const gone = new AbortController();

@@ -5,15 +5,15 @@ import type { Log, LogFields } from "#api/log.ts";
 import type { AcceptedBodyOf, MethodName } from "#api/methods.ts";
 import type { KnownCaller } from "./caller.ts";
 
-/** One call of a method, once its caller and method are known. */
+/** A call of a method whose caller and method are known. */
 export interface Asked {
   readonly name: MethodName;
   /** The path's `{id}`; empty if it has none. */
   readonly id: string;
   readonly caller: KnownCaller;
-  /** The call's name in the audit, and in its answer's `x-request-id`. */
+  /** The call's id in the audit, and in its answer's `x-request-id`. */
   readonly requestId: string;
-  /** The body as the schema read it; absent before it has arrived, and when it was refused. */
+  /** The body as the schema parsed it; absent until then, and if the schema refused it. */
   body?: unknown;
   reply?: unknown;
 }
@@ -41,7 +41,7 @@ const details: Details = {
 };
 
 const runId = /^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$/;
-/** The line about an answered call: caller, method, object, the run behind it, outcome. */
+/** The audit's entry about an answered call: caller, method, object, the run that made it, outcome. */
 export function auditFields(
   { name, id, caller, requestId, body, reply }: Asked,
   request: IncomingMessage,
@@ -59,7 +59,7 @@ export function auditFields(
     ...(body === undefined ? {} : describe?.(body)),
     ...(typeof serial === "string" ? { issued: serial } : {}),
     request: requestId,
-    // Only a name: a caller could write anything there.
+    // Only what looks like a run's id: the header may hold anything.
     ...(typeof run === "string" && runId.test(run) ? { run } : {}),
     from: plainAddress(request.socket.remoteAddress),
     status,
@@ -67,7 +67,7 @@ export function auditFields(
   };
 }
 
-/** Writes each line twice: into the log, and into the tamper-evident trail (S-27). */
+/** Writes each entry into the log and into the tamper-evident trail (S-27). */
 export function auditLog(log: Log, trail: (fields: LogFields) => void): Log {
   const both =
     (level: keyof Log) =>

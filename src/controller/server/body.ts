@@ -4,10 +4,10 @@ import { Busy, Refused } from "../cluster/refused.ts";
 const largest = 1024 * 1024;
 const deepest = 32;
 
-/** Most bytes of the bodies of all unanswered requests together. */
+/** The most bytes of the bodies of all unanswered requests together. */
 const largestOfAll = 128 * 1024 * 1024;
 
-/** The room for the bodies of requests under way (S-17). */
+/** The memory for the bodies of requests under way (S-17). */
 export type BodyRoom = ReturnType<typeof openBodyRoom>;
 
 /** Bounds the memory of bodies that wait for a slow disk or slow senders. */
@@ -15,7 +15,7 @@ export function openBodyRoom(limit = largestOfAll) {
   const taken = new Map<object, number>();
   let sum = 0;
   return {
-    /** Takes so many bytes for a request, until it is answered. @throws Busy when there is no room */
+    /** Reserves bytes for a request until `release`. @throws Busy when there is no room */
     take(request: object, bytes: number): void {
       if (sum + bytes > limit) throw new Busy(503, "too much is being written at once");
       sum += bytes;
@@ -28,7 +28,7 @@ export function openBodyRoom(limit = largestOfAll) {
   };
 }
 
-/** A request's JSON body; an empty body is `{}`. Refuses a body that is too large, too deep or no JSON (S-17). @throws Refused */
+/** Reads a request's JSON body; an empty body is `{}`. Refuses one that is too large, too deep or no JSON (S-17). @throws Refused */
 export async function readJson(request: IncomingMessage, room: BodyRoom): Promise<unknown> {
   const announced = Number(request.headers["content-length"] ?? 0);
   if (announced > largest) throw tooLarge();
@@ -43,7 +43,7 @@ export async function readJson(request: IncomingMessage, room: BodyRoom): Promis
   }
 }
 
-/** By events: an async iterator costs more than all other work for a small request. */
+/** Reads by events: an async iterator costs more than all other work for a small request. */
 function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -63,7 +63,7 @@ function readText(request: IncomingMessage, room: BodyRoom): Promise<string> {
       const [only] = chunks;
       resolve((chunks.length === 1 && only ? only : Buffer.concat(chunks)).toString("utf8"));
     });
-    // A client that leaves in the middle of its body is no failure of the controller.
+    // A client that disconnects in the middle of its body is no failure of the controller.
     const brokeOff = (): void => reject(new Refused(400, "API_INVALID", "the body broke off"));
     request.once("error", brokeOff);
     request.once("close", () => {

@@ -7,15 +7,15 @@ import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { Caller } from "../cluster/nodes.ts";
 import { Refused } from "../cluster/refused.ts";
 
-/** The caller, from the connection's certificate alone. */
+/** A caller as its connection's certificate proves it. */
 export type KnownCaller = Caller & {
   readonly identity: Identity;
   readonly certificate: X509Certificate;
-  /** The root itself issued the certificate. */
+  /** Whether the root itself issued the certificate. */
   readonly isOfRoot?: boolean;
 };
 
-// A connection's certificate never changes; its rights are looked up anew for each request.
+// A connection's certificate never changes, so it is read once; the caller's rights are checked at each request.
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 const read = new WeakMap<TLSSocket, KnownCaller>();
 
@@ -31,8 +31,8 @@ export function shownOn(socket: TLSSocket, cluster: string): KnownCaller {
 }
 
 /**
- * The caller on a connection: TLS verified the certificate against our CA when the connection was made. Its end is
- * checked at every call; `access.ts` checks that its key is still valid.
+ * The caller on a connection, whose certificate TLS verified against the cluster's CA in the handshake. The certificate's end
+ * is checked at every call; `access.ts` checks the key.
  * @throws Refused 401, 403
  */
 export function callerOf(
@@ -45,7 +45,7 @@ export function callerOf(
   }: {
     readonly cluster: string;
     readonly bastion: BastionCas;
-    /** The issuer as the request names it (`issuerHeader`). */
+    /** The issuer's certificate from the request's header (`issuerHeader`). */
     readonly issuer: string | undefined;
     readonly now: number;
   },
@@ -61,7 +61,7 @@ export function callerOf(
   return caller;
 }
 
-/** An operator or controller must have its certificate from the bastion, not from a controller (ADR 0517). @throws Refused 403 */
+/** Checks that the bastion, not a controller, issued the certificate of an operator or controller (ADR 0517). @throws Refused 403 */
 function checkIssuer({ identity, certificate }: KnownCaller, bastion: BastionCas, issuer: string | undefined): void {
   if (identity.role === "node") return;
   const refusal = bastion.refusalOf(certificate, decodeIssuer(issuer));

@@ -4,27 +4,26 @@ import { Busy } from "../cluster/refused.ts";
 import type { KnownCaller } from "./caller.ts";
 import type { HandshakeLimits } from "./handshake-limits.ts";
 
-/** The limits of connections whose handshake is done (S-17). */
+/** The most connections whose handshake is done, of all and of one key (S-17). */
 export interface ConnectionLimits {
   readonly all: number;
   readonly perKey: Readonly<Record<Role, number>>;
 }
 
-/** Open files that a controller needs beside its callers' connections: for its store, its peers, occasional reads. */
+/** Open files that a controller needs beside its callers' connections: for its store, its peers and occasional reads. */
 const reservedFiles = 96;
 
-/** The most connections for so many open files: with any number of callers, the store can be written (F-30). */
+/** The most connections for so many open files: however many callers there are, the store can be written (F-30). */
 export function connectionsFor(openFiles = Infinity): number {
   return Math.max(16, Math.min(4096, openFiles - reservedFiles));
 }
 
-/** Further connections that are accepted only to report that there are too many. */
+/** Further connections that are accepted only to answer that there are too many. */
 const toldOff = 64;
 
 /**
- * The limits of a server that holds `most` connections at all. Unfinished handshakes leave at least half of the room to finished ones,
- * and one address leaves three quarters of theirs to the others: few at a time are done soon. An unfinished handshake costs 75 KB of
- * memory.
+ * The limits of a server with at most `most` connections. At most half of them are unfinished handshakes, which cost 75 KB of memory
+ * each, and at most a quarter of these belong to one address: the fewer at a time, the sooner each is done.
  */
 export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
   const pending = Math.min(256, Math.floor(most / 2));
@@ -52,7 +51,7 @@ export function watchConnections(limits: ConnectionLimits) {
     if (key !== undefined && silent.delete(socket)) countDown(silentOf, key);
   };
   return {
-    /** Notes whose certificate a new connection shows; false: this key has too many already that have not asked for anything. */
+    /** Counts a new connection of a key; false if the key has too many connections already that have sent no request. */
     arrived(socket: TLSSocket, key: string, role: Role): boolean {
       const count = silentOf.get(key) ?? 0;
       if (count >= limits.perKey[role]) return false;
@@ -62,9 +61,9 @@ export function watchConnections(limits: ConnectionLimits) {
       return true;
     },
     count: (): number => open.size,
-    /** Whether the connection is an admitted one. */
+    /** Whether the connection was admitted. */
     has: (socket: TLSSocket): boolean => open.has(socket),
-    /** Notes who is on a connection. @throws Busy when this key has too many, or all have: then the connection must end. */
+    /** Admits a connection at its first request. @throws Busy if its key or all have too many: then the connection must end */
     admit(socket: TLSSocket, caller: KnownCaller): void {
       if (open.has(socket)) return;
       endSilence(socket);
@@ -78,7 +77,7 @@ export function watchConnections(limits: ConnectionLimits) {
         countDown(perKey, caller.key);
       });
     },
-    /** Cuts every connection whose caller is no longer accepted; returns these callers. */
+    /** Closes every connection whose caller is no longer accepted; returns these callers. */
     cut(isWelcome: (caller: KnownCaller) => boolean): readonly KnownCaller[] {
       const gone: KnownCaller[] = [];
       for (const [socket, caller] of open) {

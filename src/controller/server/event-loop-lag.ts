@@ -1,14 +1,14 @@
-/** Ms for which our clients wait for an answer at least (src/api/ask.ts, the agent), and not much longer. */
+/** The shortest time for which clients wait for an answer (src/api/ask.ts, the agent), ms. */
 const shortestPatience = 5_000;
-/** The latest notice of a pause in an idle process; each request checks as well. */
+/** The interval of checks in an idle process, ms; each request checks as well. */
 const beatEvery = 2_000;
-/** Requests that arrived during a pause are read in the first turns of the event loop. */
+/** The time after a pause in which the event loop still reads requests that arrived during the pause, ms. */
 const settling = 250;
 
 /**
- * Notices that this process stood still: stopped, frozen, or without a processor. Requests from before lie unread in
- * the sockets. Their clients have given up, and may have asked another controller. A late write would win over all
- * decisions since (F-31).
+ * Detects pauses of this process: it was stopped, frozen, or got no processor. Requests from before the end of a pause wait
+ * unread in the sockets, but their clients have given up, and may have asked another controller. A late write would win over
+ * all decisions since (F-31).
  */
 export type EventLoopLag = ReturnType<typeof watchLag>;
 
@@ -22,9 +22,9 @@ export function watchLag(monotonic: () => number) {
   };
   const timer = setInterval(beatNow, beatEvery).unref();
   return {
-    /** Whether a request that began at this moment (monotonic, ms) may be left from before a pause. */
+    /** Whether a request that began at this (monotonic, ms) time may have been sent before the end of a pause. */
     mayBeStale(began: number): boolean {
-      // Sockets are read before timers run.
+      // After a pause sockets may be read before the timer runs.
       beatNow();
       return began < freshFrom;
     },

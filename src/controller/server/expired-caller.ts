@@ -8,16 +8,16 @@ import { firstCertificate, isIssuedBy } from "#pki/chain.ts";
 import { Refused } from "../cluster/refused.ts";
 import { readCaller, type KnownCaller } from "./caller.ts";
 
-/** All methods for a node whose certificate has expired. */
+/** The only methods for a node whose certificate has expired. */
 export const lateRenewalMethods: ReadonlySet<MethodName> = new Set(["renewChallenge", "renew"]);
 const handshakeMs = 5_000;
 const renewalMs = 30_000;
-/** The chain of a peer can be read once: Node gives the issuers at the first look only. */
+/** The callers by connection: Node returns the issuers of a peer's certificate at the first call only. */
 const seen = new WeakMap<TLSSocket, KnownCaller>();
 
 /**
- * Gives connections that offer the late protocol in their first bytes to `late`, all others to `server` as before. These bytes are plain
- * (TLS 1.3, RFC 8446, 4.1.2); a client that lies in them meets the stricter checks of {@link expiredCallerOf}.
+ * Routes connections whose ClientHello offers the protocol of late renewals to `late`, all others to `server`. The ClientHello is not
+ * encrypted (TLS 1.3, RFC 8446, 4.1.2); a client that offers it without need meets the stricter checks of {@link expiredCallerOf}.
  */
 export function routeLateRenewals(server: Server, late: Server): void {
   const usual = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
@@ -40,8 +40,8 @@ export function routeLateRenewals(server: Server, late: Server): void {
 }
 
 /**
- * Ends idle connections of the late server, which does not listen: only listening servers watch the times for a request. A renewal takes
- * two requests.
+ * Closes connections of the late server after 30 s, enough for a renewal's two requests. Node enforces the timeouts of requests only
+ * on servers that listen, and this one does not.
  */
 export function endLateConnections(late: Server): void {
   late.on("connection", (socket: Socket) => {
@@ -51,9 +51,9 @@ export function endLateConnections(late: Server): void {
 }
 
 /**
- * The caller on a connection of the late server, where OpenSSL's verdict was only noted: a node of ours whose certificate fails in
- * nothing but its end, 30 days ago at most. TLS has proven that it holds the key. access.ts checks, as for any other caller, that the
- * key is registered, not revoked, and the node approved.
+ * The caller on a connection of the late server, which accepts certificates that OpenSSL refuses: a node of this cluster whose certificate
+ * is valid but for its end, at most 30 days ago. TLS has proven that the caller has the key. access.ts checks, as for any other caller,
+ * that the key is registered and not revoked, and the node approved.
  * @throws Refused 401, 403
  */
 export function expiredCallerOf(
@@ -72,13 +72,13 @@ export function expiredCallerOf(
   const caller = readCaller(leaf, cluster);
   if (caller.identity.role !== "node")
     throw new Refused(403, "API_DENIED", "only a node renews a certificate that has expired");
-  // The connection may stand for as long as the grace does.
+  // The connection may stay open until the grace period ends.
   const lasting = { ...caller, certificateExpiresAt: graceEnd(leaf.validToDate) };
   seen.set(socket, lasting);
   return lasting;
 }
 
-// OpenSSL reports only one of a certificate's faults: the end must not hide another one.
+// A full check of its own: OpenSSL reports only one fault of a certificate, and the expiry could hide another one.
 function problemOf(leaf: X509Certificate, root: X509Certificate, now: number): string | undefined {
   const issuer = leaf.issuerCertificate;
   const isSigned = issuer !== undefined && issuer.ca && isIssuedBy(leaf, issuer);

@@ -4,33 +4,33 @@ import type { TLSSocket } from "node:tls";
 
 /** The limits of handshakes (S-17). */
 export interface HandshakeLimits {
-  /** Under way, of one address and of all. */
+  /** The most handshakes under way, of one address and of all. */
   readonly pendingPerAddress: number;
   readonly pending: number;
-  /** Connections that wait until one of those is done, of one address and of all: they cost an open file and next to nothing else. */
+  /** The most connections that wait for a handshake, of one address and of all: each costs little more than an open file. */
   readonly waitingPerAddress: number;
   readonly waiting: number;
 }
 
-/** A longer handshake is given up when another connection of its address waits. */
+/** The time after which a handshake is aborted if another connection of its address waits, ms. */
 const patienceMs = 4_000;
-/** The longest wait for the begin of a handshake, ms. */
+/** The longest wait for the start of a handshake, ms. */
 const longestWaitMs = 15_000;
 
 /**
- * Lets new connections begin their handshakes, some at a time. A client that never finishes its handshakes takes room from its own
- * address alone; a client that opens many connections at once waits its turn. Connections above the bounds are reset: before the
- * handshake nothing can be said.
+ * Starts the handshakes of new connections, a limited number at a time. A client that never finishes its handshakes takes room from its
+ * own address alone; a client that opens many connections at once waits its turn. Connections above the limits are reset, since nothing
+ * can be answered before the handshake.
  */
 export function limitHandshakes(
   server: Server,
   limits: HandshakeLimits,
   monotonic: () => number,
 ): { readonly close: () => void } {
-  /** Handshakes under way, by address: when each began, the oldest first. */
+  /** Handshakes under way by address, the oldest first, with their start times. */
   const pending = new Map<string, Map<Socket, number>>();
   let pendingCount = 0;
-  /** Waiting connections by address, the first one first. */
+  /** Waiting connections by address, the oldest first. */
   const waiting = new Map<string, Set<Socket>>();
   let waitingCount = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -61,7 +61,7 @@ export function limitHandshakes(
     if (same.size === 0) waiting.delete(address);
     return true;
   };
-  /** The address with the fewest handshakes under way goes first. */
+  /** Starts waiting handshakes, those of addresses with the fewest handshakes under way first. */
   const letIn = (): void => {
     const addresses = [...waiting.keys()].toSorted((a, b) => countOf(a) - countOf(b));
     for (const address of addresses)
@@ -71,12 +71,15 @@ export function limitHandshakes(
         start(socket, address);
       }
   };
-  /** Takes a handshake that has stood still from the busiest address, or from the newcomer's own when that has all it may have. */
+  /**
+   * Makes room for a handshake: aborts the oldest one of the busiest address, or of the newcomer's own address if that is at its
+   * limit. False if there is no room.
+   */
   const makeRoom = (newcomer: string): boolean => {
     if (hasRoom(newcomer)) return true;
     const from = countOf(newcomer) >= limits.pendingPerAddress ? newcomer : busiest(pending);
     const [[oldest, since] = []] = pending.get(from) ?? [];
-    // Only a handshake that stands still makes place for another of its own address.
+    // Between addresses with equally many handshakes, only one older than `patienceMs` is aborted.
     if (!oldest || (countOf(from) <= countOf(newcomer) && monotonic() - (since ?? 0) < patienceMs)) return false;
     oldest.destroy();
     finished(oldest, from);
@@ -107,12 +110,12 @@ export function limitHandshakes(
 
   server.on("connection", (socket: Socket) => {
     const address = socket.remoteAddress ?? "";
-    // Connections that wait from the same address go first.
+    // Connections of the same address that wait already go first.
     if (!waiting.has(address) && makeRoom(address)) start(socket, address);
     else wait(socket, address);
   });
   server.on("secureConnection", (socket: TLSSocket) => {
-    // The encrypted socket and the plain one below have the same remote port.
+    // The TLS socket and the TCP socket below it have the same remote port.
     const address = socket.remoteAddress ?? "";
     for (const plain of pending.get(address)?.keys() ?? [])
       if (plain.remotePort === socket.remotePort) {

@@ -1,13 +1,13 @@
 import type { Log } from "#api/log.ts";
 import { limitRate } from "./rate.ts";
 
-/** Warnings from one address, and from all: a busy caller must neither fill the journal nor hide other warnings. */
+/** The rates of warnings about one address and about all: a busy caller must neither fill the log nor hide other warnings. */
 const perAddress = { perSecond: 1, burst: 100 };
 const ofAll = { perSecond: 20, burst: 1000 };
 
 /**
- * A log whose warnings about one address (`from`) are bounded, each kind by itself (S-17). The next written one tells
- * how many were dropped.
+ * A log that limits the rate of warnings about an address (`from`), for each message apart (S-17). The next written warning
+ * has the number of dropped ones.
  */
 export function limitWarnings(log: Log, monotonic: () => number): Log {
   const isInRate = limitRate(perAddress, monotonic);

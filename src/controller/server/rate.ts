@@ -1,4 +1,4 @@
-/** The rate of one peer's requests: tokens a second, and the most saved tokens. */
+/** A token bucket's rate: tokens per second, and its capacity. */
 export interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -11,15 +11,15 @@ interface Bucket {
 
 const usualKeys = 10_000;
 
-/** A token bucket for each key; false if the bucket is empty (S-17). */
+/** A token bucket for each key; the function takes a token, and returns false if the bucket is empty (S-17). */
 export function limitRate({ perSecond, burst }: Rate, monotonic: () => number): (key: string) => boolean {
   const buckets = new Map<string, Bucket>();
   let sweepAbove = usualKeys;
   const tokensOf = ({ tokens, at }: Bucket, now: number): number =>
     Math.min(burst, tokens + ((now - at) / 1000) * perSecond);
   /**
-   * A full bucket equals a missing one, so full ones are removed. Remaining ones are not checked again with each new
-   * key.
+   * Removes full buckets, which equal missing ones. The threshold then grows with the remaining ones, so that they are not
+   * checked again with each new key.
    */
   const sweep = (now: number): void => {
     for (const [key, bucket] of buckets) if (tokensOf(bucket, now) === burst) buckets.delete(key);

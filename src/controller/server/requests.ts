@@ -30,7 +30,7 @@ import type { EventLoopLag } from "./event-loop-lag.ts";
 import { limitRate } from "./rate.ts";
 import { queueYields } from "./yield-to-loop.ts";
 
-/** The arguments of the function behind a method. */
+/** The arguments of a method's handler. */
 export interface Call<Name extends MethodName> {
   readonly caller: KnownCaller;
   readonly body: AcceptedBodyOf<Name>;
@@ -44,7 +44,7 @@ export type Handlers = {
   readonly [Name in PlainMethodName]: (call: Call<Name>) => Promise<Returned<Name>> | Returned<Name>;
 };
 
-/** Methods with a streamed answer: they own the response, or the socket, from here. */
+/** The handlers of methods with a streamed answer, which take over the response or the socket. */
 export interface Streams {
   readonly watch: (call: Call<"watch">, response: ServerResponse) => Promise<void> | void;
   readonly backup: (call: Call<"backup">, response: ServerResponse) => Promise<void>;
@@ -57,28 +57,28 @@ export interface RequestOptions {
   readonly streams: Streams;
   readonly access: Access;
   readonly log: Log;
-  /** The log of the audit's lines. */
+  /** The log of the audit's entries. */
   readonly audit: Log;
   readonly monotonic: () => number;
   /** Called with each answer, for the metrics. */
   readonly onAnswer?: (name: MethodName | "unknown", status: number, ms: number) => void;
 }
 
-/** Ways to know and to watch those who ask. */
+/** How a server identifies and limits its callers. */
 interface Callers {
   readonly connections: Connections;
   readonly lag: EventLoopLag;
   readonly identify: (socket: TLSSocket, issuer: string | undefined) => KnownCaller;
-  /** No other methods are answered. */
+  /** The only methods that are answered; absent: all. */
   readonly only?: ReadonlySet<MethodName>;
 }
 
 const nodeRate = { perSecond: 20, burst: 100 };
-/** The rate of a node's writes, and of its renewals, which leave a record for ever: by id, for a renewal changes the key. */
+/** The rates of a node's writes, and of its renewals, each of which leaves a record. By id, since a renewal changes the key. */
 const nodeChangeRate = { perSecond: 0.5, burst: 30 };
 const renewalRate = { perSecond: 1 / 60, burst: 10 };
 
-/** The answers to all requests: the caller, its right, and the handler's reply. */
+/** Answers all requests: identifies the caller, checks its rights, and sends the handler's reply. */
 export class Requests {
   readonly #options: RequestOptions;
   readonly #callers: Callers;
@@ -120,7 +120,7 @@ export class Requests {
       if (response.headersSent) {
         response.destroy();
       } else {
-        // The rest of the body is not worth reading; and a connection that was not admitted must not stay.
+        // The rest of the body is not read, and a connection that was not admitted must not stay open.
         const isIn = this.#callers.connections.has(request.socket as TLSSocket);
         if (!request.complete || !isIn) response.setHeader("connection", "close");
         if (refused instanceof Busy) response.setHeader("retry-after", refused.retryAfterSecs);
@@ -129,10 +129,10 @@ export class Requests {
     } finally {
       this.#bodies.release(request);
     }
-    // Here, for every method, so that no new one can be forgotten.
+    // In this one place for all methods, so that a new method cannot be forgotten.
     if (asked && isAudited(asked.name, asked.reply)) {
       const fields = auditFields(asked, request, { status, ...omitUndefined({ code }) });
-      // Refused callers must not fill the log: warnings are bounded.
+      // As warnings, whose rate is limited: refused callers must not fill the log.
       if ([401, 403].includes(status) || code === "API_BUSY") audit.warn("audit", fields);
       else audit.info("audit", fields);
     }
@@ -196,7 +196,7 @@ export class Requests {
     if (this.#callers.only?.has(name) === false)
       deny(caller, `ask ${methods[name].path} with a certificate that has expired`);
     this.#options.access.check(name, caller, id);
-    // Only now: a caller that is not this node must not use up the node's rate.
+    // After the check: a caller that is not this node must not use up the node's rate.
     if (caller.identity.role !== "node" || !isAudited(name)) return;
     if (!this.#mayChange(caller.id) || (name === "renew" && !this.#mayRenew(caller.id)))
       throw new Busy(429, `node ${caller.id} changes too much, too often`, 2);
@@ -216,7 +216,7 @@ export class Requests {
     asked.body = body.data;
     const claimed = (body.data as { nodeId?: unknown }).nodeId;
     if (claimed !== undefined && claimed !== caller.id) deny(caller, `speak for node ${JSON.stringify(claimed)}`);
-    // A body may take its time, so the caller's rights are checked again (S-11).
+    // The caller may have lost its rights while the body arrived, so they are checked again (S-11).
     access.check(name, caller, id);
     if (method.verb !== "GET" && this.#callers.lag.mayBeStale(began)) {
       const why = "this controller stood still; what was asked of it meanwhile is not carried out";
@@ -231,7 +231,7 @@ export class Requests {
       await streams[name]({ caller, body: body.data as never, id }, response);
       return 200;
     }
-    // The table ties each body's type to its handler's; that tie is lost when the name is only known now.
+    // The table ties each body's type to its handler's; TypeScript cannot follow that for a name known only at run time.
     const handler = handlers[name] as (call: Call<PlainMethodName>) => unknown;
     const reply = await handler({ caller, body: body.data as AcceptedBodyOf<PlainMethodName>, id });
     asked.reply = reply;

@@ -20,7 +20,7 @@ interface ApiServerOptions extends Omit<RequestOptions, "audit"> {
   readonly cluster: string;
   /** The CAs that may have issued an operator's or a controller's certificate. */
   readonly bastion: BastionCas;
-  /** Called with the fields of the audit's line, for each call that has one. */
+  /** Called with the audit's entry of each audited call. */
   readonly trail: (fields: LogFields) => void;
   readonly clock: () => number;
   /** The number of files that this process may have open; absent: enough. */
@@ -32,11 +32,11 @@ export interface ApiServer {
   readonly connections: Connections;
   /** Uses a new certificate for new connections. */
   readonly use: (context: Pick<Credentials, "ca" | "cert" | "key">) => void;
-  /** Answers the requests under way, for 5 s at most. */
+  /** Stops listening, and waits up to 5 s for the requests under way. */
   readonly close: () => Promise<void>;
 }
 
-/** The HTTPS server of a controller: TLS 1.3, every client with a certificate of our CA, nothing but the methods table. */
+/** The HTTPS server of a controller: TLS 1.3, client certificates of the cluster's CA, only methods of the table. */
 export function createApiServer(given: ApiServerOptions): ApiServer {
   const { trail } = given;
   const log = limitWarnings(given.log, given.monotonic);
@@ -59,7 +59,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   // Longer than the agents' heartbeat, so that each keeps its connection.
   const server = createServer({ ...common, rejectUnauthorized: true, keepAliveTimeout: 75_000 });
   server.maxConnections = maxConnections;
-  // Never listens: it gets the connections that request it, for two methods (F-25).
+  // Never listens: `server` hands it the connections of nodes whose certificate has expired, for two methods (F-25).
   const late = createServer({
     ...common,
     rejectUnauthorized: false,
@@ -78,7 +78,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
     lag,
     identify: (socket, issuer) => callerOf(socket, { cluster, bastion, issuer, now: clock() }),
   });
-  // Counted before the first request: idle connections must not take all the room.
+  // Counted before the first request, so that idle connections cannot take all the room.
   server.on("secureConnection", (socket) => {
     const who = shownBy(socket, cluster);
     if (!connections.arrived(socket, who?.key ?? "", who?.identity.role ?? "node")) socket.destroy();
@@ -107,7 +107,7 @@ export function createApiServer(given: ApiServerOptions): ApiServer {
   };
 }
 
-/** Undefined for an unacceptable certificate; the first request gets the reason. */
+/** The holder of a connection's certificate; undefined for an unacceptable one, whose first request gets the reason. */
 function shownBy(socket: TLSSocket, cluster: string): KnownCaller | undefined {
   try {
     return shownOn(socket, cluster);
@@ -128,12 +128,12 @@ function serve(server: Server, requests: Requests, log: Log): void {
   server.on("upgrade", (request, socket, head) => requests.upgrade(request, socket, head));
   server.on("tlsClientError", (error, socket) => {
     const { authorizationError } = socket as { authorizationError?: unknown };
-    // Node ends a connection whose certificate OpenSSL refused without a word; the reason stays on the socket.
+    // If OpenSSL refused the client's certificate, Node's error does not say why; the reason is on the socket.
     const why = typeof authorizationError === "string" ? { reason: authorizationError } : describeError(error);
     log.warn("a TLS connection was refused", { from: addressOf(socket), ...why });
     socket.destroy();
   });
-  // Without free files a connection may fail to be accepted; all others are served on.
+  // Without free files accepting a connection fails; all others are served on.
   server.on("error", (error) => {
     if (server.listening) log.error("a connection could not be accepted", describeError(error));
   });
@@ -149,7 +149,7 @@ async function close(server: Server): Promise<void> {
   clearTimeout(hurry);
 }
 
-/** The peer's address. A closed socket has lost its handle with the address; the plain socket below it remembers. */
+/** The peer's address. A closed TLS socket has lost it; the TCP socket below it still has it. */
 function addressOf(socket: TLSSocket): string {
   return socket.remoteAddress ?? (socket as { _parent?: Socket })._parent?.remoteAddress ?? "";
 }

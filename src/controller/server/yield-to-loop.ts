@@ -1,6 +1,5 @@
 /**
- * Lets the event loop serve everything else before work goes on that would hold it too long in one piece. Callers go on one a turn, in the
- * order of their calls.
+ * Yields to the event loop in the middle of long work. Of several callers one resumes at each turn, in the order of their calls.
  */
 export type YieldToLoop = () => Promise<void>;
 

@@ -16,12 +16,12 @@ import { snapshotName, snapshotsAmong, writeSnapshot } from "./snapshot-file.ts"
 import { broken, isOfDisk, isPassing, reasonOf, unwritable } from "./store-problems.ts";
 
 export interface DatabaseOptions {
-  /** Made with mode 0700; its files have 0600. */
+  /** Created with mode 0700; its files have 0600. */
   readonly folder: string;
   readonly rules: KeyRules;
   /** Called once after an incurable failure of the disk: the process has to end at once. */
   readonly onBroken: (error: KcoreError) => void;
-  /** Called with a snapshot's failure; the journal continues. */
+  /** Called when a snapshot failed; the journal continues. */
   readonly onNote?: (note: string) => void;
   readonly disk?: Disk;
   /** Milliseconds that only grow. */
@@ -29,7 +29,7 @@ export interface DatabaseOptions {
   readonly limits?: Partial<DatabaseLimits>;
 }
 
-/** The size at which the journal gets a new segment, and the growth of the journal that is followed by a snapshot. */
+/** The size at which the journal begins a new segment, and the growth of the journal after which a snapshot is written. */
 export interface DatabaseLimits {
   readonly segmentBytes: number;
   readonly snapshotRecords: number;
@@ -45,9 +45,9 @@ const usualLimits: DatabaseLimits = {
 const snapshotShare = 0.1;
 const generations = 2;
 
-/** lowdb's adapter of a folder with a journal of records and snapshots, which replace the older records (ADR 0507). */
+/** lowdb's adapter for a folder with a journal of records, and with snapshots, which replace older records (ADR 0507). */
 class FolderAdapter implements Adapter<ClusterState> {
-  /** Faults that `read` found and mended, for the log. */
+  /** Faults that `read` found and repaired, for the log. */
   notes: readonly string[] = [];
   readonly #options: DatabaseOptions;
   readonly #disk: Disk;
@@ -56,7 +56,7 @@ class FolderAdapter implements Adapter<ClusterState> {
   #journal: JournalFile | undefined;
   /** Index of the newest snapshot. */
   #kept = 0;
-  /** Bytes of the journal since the newest snapshot. */
+  /** Bytes of the journal since the newest snapshot, about. */
   #bytes = 0;
   #restUntil = 0;
 
@@ -119,10 +119,10 @@ class FolderAdapter implements Adapter<ClusterState> {
     this.#restUntil = Infinity;
     const began = this.#monotonic();
     try {
-      // A replica applies a durable record within this turn of the event loop.
+      // The replica applies a durable record within the same turn of the event loop, so wait for the next turn.
       await nextTurn();
       const bytes = this.#bytes;
-      // The index first: the state may hold records that become durable from now on, and a start after a crash reads them again.
+      // The index is read before the state: the state may include later records, which a recovery may apply twice without harm.
       const index = this.journal.durable;
       await writeSnapshot(this.#disk, join(folder, snapshotName(index)), { index, entries: state.snapshot() });
       this.#kept = index;
@@ -139,7 +139,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Keeps the newest snapshots and the journal since the oldest of them, so that a single damaged file costs nothing. */
+  /** Keeps the two newest snapshots and the journal since the older one, so that one damaged snapshot loses nothing. */
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));
@@ -150,7 +150,7 @@ class FolderAdapter implements Adapter<ClusterState> {
 }
 
 /**
- * A controller's state, as lowdb keeps it. `read` recovers it from the disk; the replica serves `data`, and merges into it. `append`
+ * A controller's state as a lowdb database. `read` recovers it from the disk; the replica serves `data` and merges into it. `append`
  * makes a transaction durable before it is acknowledged; `write` makes a snapshot.
  */
 export class ControllerDatabase extends Low<ClusterState> implements Database {
@@ -159,7 +159,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
   readonly #unlock: () => void;
   #writing = Promise.resolve();
 
-  /** `unlock`: gives the folder free. */
+  /** `unlock` releases the folder's lock. */
   constructor(options: DatabaseOptions, unlock: () => void = () => undefined) {
     const adapter = new FolderAdapter(options);
     super(adapter, new ClusterState(options.rules));
@@ -168,34 +168,34 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
     this.#onNote = options.onNote ?? (() => undefined);
   }
 
-  /** Faults that the start found and mended, for the log. */
+  /** Faults that `read` found and repaired, for the log. */
   get notes(): readonly string[] {
     return this.#adapter.notes;
   }
 
-  /** The reason why the journal takes no writes at the moment. */
+  /** The reason why the journal accepts no writes now. */
   get problem(): KcoreError | undefined {
     return this.#adapter.journal.problem;
   }
 
-  /** @throws KcoreError STORE_UNWRITABLE, then no record of it is kept; STORE_BROKEN */
+  /** Makes records durable, as the contract of `Database` says. @throws KcoreError STORE_UNWRITABLE, then no record is kept; STORE_BROKEN */
   async append(records: readonly JournalRecord[]): Promise<void> {
     await this.#adapter.append(records);
     if (this.#adapter.isSnapshotDue)
       this.write().catch((error: unknown) => this.#onNote(`no snapshot: ${reasonOf(error)}`));
   }
 
-  /** One snapshot after the other. @throws as the adapter */
+  /** Writes a snapshot, one at a time. @throws as the adapter */
   override write(): Promise<void> {
     const writing = this.#writing.then(() => super.write());
     this.#writing = writing.catch(() => undefined);
     return writing;
   }
 
-  /** The state as one file, as `restoreStore` takes it; consistent, with all that is durable now. @throws as `write` */
+  /** A consistent snapshot with all that is durable now, in the format that `restoreStore` reads. @throws as `write` */
   async backup(): Promise<Readable> {
     await this.write();
-    // Opened before anything else can happen: a later snapshot removes the name, and the handle keeps the content.
+    // Opened at once: a later snapshot removes the name, but the open file keeps the content.
     const handle = await open(this.#adapter.newest);
     return handle.createReadStream();
   }

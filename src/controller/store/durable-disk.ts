@@ -5,7 +5,7 @@ import { syncFolder } from "#base/folder.ts";
 
 /** A file that is open for writing. */
 export interface DiskFile {
-  /** Writes all bytes at a position; may have written some of them when it fails. In a synchronous file they are on the disk then. */
+  /** Writes all bytes at a position; a failure may leave some of them. In a synchronous file the written bytes are on the disk. */
   readonly write: (bytes: Uint8Array, position: number) => Promise<void>;
   /** Resolves when the written bytes, and the length that they need, are on the disk: fdatasync(2). */
   readonly sync: () => Promise<void>;
@@ -16,23 +16,23 @@ export interface DiskFile {
 
 export interface FileOptions {
   /**
-   * Each write resolves when its bytes, and the length that they need, are on the disk: O_DSYNC of open(2). It takes
-   * one hand-over to another thread and one system call instead of two, a third of the time of a small write.
+   * Opens with O_DSYNC: a write resolves when its bytes and the file's length are on the disk. That takes one system call on
+   * Node's thread pool in place of two (write, fdatasync), and saves a third of the time of a small write.
    */
   readonly isSynchronous?: boolean;
 }
 
-/** The disk operations of the store. Tests put a failing or dying disk in its place. */
+/** The disk operations of the store. Tests replace them by a disk that fails. */
 export interface Disk {
-  /** A new file with mode 0600, also against the umask; the name must be free, also of links. */
+  /** Creates a file with mode 0600, whatever the umask; the name must not exist, not even as a link. */
   readonly create: (path: string, options?: FileOptions) => Promise<DiskFile>;
-  /** An existing file, not through a link. */
+  /** Opens an existing file, not through a link. */
   readonly edit: (path: string, options?: FileOptions) => Promise<DiskFile>;
   readonly read: (path: string) => Promise<Buffer>;
   readonly rename: (from: string, to: string) => Promise<void>;
   readonly unlink: (path: string) => Promise<void>;
   readonly list: (folder: string) => Promise<readonly string[]>;
-  /** Resolves when names made, changed and removed in the folder are on the disk. */
+  /** Resolves when names created, changed and removed in the folder are on the disk. */
   readonly syncFolder: (folder: string) => Promise<void>;
 }
 
@@ -72,7 +72,7 @@ function flagsOf({ isSynchronous = false }: FileOptions = {}): number {
 
 type Handle = Awaited<ReturnType<typeof open>>;
 
-/** By descriptor and callback: a FileHandle's own promises cost a quarter of the journal's speed. */
+/** Uses descriptors and callbacks: a FileHandle's promises cost a quarter of the journal's throughput. */
 function fileOf(handle: Handle): DiskFile {
   const { fd } = handle;
   return {

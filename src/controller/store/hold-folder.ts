@@ -2,7 +2,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 
 /**
- * Makes sure that only one controller uses a folder, until the returned function is called or the process dies in any way.
+ * Locks a folder for this controller, until the returned function is called or the process dies in any way.
  * @throws KcoreError STORE_LOCKED
  */
 export async function holdFolder(folder: string): Promise<() => void> {

@@ -14,10 +14,10 @@ export interface DownloadOptions {
 
 type Progress = Parameters<FetchRequest["onProgress"]>[0];
 
-/** Milliseconds between two reports of progress, at least. */
+/** Minimum milliseconds between two reports of progress. */
 const reportEvery = 5_000;
 
-/** Milliseconds after which an unused content goes, and the rest of a killed process's. */
+/** Milliseconds after which an unused content is removed, and the temporary file of a killed process. */
 const keptFor = 30 * 86_400_000;
 const leftFor = 86_400_000;
 
@@ -27,7 +27,7 @@ const leftFor = 86_400_000;
  */
 export function openDownloads({ folder, env, limits = usualLimits }: DownloadOptions): Fetch {
   const running = new Map<string, SharedFetch>();
-  /** Hashed in this process. */
+  /** Hashes of the contents that this process has fetched or verified. */
   const sound = new Set<string>();
 
   async function bring(
@@ -51,7 +51,7 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
     const file = join(folder, sha256);
     const known = sound.has(sha256) ? await stat(file).catch(() => undefined) : undefined;
     if (known) return { file, sha256, size: known.size };
-    // Another URL may give the content that this one does not.
+    // A fetch from one URL may fail where another URL gives the same content.
     const key = `${sha256} ${String(content.url)}`;
     let shared = running.get(key);
     if (!shared || shared.isLeft) {
@@ -82,9 +82,9 @@ async function forgetOld(folder: string): Promise<void> {
   }
 }
 
-/** One fetch for all steps that ask for it while it goes on. It ends when none waits for it any more. */
+/** One fetch, shared by all requests that arrive while it runs. It is aborted when the last of them is withdrawn. */
 class SharedFetch {
-  /** Settles when it is over. */
+  /** Settles when the fetch has succeeded or failed. */
   readonly ended: Promise<void>;
   readonly #requests = new Set<FetchRequest>();
   readonly #end = new AbortController();
@@ -96,12 +96,12 @@ class SharedFetch {
     this.ended = work(this.#end.signal, (progress) => this.#report(progress));
   }
 
-  /** No step waits for it any more: it is being ended. */
+  /** Whether the fetch is aborted because no request waits for it. */
   get isLeft(): boolean {
     return this.#end.signal.aborted;
   }
 
-  /** Resolves when all of it is here; rejects when the request is withdrawn. */
+  /** Resolves when the content is complete; rejects when the request is withdrawn. */
   async join(request: FetchRequest): Promise<void> {
     const { signal } = request;
     const { promise: left, reject } = Promise.withResolvers<never>();
@@ -118,7 +118,7 @@ class SharedFetch {
     }
   }
 
-  /** At its beginning, then now and then: an hour's fetch must not fill the record. */
+  /** Reports the first progress at once, later ones less often the longer the fetch runs: they must not fill the run's record. */
   #report(progress: Progress): void {
     const now = Date.now();
     this.#last = progress;

@@ -9,17 +9,17 @@ import type { FetchRequest } from "#engine/step/blob.ts";
 import type { RemoteContent } from "#engine/step/remote.ts";
 import { Secret } from "#engine/step/secret.ts";
 
-/** Why a URL gives nothing; in words of ours, which name no address. */
+/** The reason for a failed fetch. The message never contains the URL, which may be secret. */
 class NotFetched extends Error {}
 
 export interface Limits {
-  /** Bytes of a content: it is held in memory while nodes are given it. */
+  /** Most bytes of a content: it is in memory while it is sent to nodes. */
   readonly bytes: number;
-  /** Milliseconds for all of it. */
+  /** Milliseconds for the whole fetch. */
   readonly whole: number;
-  /** Milliseconds without an answer. */
+  /** Milliseconds until the answer begins. */
   readonly answer: number;
-  /** Milliseconds without a byte. */
+  /** Milliseconds between two chunks of the body. */
   readonly stall: number;
 }
 
@@ -28,13 +28,13 @@ export const usualLimits: Limits = { bytes: 2 ** 31 - 1, whole: 7_200_000, answe
 export interface FetchOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly limits: Limits;
-  /** Aborted: no step wants it any more. */
+  /** Aborted when no step waits for the content any more. */
   readonly signal: AbortSignal;
   readonly onProgress: FetchRequest["onProgress"];
 }
 
 /**
- * Fetches a content to this file, which has its name only as a whole and with the right hash.
+ * Fetches a content to this file, which appears only complete and with the right hash.
  * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS; the reason of `signal`
  */
 export async function fetchFile(content: RemoteContent, file: string, options: FetchOptions): Promise<void> {
@@ -54,7 +54,7 @@ export async function fetchFile(content: RemoteContent, file: string, options: F
   }
 }
 
-/** The bytes of the URL; an error at their end when their hash is another. */
+/** The bytes of the URL; throws after the last one if their hash is wrong. */
 async function* checked(
   content: RemoteContent,
   { limits, patience, onProgress, ...options }: FetchOptions & { readonly patience: Patience },
@@ -81,7 +81,7 @@ async function* checked(
   if (found !== content.sha256) throw differs(content, found);
 }
 
-/** Ends a fetch that takes too long: at all, to answer, or between two bytes. */
+/** Aborts a fetch that takes too long: as a whole, until its answer, or between two chunks. */
 class Patience {
   readonly #limits: Limits;
   readonly #end = new AbortController();
@@ -98,7 +98,7 @@ class Patience {
     return this.#end.signal;
   }
 
-  /** Something came. */
+  /** Called for the answer and each chunk: restarts the limit for the next one. */
   renew(): void {
     clearTimeout(this.#next);
     this.#next = this.#timer(this.#limits.stall, `nothing came for ${seconds(this.#limits.stall)}`);
@@ -129,7 +129,7 @@ function failed(content: RemoteContent, error: unknown): KcoreError {
   );
 }
 
-/** Node's words may name the address, which may be secret; its codes do not. */
+/** Node's messages may contain the URL, which may be secret; its codes do not. */
 function reasonOf({ url }: RemoteContent, error: unknown): string {
   if (error instanceof NotFetched) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;
@@ -160,7 +160,7 @@ const mostRedirects = 10;
 const leads: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
- * Asks for the content, where the URL leads, and gives the answer's body. The headers go to the URL's own server, never to the target of a redirect.
+ * Requests the content, follows redirects, and returns the answer's body. The headers go to the URL's own server, never to the target of a redirect.
  * @throws NotFetched; Node's errors of a connection
  */
 async function openUrl(content: RemoteContent, options: UrlOptions): Promise<IncomingMessage> {
@@ -189,7 +189,7 @@ async function asking({ caFile, proxy }: RemoteContent, { env, signal }: UrlOpti
   const proxyEnv = proxy === undefined ? env : { http_proxy: proxy, https_proxy: proxy };
   return (url, headers) => {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    // One request each: nothing of a connection is kept.
+    // An agent for each request: no connection is kept.
     const common = { headers, signal };
     const asked =
       url.protocol === "https:"

@@ -11,7 +11,7 @@ import { STANZA } from "./header.ts";
 
 // The one home of age-encryption (ADR 0002). It is loaded when a value is sealed or opened, never before.
 
-/** Encrypts for recipients (`age1…`, `age1pq1…`); the header says, and its MAC proves, for which place and for whom. */
+/** Encrypts for recipients (`age1…`, `age1pq1…`). The header, authenticated by its MAC, names the place and the recipients. */
 export function seal(
   value: Uint8Array,
   recipients: readonly string[],
@@ -25,7 +25,7 @@ export function seal(
   return encrypter.encrypt(value);
 }
 
-/** Decrypts with whichever identity fits; undefined when none does or anything of the text was changed: not told apart. */
+/** Decrypts with any of the identities; undefined if none fits or if the text was changed, which are not distinguished. */
 export async function open(sealed: Uint8Array, identities: readonly string[]): Promise<Uint8Array | undefined> {
   const decrypter = new Decrypter();
   for (const identity of identities) decrypter.addIdentity(identity);
@@ -61,7 +61,7 @@ export function generate({ postQuantum }: { readonly postQuantum: boolean }): Pr
   return postQuantum ? generateHybridIdentity() : generateX25519Identity();
 }
 
-/** The recipient of an identity; undefined when it is none. */
+/** The recipient of an identity; undefined for any other text. */
 export async function recipientOf(identity: string): Promise<string | undefined> {
   try {
     return await identityToRecipient(identity);
@@ -70,7 +70,7 @@ export async function recipientOf(identity: string): Promise<string | undefined>
   }
 }
 
-/** Whether values can be sealed to it. */
+/** Whether values can be sealed to this text as a recipient. */
 export function isRecipient(text: string): boolean {
   if (!/^age1[02-9ac-hj-np-z]+$/.test(text) || /^age1tag(pq)?1/.test(text)) return false;
   try {

@@ -2,14 +2,14 @@ import { createHash } from "node:crypto";
 import { KcoreError } from "#errors/problem.ts";
 import { bytesOfSealed } from "#engine/step/sealed.ts";
 
-/** The stanza of ours in an age file's header; other programs pass over stanzas that they do not know. */
+/** kcore's stanza in an age file's header; other programs ignore stanzas that they do not know. */
 export const STANZA = "kcore/place";
 
 /** The properties of a sealed value that are readable without a key. The header's MAC vouches for them when the value is opened. */
 export interface SealedHeader {
-  /** Where it belongs; absent: another program made it, and it is bound to no place. */
+  /** The place that the value is bound to; absent if another program made it: then it is bound to none. */
   readonly place?: string;
-  /** Of the recipients it was sealed to; empty where another program made it. */
+  /** Fingerprints of the recipients; empty if another program made the value. */
   readonly fingerprints: readonly string[];
 }
 

@@ -18,7 +18,7 @@ export function identityFile(env: Environment, home: string): string {
 
 /**
  * The identities in a file as age-keygen(1) writes it, or in such a file encrypted by a passphrase (`age -p`), for which `ask` is called.
- * @throws KcoreError SECRET_IDENTITY when it is not there, others may read it, or it holds none
+ * @throws KcoreError SECRET_IDENTITY when the file is missing, readable for others, not the user's, not opened, or without identities
  */
 export async function readIdentities(
   file: string,
@@ -28,7 +28,7 @@ export async function readIdentities(
   const text = isLocked(bytes) ? await unlockFile(file, bytes, ask) : bytes.toString("utf8");
   const lines = text.split(/\r?\n/).map((line) => line.trim());
   const identities = lines.filter((line) => line !== "" && !line.startsWith("#"));
-  // Registered for masking, should any text ever show it.
+  // A Secret registers its value to be masked in all output.
   for (const identity of identities) new Secret(identity);
   if (identities.length > 0 && identities.every((line) => /^AGE-SECRET-KEY-(PQ-)?1[0-9A-Z]+$/.test(line)))
     return identities;
@@ -60,7 +60,7 @@ function refuseOpen(name: string, { mode, uid }: Stats): void {
   if ((mode & 0o077) !== 0) throw refused(`others may read the identity file ${name}`, `chmod 600 ${name}`);
 }
 
-/** Whether a file is one of age's, armored or not. */
+/** Whether a file is encrypted by age, armored or not. */
 export function isLocked(bytes: Buffer): boolean {
   const start = bytes.subarray(0, 40).toString("latin1");
   return start.startsWith("age-encryption.org/v1") || start.startsWith("-----BEGIN AGE ENCRYPTED FILE-----");

@@ -5,7 +5,7 @@ import { identityFile, readIdentities } from "./identities.ts";
 
 /** Opens sealed values with this user's identities. */
 export interface Opener {
-  /** The bytes of a value, opened once. @throws KcoreError SECRET_IDENTITY, SECRET_UNREADABLE */
+  /** The bytes of a value; each value is decrypted only once. @throws KcoreError SECRET_IDENTITY, SECRET_UNREADABLE */
   open(text: string): Promise<Uint8Array>;
 }
 
@@ -16,7 +16,7 @@ export interface OpenerOptions {
   readonly ask: (text: string) => Promise<string | undefined>;
 }
 
-/** An opener; it reads the identities when the first value needs them, and only then. */
+/** An opener that reads the identities when it opens the first value. */
 export function openerOf({ env, home, ask }: OpenerOptions): Opener {
   const file = identityFile(env, home);
   const opened = new Map<string, Promise<Uint8Array>>();
@@ -42,7 +42,7 @@ async function openOne(
   if (value !== undefined) return value;
   const own = await Promise.all(identities.map(recipientOf));
   const isMeant = own.some((recipient) => recipient !== undefined && fingerprints.includes(fingerprintOf(recipient)));
-  // Told by the public header alone: the text says nothing of the contents that a key would open.
+  // The message depends on the public header alone, so it reveals nothing about the value.
   throw new KcoreError({
     code: "SECRET_UNREADABLE",
     message: isMeant

@@ -10,7 +10,7 @@ export interface PlacedScalar {
   readonly path: readonly string[];
 }
 
-/** The scalars of a tree that `wanted` takes, in the file's order. An item of a list that has an id goes by that. */
+/** The scalars of a tree for which `wanted` is true, in the file's order, with paths in the form of {@link itemName}. */
 export function scalarsOf(root: SourceNode, wanted: (value: unknown) => boolean): readonly PlacedScalar[] {
   const found: PlacedScalar[] = [];
   const walk = (node: SourceNode, path: readonly string[]): void => {
@@ -23,7 +23,7 @@ export function scalarsOf(root: SourceNode, wanted: (value: unknown) => boolean)
   return found;
 }
 
-/** How a path names an item of a list: by its `id`, which stays when others come before it, else by its number. */
+/** A list item's part of a path: its `id`, which does not depend on its position, else its index. */
 export function itemName(item: SourceNode, index: number): string {
   const id = item.kind === "map" ? item.get("id") : undefined;
   return id?.kind === "scalar" && typeof id.value === "string" ? id.value : String(index);
@@ -31,11 +31,11 @@ export function itemName(item: SourceNode, index: number): string {
 
 /** The values of a tree that are sealed. */
 export function sealedIn(root: SourceNode): readonly PlacedScalar[] {
-  // Most files hold none, and rosters are long. YAML may write a letter as an escape, and a blank as a line break.
+  // A search of the text is cheaper than a walk of a long roster. A back slash counts, since YAML can escape any letter.
   return /age:|AGE|\\/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
 }
 
-/** The values alone, as `plainOf` gives them, those that are sealed as secrets that are opened when they are needed. */
+/** The plain values, as `plainOf` gives them; a sealed one becomes a secret that is opened on first use. */
 export function plainWithSealed(node: SourceNode): unknown {
   switch (node.kind) {
     case "scalar":
@@ -47,7 +47,7 @@ export function plainWithSealed(node: SourceNode): unknown {
   }
 }
 
-/** A place as a header has it: the file's name in the project and the keys, no two places the same. */
+/** A place in a header's unambiguous form: the file's name in the project, and the keys. */
 export function placeOf(file: string, path: readonly string[]): string {
   return `${file.split("/").map(encodeURIComponent).join("/")}#${path.map(encodeURIComponent).join("/")}`;
 }
@@ -65,7 +65,7 @@ export function shownPlace(place: string): string {
   return `${decode(file)} ${path.split("/").map(decode).join(".")}`;
 }
 
-/** Adds a problem for each sealed value that is not whole, or was sealed for another place than where it stands. No key is needed. */
+/** Adds a problem for each sealed value that is incomplete or was sealed for another place. It needs no identity. */
 export function checkPlaces(root: SourceNode, problems: Problems): void {
   for (const placed of sealedIn(root)) problems.attempt(() => checkPlace(placed));
 }
@@ -96,8 +96,8 @@ export function locatedHeader(node: SourceScalar): ReturnType<typeof headerOf> {
 }
 
 /**
- * The keys that a path such as `nodes.n1.vars.token` means in a file: at each level the longest existing key, since keys
- * may hold dots. A missing part is split at its dots.
+ * The keys that a path such as `nodes.n1.vars.token` names in a file: at each level the longest existing key, since keys
+ * may contain dots. A part that does not exist is split at its dots.
  */
 export function keysOfPath(root: SourceNode, path: string): readonly string[] {
   const keys: string[] = [];

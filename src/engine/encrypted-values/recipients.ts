@@ -7,7 +7,7 @@ import type { SourceNode } from "#engine/yaml/node.ts";
 import { fingerprintOf } from "./header.ts";
 import { sealedText } from "#engine/step/sealed.ts";
 
-/** The recipients of a project's sealed secrets: a map of names, beside `roster/`. */
+/** The file of a project's recipients, a map from names to keys, beside `roster/`. */
 export const RECIPIENTS = "recipients.yaml";
 
 export interface Recipient {
@@ -63,7 +63,7 @@ function notOne(name: string, key: string, at: SourcePosition): KcoreError {
   return invalid(`“${name}” has no age recipient`, at, "age1… as kcore secrets keygen prints it, one for each name");
 }
 
-/** @throws KcoreError SECRET_RECIPIENTS when there is none */
+/** The given recipients. @throws KcoreError SECRET_RECIPIENTS if there are none */
 export function someRecipients(recipients: readonly Recipient[]): readonly Recipient[] {
   if (recipients.length > 0) return recipients;
   throw new KcoreError({
@@ -77,7 +77,7 @@ function invalid(message: string, at: SourcePosition, hint?: string): KcoreError
   return new KcoreError({ code: "SECRET_RECIPIENTS", message, at, hint });
 }
 
-/** A value sealed to recipients for one place, as it stands in YAML. */
+/** Seals a value to recipients for one place, and returns its text for YAML. */
 export async function sealFor(
   value: string | Uint8Array,
   recipients: readonly Recipient[],

@@ -6,7 +6,7 @@ const sequences =
   // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
   /(?:\u001b\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\u001b[\]PX^_]|[\u009d\u0090\u0098\u009e\u009f])[^\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c)|\u001b[ -/]*[0-Z\\-~]/g;
 
-/** Everything that the three rules below could change. */
+/** Matches if a rule of `cleanText` could change the text. */
 // oxlint-disable-next-line no-control-regex -- finding control characters is the purpose
 const suspect = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
 
@@ -19,12 +19,12 @@ export function cleanText(text: string): string {
   return visible(text.replace(sequences, "").replace(/\r\n?/g, "\n"));
 }
 
-/** The same as one line, for where each line begins with something of ours. */
+/** As `cleanText`, on one line: for output in which each line begins with a prefix of kcore's. */
 export function cleanLine(text: string): string {
   return cleanText(text).replaceAll("\n", " ");
 }
 
-/** The same over every string inside a plain JSON value, keys included; the value itself when nothing had to change. */
+/** Applies `cleanText` to every string in a plain JSON value, keys included; the value itself if nothing had to change. */
 export function cleanStrings<T>(value: T): T {
   return mapStrings(value, cleanText);
 }
@@ -41,7 +41,7 @@ function map(value: unknown, change: (text: string) => string): unknown {
     const items = value.map((item) => map(item, change));
     return items.every((item, index) => item === value[index]) ? value : items;
   }
-  // Each part is looked at once, however deep it lies; nearly always nothing has to change, and nothing is made anew.
+  // Each part is visited once, at any depth; an unchanged one, which is the usual case, is not copied.
   let changed: [string, unknown][] | undefined;
   const entries = Object.entries(value);
   for (const [index, [key, item]] of entries.entries()) {

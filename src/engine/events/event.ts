@@ -17,7 +17,7 @@ export interface StageOutline {
   /** Nodes of an `on` stage, in order; empty for an action on the bastion that concerns none. */
   readonly nodes: readonly string[];
   readonly action?: string;
-  /** Steps that are known when the run begins, or the action: of each node alike, or in the order of `nodes`. */
+  /** Number of steps known when the run begins, or of actions: one for every node alike, or a list in the order of `nodes`. */
   readonly planned?: number | readonly number[];
   /** More steps may come: the stage waits for results of an earlier stage or of the node itself. */
   readonly open?: boolean;
@@ -29,7 +29,7 @@ export interface Sending {
   /** Bytes. */
   readonly sent: number;
   readonly total: number;
-  /** Bytes a second, of late; absent: it cannot be told yet. */
+  /** Bytes a second in the last seconds; absent: not measured yet. */
   readonly rate?: number;
   /** The node that it comes from; absent: the bastion. */
   readonly from?: string;
@@ -43,7 +43,7 @@ export interface Sent {
   readonly from?: string;
 }
 
-/** A save of the contents of a disk that may be wiped, or written over by an earlier table. */
+/** A save of a disk's tables, made before the disk may be wiped or an earlier table restored. */
 export interface Save {
   readonly device: string;
   /** The save's id, for `kcore disk restore-table`. */
@@ -51,7 +51,7 @@ export interface Save {
   readonly before: "wipe" | "restore";
 }
 
-/** A step's names, by which its node's events tell of it. */
+/** The names of a step in the events of its node. */
 export interface StepNames {
   readonly stage: string;
   readonly step: string;
@@ -75,7 +75,7 @@ export interface WorkEnd {
    */
   readonly reason?: string;
   readonly problem?: Problem;
-  /** Where the step or the action's stage stands. */
+  /** The place of the step, or of the action's stage, in its file. */
   readonly position?: SourcePosition;
   /** Milliseconds, measured on the bastion. */
   readonly duration?: number;
@@ -91,7 +91,7 @@ export interface Changed {
 
 /** The end of a step. */
 export interface StepEnd extends WorkEnd, Changed {
-  /** Always changes: has no test of its own whether it is in order. */
+  /** The step has no probe, so each run counts it as changed. */
   readonly always?: boolean;
   /** The exit status of a failed command: 128 and more stand for a signal, as in a shell. */
   readonly exitStatus?: number;
@@ -110,7 +110,7 @@ export interface Question {
 }
 
 /**
- * Everything that happens in a run: plain JSON, past tense, secrets masked before it is emitted.
+ * Everything that happens in a run: plain JSON, past tense, secrets masked before it is recorded.
  * `seq` counts from 1 without gaps; `at` is milliseconds since the epoch on the bastion.
  */
 export type RunEvent = { readonly seq: number; readonly at: number } & RunEventBody;
@@ -124,7 +124,7 @@ export type RunEventBody =
       readonly nodes: readonly string[];
       /** User, address, port and jump hosts of each of `nodes`: a plan holds for these machines, not for their names. */
       readonly places?: readonly string[];
-      /** Of the roster: by role and by datacenter the places in `nodes` of those that are of it. */
+      /** By role and by datacenter of the roster, the indexes of its nodes in `nodes`. */
       readonly roles?: Readonly<Record<string, readonly number[]>>;
       readonly dcs?: Readonly<Record<string, readonly number[]>>;
       readonly stages: readonly StageOutline[];
@@ -165,7 +165,7 @@ export type RunEventBody =
       readonly steps: number;
       readonly bytes: number;
     }
-  /** What lies on a disk was saved on the bastion: table, headers and labels (ADR 0012). `isNew`: the same was not kept already. */
+  /** A disk's table, headers and labels were saved on the bastion (ADR 0012). `isNew`: the bastion had no equal save. */
   | ({
       readonly type: "node.saved";
       readonly node: string;
@@ -176,11 +176,11 @@ export type RunEventBody =
   /** The node neither wiped nor restored the device, so the bastion dropped the save made for that. */
   | { readonly type: "node.unsaved"; readonly node: string; readonly device: string; readonly save: string }
   /**
-   * A large content is on its way to the node: at most once a second, and ever more seldom the longer it takes. Bytes count that the
-   * node has taken.
+   * Progress of a large content on its way to the node: at most once a second, and less often the longer it takes. Only bytes that the
+   * node has taken count.
    */
   | ({ readonly type: "node.sending"; readonly node: string } & Sending)
-  /** All of it is there. */
+  /** The node has the whole content. */
   | ({ readonly type: "node.sent"; readonly node: string } & Sent)
   | { readonly type: "node.milestone"; readonly node: string; readonly milestone: string }
   | { readonly type: "node.facts"; readonly node: string; readonly facts: Readonly<Record<string, unknown>> }
@@ -188,8 +188,8 @@ export type RunEventBody =
   | ({ readonly type: "step.started"; readonly node: string } & StepNames)
   | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
   /**
-   * Output in the order in which both streams came, cut at line ends as far as lines end; bytes that are not UTF-8 and control
-   * characters are escaped. `skipped`: bytes left out before it.
+   * Output in the order in which both streams came, cut at line ends as far as lines end. Bytes that are not UTF-8 become U+FFFD, and
+   * control characters are escaped (`cleanText`). `skipped`: bytes left out before it.
    */
   | {
       readonly type: "step.output";
@@ -197,14 +197,14 @@ export type RunEventBody =
       readonly step: string;
       readonly stream: "out" | "err";
       readonly text: string;
-      /** The output in base64: where the text is not just that, and the step's output is told byte for byte. */
+      /** The output in base64, for a step whose output is reported byte for byte; absent if `text` in UTF-8 is equal. */
       readonly bytes?: string;
       readonly skipped?: number;
     }
   | ({ readonly type: "step.finished"; readonly node: string } & StepNames & StepEnd)
   | ({ readonly type: "action.started" } & ActionNames)
   | ({ readonly type: "action.note"; readonly text: string } & ActionNames)
-  /** What an action's command printed on the bastion; as `step.output`. */
+  /** Output of an action's command on the bastion; as `step.output`. */
   | ({
       readonly type: "action.output";
       readonly stream: "out" | "err";
@@ -214,13 +214,13 @@ export type RunEventBody =
   | ({ readonly type: "action.finished" } & ActionNames & WorkEnd)
   | { readonly type: "question.asked"; readonly question: Question }
   | { readonly type: "question.answered"; readonly id: string; readonly by: string }
-  /** `cutsOutput`: what is printed from here on is not told. */
+  /** `cutsOutput`: output from here on is left out, of `node` or of all. */
   | { readonly type: "warning"; readonly node?: string; readonly text: string; readonly cutsOutput?: true };
 
-/** Passes an event on; stamps `seq` and `at`. Always a parameter, never a global. */
+/** Reports an event; the record adds `seq` and `at`. Always a parameter, never a global. */
 export type Emit = (event: RunEventBody) => void;
 
-/** All that a view may send back to a run. */
+/** A message that a view may send to a run. */
 export type RunControl =
   | { readonly type: "answer"; readonly id: string; readonly value: string }
   /** No new step starts; the run ends when the running ones have. */

@@ -23,7 +23,7 @@ export function parseRecording(bytes: Uint8Array, file = "events.ndjson"): Recor
   for (const [index, line] of lines.entries()) {
     const event = parseEvent(line);
     if (event === undefined) {
-      // A crash of the machine may leave a last line of zeros; everything before it stands.
+      // A crash of the machine may leave a last line of zeros; the lines before it are valid.
       if (index === lines.length - 1) break;
       throw new KcoreError({
         code: "RUN_RECORD_CORRUPT",

@@ -21,14 +21,14 @@ export interface Redactor {
 
 type Output = Extract<RunEventBody, { type: "step.output" | "action.output" }>;
 
-/** Makes a redactor that knows the given values and, asked at each event, those in the set that `more` gives. */
+/** Makes a redactor that masks the given values, and those in the set that `more` returns at each event. */
 export function createRedactor(
   values: Iterable<string> = [],
   more: () => ReadonlySet<string> = () => new Set(),
 ): Redactor {
   const known = new Set<string>();
   const forms = new FormMask();
-  /** The same for bytes, a character each. */
+  /** As `forms`, for output in bytes: a character stands for each byte. */
   const byteForms = new FormMask();
   /** The held end of each output, with the output's last event. */
   const kept = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
@@ -100,14 +100,14 @@ export function createRedactor(
   };
 }
 
-/** The subject of an event, from the whole to its part: a node and its step, or an action; nothing for any other. */
+/** The names of an event's node and step, or of its action, from the whole to its part; none for any other event. */
 function workOf(event: RunEventBody): readonly (string | undefined)[] {
   if ("action" in event) return ["", event.stage, event.action, event.item];
   if (!("node" in event)) return [];
   return ["node", event.node, ...("step" in event ? [event.step] : [])];
 }
 
-/** The output, a character for each byte. */
+/** The output as text with a character for each byte. */
 function latin1Of(event: Output): string {
   const bytes = bytesOf(event);
   return bytes === undefined ? utf8(event.text) : Buffer.from(bytes, "base64").toString("latin1");

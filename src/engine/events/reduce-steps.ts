@@ -21,7 +21,7 @@ function printed(
   return { tail: kept, heardAt: at, ...told, streams: letters.slice(letters.length - linesIn(kept)) };
 }
 
-/** Also one that has not ended. */
+/** The number of lines in a text, an unfinished last one included. */
 function linesIn(text: string): number {
   return text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
 }

@@ -14,7 +14,7 @@ import {
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type NodeEvent = Extract<RunEvent, { type: `node.${string}` }>;
 
-/** The model that a list of events leads to; the cost does not depend on how many nodes there are. */
+/** The model after a list of events; the cost of an event does not depend on the number of nodes. */
 export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = emptyRun): RunModel {
   const fold = new RunFold(model);
   for (const event of events) fold.add(event);
@@ -22,8 +22,8 @@ export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = empty
 }
 
 /**
- * A run that goes on, event by event. The only place that knows the order of events; an event that was seen already (its `seq` is not
- * beyond the last one) changes nothing.
+ * Folds a run's events into its model, one by one. The only place that knows the order of events; an event that was seen already (its `seq`
+ * is not beyond the last one) changes nothing.
  */
 export class RunFold {
   #model: RunModel;
@@ -43,15 +43,15 @@ export class RunFold {
     return this.#model;
   }
 
-  /** The same without a copy at the next event: right only until then. */
+  /** The model, valid only until the next event, which may change it in place and so need no copy. */
   get fleeting(): RunModel {
     return this.#model;
   }
 }
 
 /**
- * The map of nodes and the lists of steps that no reader has seen. They are written to; others are copied first. A copy at each event
- * is dear with a thousand nodes.
+ * The map of nodes and the lists of steps that no reader holds. These are changed in place; others are copied first. A copy at each event
+ * would be expensive with a thousand nodes.
  */
 class OwnCopies {
   #nodes: ReadonlyMap<string, NodeModel> | undefined;
@@ -71,7 +71,7 @@ class OwnCopies {
     return own;
   }
 
-  /** A reader takes them all. */
+  /** A reader now holds all of them, so that the next change copies. */
   release(): void {
     this.#nodes = undefined;
     this.#steps = new WeakSet();
@@ -94,7 +94,7 @@ function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
       const { outcome, exitCode } = event;
       const startedAt = model.startedAt || event.at;
       const partAt = model.partAt || event.at;
-      // Of a run that was over already only the end is new: it was refused to go on.
+      // A resume that was refused adds only this event: the run keeps the time at which it ended.
       const endedAt = model.endedAt ?? event.at;
       const nodes = withoutBegun(model.nodes, own);
       const end = { state: "finished", outcome, exitCode, problems, questions: [] } as const;
@@ -150,13 +150,13 @@ function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
     case "node.finished":
       return changeNode(model, event.node, own, (node) => changeNodeState(node, event));
     default:
-      // An event of a later kcore: the known state of the run stands.
+      // An event of a later version of kcore changes nothing.
       event satisfies never;
       return model;
   }
 }
 
-/** Nodes that the end of the run (a full disk on the bastion) came to before anything was done on them. */
+/** The nodes, with the outcome `not-started` for those on which nothing was done before the run ended, as by a full disk on the bastion. */
 function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): ReadonlyMap<string, NodeModel> {
   const idle = [...nodes.values()].filter(
     ({ outcome, startedAt, ranBefore, steps }) => (outcome ?? startedAt ?? ranBefore ?? steps[0]) === undefined,
@@ -235,7 +235,7 @@ function newNode(name: string): NodeModel {
   return { name, state: "pending", exchanges: 0, steps: [] };
 }
 
-/** The awaited thing of a step is there, such as a content that other nodes had to bring. */
+/** The node after an event of its work, which ends its wait, such as for a content from other nodes. */
 function goingOn(node: NodeModel): NodeModel {
   if (node.state !== "waiting") return node;
   const { reason: _, ...rest } = node;
@@ -243,7 +243,7 @@ function goingOn(node: NodeModel): NodeModel {
 }
 
 function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
-  // Contents that were on their way when the connection went, or the node's run ended, come anew or never.
+  // A content that was on its way when the connection or the node's run ended is sent again or never.
   const { reason: _, sending: _sending, ...rest } = node;
   switch (event.type) {
     case "node.connecting":

@@ -25,20 +25,20 @@ export interface RunModel {
   readonly dryRun: boolean;
   readonly resumed: boolean;
   readonly state: "starting" | "running" | "stopping" | "finished";
-  /** How it was told to stop, and by whom. */
+  /** How the run was stopped, and the operator or signal that did it. */
   readonly stopping?: { readonly how: "stop" | "abort" | "kill"; readonly by: string };
   /** Milliseconds since the epoch; 0 before the first event. */
   readonly startedAt: number;
-  /** The same of the part that goes on now: a run that was resumed has several. */
+  /** As `startedAt`, for the present part: a resumed run has several. */
   readonly partAt: number;
-  /** Milliseconds that the parts before took. */
+  /** Milliseconds that the earlier parts took. */
   readonly ranBefore: number;
   readonly endedAt?: number;
   readonly lastAt: number;
   readonly lastSeq: number;
   readonly outcome?: "done" | "failed" | "unreachable" | "interrupted";
   readonly exitCode?: number;
-  /** Why the run itself could not go on; those of nodes and steps stand there. */
+  /** Problems that ended the run itself; those of nodes and steps are in their models. */
   readonly problems: readonly Problem[];
   readonly stages: readonly StageModel[];
   /** In the order of the run. */
@@ -65,13 +65,13 @@ interface Attempt {
   /** The change of an earlier attempt: a later attempt that finds the step in order does not undo the change. */
   readonly before?: Changed;
   readonly note?: string;
-  /** When it said something last. */
+  /** Milliseconds since the epoch: its last output, note or progress. */
   readonly heardAt?: number;
   /** The last whole lines of both streams, at most {@link TAIL} characters. */
   readonly tail: string;
-  /** Lines that it printed before those of the tail; absent: none. The record has them. */
+  /** Number of lines printed before those of the tail; absent: none. The record has them. */
   readonly above?: number;
-  /** Of each line of the tail the stream that it came by, `o` or `e`; absent: all by stdout. */
+  /** For each line of the tail its stream, `o` or `e`; absent: all lines came by stdout. */
   readonly streams?: string;
 }
 
@@ -97,19 +97,19 @@ export interface NodeModel {
   readonly fingerprint?: string;
   /** Round trips of the node's program so far. */
   readonly exchanges: number;
-  /** Steps that have ended and those of the segment it was sent last; absent before the first one. */
+  /** Number of steps that have ended, and of those in the last segment; absent before the first segment. */
   readonly planned?: number;
-  /** Milliseconds since the epoch: the first attempt to connect in this part of the run, and its end. */
+  /** Milliseconds since the epoch: the first attempt to connect in this part of the run, and the node's end. */
   readonly startedAt?: number;
   readonly endedAt?: number;
-  /** Milliseconds that it took in the parts before. */
+  /** Milliseconds that the node took in earlier parts of the run. */
   readonly ranBefore?: number;
   readonly milestone?: string;
   /** Disks whose table was saved before they may be wiped. */
   readonly saved?: readonly Save[];
-  /** Contents on their way to the node, and since when that was told. */
+  /** The content on its way to the node; `since`: when its first progress was reported. */
   readonly sending?: Sending & { readonly since: number };
-  /** Large contents that it was sent. */
+  /** Large contents that the node has received. */
   readonly sent?: readonly Sent[];
   readonly facts?: Readonly<Record<string, unknown>>;
   readonly outcome?: NodeOutcome;
@@ -148,7 +148,7 @@ export function runTime({ partAt, endedAt, ranBefore, lastAt }: RunModel, now: n
   return ranBefore + (partAt === 0 ? 0 : Math.max(0, (endedAt ?? now) - partAt));
 }
 
-/** The same of a node, from the first attempt to connect to its end; undefined: it has not begun. */
+/** Milliseconds that a node took, from its first attempt to connect to its end, as in `runTime`; undefined: it has not begun. */
 export function nodeTime({ startedAt, endedAt, ranBefore }: NodeModel, now: number): number | undefined {
   if (startedAt === undefined) return ranBefore;
   return (ranBefore ?? 0) + Math.max(0, (endedAt ?? now) - startedAt);

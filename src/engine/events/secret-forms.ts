@@ -39,7 +39,7 @@ const inTurn =
     encoders.reduce((so, encode) => encode(so), text);
 const behind = (sign: string, pattern: RegExp): Encode => replacing(pattern, (char) => sign + char);
 
-/** Bytes in hexadecimal behind a sign: `%c3%bc` of URIs, `=C3=BC` of quoted-printable, `\xc3\xbc` of Python. */
+/** Bytes in hexadecimal after a sign: `%c3%bc` of URIs, `=C3=BC` of quoted-printable, `\xc3\xbc` of Python. */
 const inBytes = (pattern: RegExp, sign: string): readonly Encode[] =>
   [false, true].map((upper) =>
     replacing(pattern, (char) => {

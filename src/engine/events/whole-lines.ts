@@ -1,4 +1,4 @@
-/** Bytes of a line that has not ended which are kept waiting for its end, and milliseconds. */
+/** Most bytes of an unfinished line that wait for its end, and most milliseconds. */
 const most = 16_384;
 const patience = 2000;
 
@@ -6,14 +6,14 @@ const [lineFeed, carriageReturn] = [10, 13];
 const nothing = Buffer.alloc(0);
 
 /**
- * Puts a stream's pieces together to whole lines, as they are cut anywhere on their way. A line does not wait for ever:
- * a line that is too long, or that a program prints dot by dot, goes on as it is.
+ * Joins the pieces of a stream, which are cut at any byte, into whole lines. A line does not wait for ever: one that is too long, or that a
+ * program prints dot by dot, is passed on unfinished.
  */
 export class WholeLines {
   #rest: Buffer = nothing;
   #since = 0;
 
-  /** The bytes to tell now that this piece came, `now` in milliseconds; often none. */
+  /** Adds a piece that came at `now`, in milliseconds, and returns the bytes to pass on now; often none. */
   take(bytes: Uint8Array, now: number): Buffer {
     if (bytes.length === 0) return nothing;
     if (this.#rest.length === 0) this.#since = now;
@@ -36,10 +36,10 @@ export class WholeLines {
   }
 }
 
-/** The end of a text, at most so many characters, from the beginning of a line on; the end of a line that is longer itself. */
+/** The last whole lines of a text, at most so many characters; of a longer last line, its last characters. */
 export function lastLines(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const start = text.indexOf("\n", text.length - characters - 1) + 1;
-  // A line end that is the last character begins nothing.
+  // A line feed that is the last character begins no line.
   return start === 0 || start === text.length ? text.slice(-characters) : text.slice(start);
 }

@@ -10,8 +10,8 @@ import type { Scope } from "./scope.ts";
 /**
  * The value of a tree, its expressions evaluated. A scalar that is one whole expression keeps that value's type;
  * any other text with expressions gives a text, which is a Secret if a secret went into it. Values that expressions
- * bring are data: they are never looked at for expressions again (S-4).
- * @throws KcoreError with every problem at its place in the file; UnknownValue when it rests on an Unknown.
+ * bring are data: expressions in them are never evaluated (S-4).
+ * @throws KcoreError with every problem at its place in the file; UnknownValue when it depends on an Unknown.
  */
 export function evaluate(node: SourceNode, scope: Scope): unknown {
   const attempts = new Attempts();

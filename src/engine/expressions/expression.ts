@@ -5,7 +5,7 @@ import { parseTemplate } from "./parser.ts";
 import { SourceFile } from "#engine/yaml/file.ts";
 import type { SourceScalar } from "#engine/yaml/node.ts";
 
-/** A text with expressions, parsed, and where its parts stand in the user's file. */
+/** A parsed text with expressions, and the places of its parts in the operator's file. */
 export interface Template {
   readonly text: string;
   readonly program: Program;
@@ -17,7 +17,7 @@ const CACHE_SIZE = 10_000;
 const MAX_NESTING = 64;
 const parsed = new Map<string, Program>();
 
-/** Whether a text can hold an expression or an escaped one at all. */
+/** Whether a text contains braces of an expression, escaped or not: a cheap test before parsing. */
 export function mayHoldExpression(text: string): boolean {
   return text.includes("{{");
 }
@@ -54,7 +54,7 @@ export function sourceAt({ text }: Template, { start, end }: Loc): string {
   return start.line === end.line ? (text.split("\n")[start.line - 1] ?? "").slice(start.column, end.column) : "{{…}}";
 }
 
-/** The one expression that a text consists of, if it does: its value keeps its type. */
+/** The expression of a text that is one whole expression: its value keeps its type. Undefined for any other text. */
 export function wholeExpression({ program }: Template): MustacheStatement | undefined {
   const [first, second] = program.body;
   return second === undefined && first?.type === "MustacheStatement" ? first : undefined;
@@ -62,7 +62,7 @@ export function wholeExpression({ program }: Template): MustacheStatement | unde
 
 /** Parses once per text: thousands of nodes share the same few hundred texts. */
 function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
-  // Handlebars takes a syntax tree as readily as a text; a tree from data would be code (S-19).
+  // Handlebars accepts a syntax tree in place of a text; a tree made from data would be code (S-19).
   if (typeof text !== "string") throw new TypeError("a template is a text");
   const known = parsed.get(text);
   if (known !== undefined) return known;
@@ -89,7 +89,7 @@ function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
   }
 }
 
-/** The parser's time grows with the square of the depth, and a walk's stack with the depth; so both are bounded first. */
+/** Bounds the depth before parsing: the parser's time grows with its square, and the stack of a walk with the depth. */
 function refuseDepth(text: string, place: (loc: Loc) => SourcePosition): void {
   let [blocks, parentheses] = [0, 0];
   for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*[#^]|\{\{~?\s*\/|\}\}|[()]/g)) {
@@ -140,7 +140,7 @@ function describeParseError(
   };
 }
 
-/** The parser shows an excerpt and an arrow below it; finds the arrow's place in the text. */
+/** The place in the text of the arrow that a parse error draws below its excerpt. */
 function pointed(text: string, line: number, excerpt: string, arrow: number): Loc["start"] {
   const lineText = text.split("\n")[line - 1] ?? "";
   const before = excerpt.slice(0, Math.max(0, arrow)).replace(/^\.\.\./, "");
@@ -170,7 +170,7 @@ function placeInside(scalar: SourceScalar, inner: number, length: number): Sourc
   return scalar.file.position(scalar.start + walk(scalar, at, value.slice(anchor, inner)), length);
 }
 
-/** Goes on from `at` in the source by as much as `text` takes there. */
+/** The offset in the YAML source after `text`, which begins at `at` and may be escaped or folded there. */
 function walk(scalar: SourceScalar, at: number, text: string): number {
   const { source, style } = scalar;
   for (const character of text) {

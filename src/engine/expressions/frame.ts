@@ -8,8 +8,8 @@ export interface FoundValue {
 }
 
 /**
- * Where names are looked up: block parameters, then the things that the blocks around went into, innermost first,
- * then the scope's names. So `node` can be used inside `#each`, unless an item has a `node` of its own.
+ * Resolves names: in each block, innermost first, its parameters and then the members of its `this`; last, the scope.
+ * So `node` can be used inside `#each`, unless an item has a `node` of its own.
  */
 export class Frame {
   readonly #scope: Scope;
@@ -36,7 +36,7 @@ export class Frame {
     return new Frame(scope, undefined, undefined, new Map(), {});
   }
 
-  /** The frame inside a block that goes into `context`. */
+  /** The frame of a block whose `this` is `context`. */
   inside(
     context: unknown,
     data: Readonly<Record<string, unknown>>,
@@ -47,7 +47,7 @@ export class Frame {
     return new Frame(this.#scope, this, { value: context }, named, data);
   }
 
-  /** The same place with more names. */
+  /** This frame with additional names. */
   with(names: Readonly<Record<string, unknown>>): Frame {
     return new Frame(
       this.#scope,
@@ -58,7 +58,7 @@ export class Frame {
     );
   }
 
-  /** `this`, or with a depth `../`; at the top the scope itself. */
+  /** The value of `this`, or of one `../` for each level of depth; at the top, the scope. */
   context(depth: number): FoundValue {
     if (depth > 0 && this.#parent !== undefined) return this.#parent.context(depth - 1);
     return this.#context ?? { value: this.#scope };
@@ -84,12 +84,12 @@ export class Frame {
     return this.#own(name) !== undefined || (this.#parent?.has(name) ?? hasMember(this.#scope, name));
   }
 
-  /** Whether a block, not the scope, gives this name. */
+  /** Whether a block, not the scope, defines this name. */
   shadows(name: string): boolean {
     return this.#own(name) !== undefined || (this.#parent?.shadows(name) ?? false);
   }
 
-  /** Every name that could have been meant, for suggestions. */
+  /** Every name that can be used here, for suggestions. */
   names(): string[] {
     const own = [...this.#names.keys()];
     if (this.#context !== undefined && isMapValue(this.#context.value))

@@ -1,4 +1,4 @@
-// Only the parser of Handlebars is used; its types cover the whole package, not these files of it.
+// kcore uses only Handlebars' parser; the types of the package do not declare these two files.
 declare module "handlebars/dist/cjs/handlebars/compiler/base.js" {
   export function parse(text: string): unknown;
 }
@@ -6,7 +6,7 @@ declare module "handlebars/dist/cjs/handlebars/compiler/base.js" {
 declare module "handlebars/dist/cjs/handlebars/compiler/parser.js" {
   const parser: {
     readonly symbols_: { readonly SEP: number; readonly NUMBER: number; readonly ID: number };
-    /** Gives the number of the next token, whose text is `yytext` then. */
+    /** Returns the number of the next token and sets `yytext` to its text. */
     readonly lexer: { lex: () => number; readonly yytext: string };
   };
   export default parser;

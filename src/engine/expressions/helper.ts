@@ -2,7 +2,7 @@ import { Fault } from "./fault.ts";
 import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 
-/** A helper's arguments, evaluated, and the named ones; reads them by type. */
+/** A helper's evaluated arguments, positional and named; each accessor checks the type. */
 export class Arguments {
   readonly name: string;
   readonly values: readonly unknown[];
@@ -64,23 +64,23 @@ export class Arguments {
 
 /** A named function of expressions. */
 export interface Helper {
-  /** As documented: `list separator`. */
+  /** The arguments as documented, such as `list separator`. */
   readonly usage: string;
   readonly min: number;
   /** Absent: any number. */
   readonly max?: number;
   /** Names it takes as `name=value`. */
   readonly named?: readonly string[];
-  /** Hands its arguments on as they are, so a secret among them stays one and the others stay plain. */
+  /** The helper returns arguments unchanged: a secret among them stays a Secret, the others stay plain. */
   readonly passes?: true;
-  /** An argument that is this value gives the result, with any other arguments: also unknown ones (Kleene's three values). */
+  /** An argument of this value is the result, even if other arguments are unknown (Kleene's three-valued logic). */
   readonly decides?: boolean;
   readonly run: (args: Arguments) => unknown;
 }
 
 export type Helpers = Readonly<Record<string, Helper>>;
 
-/** The text of a value; undefined for nothing, a list, a map or a secret, which have no single text. */
+/** A text, number or boolean as text; undefined for null, a list, a map or a secret. */
 export function printed(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;

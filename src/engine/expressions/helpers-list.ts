@@ -4,7 +4,7 @@ import { entriesOf, hasMember, isMapValue, memberOf } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 import { Duration, Size } from "#engine/step/fields.ts";
 
-/** Lists, maps and numbers. */
+/** Helpers for lists, maps and numbers. */
 export const listHelpers: Helpers = {
   length: { usage: "list | map | text", min: 1, max: 1, run: (args) => lengthOf(args.any(0)) },
   first: { usage: "list", min: 1, max: 1, passes: true, run: (args) => atEnd(args, 0) },

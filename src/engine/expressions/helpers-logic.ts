@@ -3,7 +3,7 @@ import { type Arguments, type Helpers, isEqual } from "./helper.ts";
 import { entriesOf, isMapValue, memberOf } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 
-/** Comparing and choosing. */
+/** Helpers that compare and choose. */
 export const logicHelpers: Helpers = {
   eq: { usage: "a b", min: 2, max: 2, run: (args) => isEqual(args.any(0), args.any(1)) },
   ne: { usage: "a b", min: 2, max: 2, run: (args) => !isEqual(args.any(0), args.any(1)) },
@@ -25,7 +25,7 @@ export const logicHelpers: Helpers = {
     passes: true,
     run: (args) => (isTruthy(args.any(0)) ? args.any(1) : args.any(2)),
   },
-  // The interpreter lets the first argument be absent.
+  // The interpreter passes undefined for a first argument that names nothing.
   default: {
     usage: "value otherwise",
     min: 2,
@@ -42,7 +42,7 @@ export const logicHelpers: Helpers = {
   },
 };
 
-/** As `#if` sees it: nothing, false, 0, the empty text and the empty list are false. */
+/** Truth as in `#if`: null, false, 0, the empty text and the empty list are false. */
 export function isTruthy(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : Boolean(value);
 }

@@ -6,7 +6,7 @@ import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 
-/** Making texts of values. */
+/** Helpers that make texts of values. */
 export const textHelpers: Helpers = {
   join: { usage: "list separator", min: 1, max: 2, run: join },
   split: { usage: "text separator", min: 2, max: 2, run: split },
@@ -62,7 +62,7 @@ function json(args: Arguments): string {
   return JSON.stringify(plain(args.any(0)), undefined, args.namedNumber("indent", 0));
 }
 
-/** Maps as objects without anything but their own values. */
+/** Replaces Maps, also inner ones, by plain objects, for JSON and YAML. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   return isMapValue(value) ? Object.fromEntries(entriesOf(value).map(([key, item]) => [key, plain(item)])) : value;

@@ -8,7 +8,7 @@ import { textHelpers } from "./helpers-text.ts";
 import { entriesOf, isMapValue } from "./members.ts";
 import { describeValue } from "#engine/yaml/node.ts";
 
-/** Every helper by its name. docs/templates.md describes each one; a test keeps it so. */
+/** Every helper by its name. A test checks that docs/templates.md describes each one. */
 export const helpers: ReadonlyMap<string, Helper> = new Map(
   Object.entries({ ...logicHelpers, ...textHelpers, ...listHelpers }),
 );
@@ -23,12 +23,12 @@ export function helperNamed(name: string): Helper {
   });
 }
 
-/** Calls a helper; its result from a secret is a secret. @throws Fault */
+/** Calls a helper; a text that it makes from a secret is a Secret, a number or boolean is plain. @throws Fault */
 export function callHelper(name: string, values: readonly unknown[], named: ReadonlyMap<string, unknown>): unknown {
   try {
     return call(name, values, named);
   } catch (error) {
-    // Data of a node may be nested as deep as it likes (S-4).
+    // A node may answer with data nested too deeply for recursion (S-4).
     if (error instanceof RangeError) throw new Fault(`${name} gets a value that is nested too deeply or too large`);
     throw error;
   }

@@ -26,7 +26,7 @@ import { UnknownValue, Attempts } from "./unknown.ts";
 
 const MAX_PARTIAL_DEPTH = 20;
 const BLOCKS = ["if", "unless", "each", "with"];
-/** Declared names: not even `default` excuses a missing one. */
+/** Roots whose members are declared: a missing member is an error even in `default`. */
 const DECLARED = new Set(["params", "steps", "stages", "run"]);
 
 export interface InterpretOptions {
@@ -43,7 +43,7 @@ export class Interpreter {
   #template: Template;
   #partials = 0;
   readonly #attempts = new Attempts();
-  /** The template includes itself: every further level would do so too, twice as often each time. */
+  /** Set at the depth limit: a template that includes itself twice would else be walked 2^20 times. */
   #isEndless = false;
 
   constructor(template: Template, options: InterpretOptions = {}) {
@@ -63,7 +63,7 @@ export class Interpreter {
     return output.result();
   }
 
-  /** Gives the parts of the text to `output`, values as they are. @throws KcoreError with every problem, UnknownValue */
+  /** Writes the parts of the text to `output`; values keep their types. @throws KcoreError with every problem, UnknownValue */
   into(output: Sink, scope: Scope): void {
     this.#program(this.#template.program, Frame.top(scope), output);
     this.#attempts.end();
@@ -294,7 +294,7 @@ function isHelperName({ parts, depth, data, original }: PathExpression): boolean
   return parts.length === 1 && depth === 0 && !data && helpers.has(original);
 }
 
-/** All of `steps` or `stages` would hide which one an expression waits for. */
+/** Refuses a bare `steps` or `stages`, which would not say for which step or stage the expression waits. */
 function refuseBare(name: string): void {
   if (name === "steps" || name === "stages")
     throw new Fault(`“${name}” alone is not a value`, { hint: `name one: ${name}.NAME` });
@@ -317,7 +317,7 @@ function printable(value: unknown): string | Secret {
   });
 }
 
-/** Takes the parts of a template's result, one after the other. */
+/** Receives the parts of a template's result in order. */
 export interface Sink {
   /** A text of the template itself. */
   text(part: string): void;

@@ -19,7 +19,7 @@ export function entriesOf(
   return value instanceof Map ? [...(value as ReadonlyMap<string, unknown>)] : Object.entries(value);
 }
 
-/** Whether a map has the key as its own; a prototype's keys are never seen. */
+/** Whether a map has the key, or a list the index; keys of prototypes do not count. */
 export function hasMember(value: unknown, key: string): boolean {
   if (value instanceof Map) return value.has(key);
   if (Array.isArray(value)) return /^\d+$/.test(key) && Number(key) < value.length;
@@ -63,7 +63,7 @@ function notInList(path: string, key: string, length: number): Fault {
   });
 }
 
-/** “there is a, b, c”: at most a line of names. */
+/** The hint “there is a, b, c”, with at most twelve names. */
 export function listNames(names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
   return `there is ${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`;

@@ -2,8 +2,8 @@ import { parse } from "handlebars/dist/cjs/handlebars/compiler/base.js";
 import parser from "handlebars/dist/cjs/handlebars/compiler/parser.js";
 
 /**
- * The parser of Handlebars, to which an index at the end of a path (`disks.0`) is a name as it is further ahead (`disks.0.name`);
- * by itself it reads a number there, and refuses it.
+ * Patches Handlebars' lexer: an index at the end of a path (`disks.0`) is a name, as it is inside a path (`disks.0.name`).
+ * Unpatched, the lexer reads a number there, which the parser refuses.
  */
 const { lexer, symbols_: symbols } = parser;
 const lex = lexer.lex.bind(lexer);

@@ -1,4 +1,4 @@
-/** Where in a shell text something stands: an expression may stand where a word can, and there only. */
+/** The context of a position in a shell text; an expression may stand in the context "word" only. */
 export type Quoting =
   | "word"
   | "in quotes"
@@ -10,13 +10,13 @@ export type Quoting =
   | "right behind a $"
   | Unsure;
 
-/** Constructs that shells read differently, or that only a whole parser follows: the quoting behind them is unknown. */
+/** Constructs that shells parse differently, or that need a full parser: the quoting after them is unknown. */
 export type Unsure = "behind $'" | 'behind a single quote in "${"' | "behind a case in $(";
 
 /** The open quotes and expansions, the innermost last. Within `$(` quotes begin anew; within `${` they do not. */
 type Opened = '"' | "'" | "`" | "$(" | "$((" | "((" | "${" | "(";
 
-/** A here-document: its last line, and the change of lines before they are compared with it. */
+/** A here-document: its delimiter, and how each line is changed before the comparison with the delimiter. */
 interface Document {
   readonly end: string;
   readonly stripsTabs: boolean;
@@ -24,8 +24,8 @@ interface Document {
 }
 
 /**
- * Follows a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4) as far as to tell where its words are. It knows quotes, expansions,
- * comments and here-documents; everything else is a word.
+ * Tracks the context through a POSIX shell text (XCU 2.2, 2.3, 2.6, 2.7.4). It knows quotes, expansions, comments and
+ * here-documents; everything else counts as words.
  */
 export class QuotingScanner {
   readonly #open: Opened[] = [];
@@ -41,7 +41,7 @@ export class QuotingScanner {
   get state(): Quoting {
     if (this.#document !== undefined) return "in a here-document";
     if (this.#isComment) return "in a comment";
-    // A back quote ends them wherever it stands, and an arithmetic expansion is read as if in double quotes.
+    // A back quote ends a back-quoted command even inside quotes; an arithmetic expansion is read as if in double quotes.
     if (this.#open.includes("`")) return "in back quotes";
     if (this.#isArithmetic()) return "in an arithmetic expansion";
     if (this.#isQuoted()) return "in quotes";
@@ -50,27 +50,27 @@ export class QuotingScanner {
     return this.#last === "$" ? "right behind a $" : "word";
   }
 
-  /** The open quotes and expansions here; two places with the same ones are read alike. */
+  /** A key of the open quotes, expansions and here-documents: text after positions with equal keys is read alike. */
   get context(): string {
     const documents = [this.#document, ...this.#announced].map((one) => one?.end ?? "");
-    // Of a line that may yet become the last one of a here-document, all counts.
+    // The current line counts only while it may still become the here-document's delimiter.
     const line = this.#document?.end.startsWith(this.#line.replace(/^\t+/, "")) === true ? this.#line : "-";
     return [...this.#open, this.#isComment ? "#" : "", this.#isEscaped ? "\\" : "", line, ...documents].join(" ");
   }
 
-  /** Goes on through a piece of the text. */
+  /** Scans the next piece of the text. */
   feed(text: string): void {
     const begin = this.#isEscaped && text !== "" ? 1 : 0;
     if (begin > 0) this.feedWord();
     for (let at = begin; at < text.length;) at += this.#step(text, at);
   }
 
-  /** Ends a comment at the end of its line; an announced here-document begins only with the next line. */
+  /** Ends a comment before the line break is scanned; an announced here-document still begins with the next line. */
   endComment(): void {
     this.#isComment = false;
   }
 
-  /** A word that is not known stands here. */
+  /** Scans an expression: a word of unknown content. */
   feedWord(): void {
     this.#last = "x";
     this.#isEscaped = false;
@@ -89,7 +89,7 @@ export class QuotingScanner {
     return inner.includes('"') || inner.includes("'");
   }
 
-  /** Takes the construct at `at`; returns its length in characters. */
+  /** Scans the construct at `at`; returns its length in characters. */
   #step(text: string, at: number): number {
     const char = text[at] ?? "";
     if (char === "\n") return this.#endLine();
@@ -101,7 +101,7 @@ export class QuotingScanner {
     const [inner, depth] = [this.#open.at(-1), this.#open.length];
     const taken = inner === "'" ? this.#inSingle(char) : this.#outside(text, at, char);
     this.#isEscaped = inner !== "'" && char === "\\" && at + 1 === text.length;
-    // An escaped character, and the end of quotes or of an expansion, belong to a word that may go on.
+    // After an escaped character, or the end of quotes or of an expansion, the same word may continue.
     const isOfWord = taken > 1 ? char === "\\" : this.#open.length < depth && inner !== "(";
     this.#last = isOfWord ? "x" : (text[at + taken - 1] ?? "");
     return taken;

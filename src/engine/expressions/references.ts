@@ -53,7 +53,7 @@ export function referencesOfTemplate({ program }: Template, partial?: PartialOf)
   return new References([...pathsIn(program, partial)]);
 }
 
-/** All of them together. */
+/** The union of all given references. */
 export function mergeReferences(all: readonly References[]): References {
   return new References(all.flatMap(({ paths }) => paths));
 }
@@ -103,8 +103,8 @@ export function partialName(name: Expression): string | undefined {
 }
 
 /**
- * Opens the sealed values that a late expression names before the run, since the expression cannot wait for one then. A reference to
- * a whole node, or to all nodes, opens nothing: that would be every secret of the roster.
+ * Ensures that the sealed values that a late expression names are open before the run: during the run it cannot wait for
+ * one. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
  * @throws SealedValue for the first that is not open yet
  */
 export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {

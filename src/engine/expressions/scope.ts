@@ -1,5 +1,5 @@
 /**
- * The values of the top names of an expression: `params`, `node`, `nodes`, `vars`, `item`, `facts`, `steps`, `stages`,
- * `run`. Plain values, Maps, Secrets, and Unknown where only the run will tell.
+ * The values of an expression's top-level names: `params`, `node`, `nodes`, `vars`, `item`, `facts`, `steps`, `stages`,
+ * `run`. They are plain values, Maps, Secrets, or Unknown for a value that only the run brings.
  */
 export type Scope = Readonly<Record<string, unknown>>;

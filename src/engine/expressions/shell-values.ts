@@ -51,8 +51,8 @@ export function shellSources(
 }
 
 /**
- * Refuses expressions that could put syntax into a text for a shell. `{{shell …}}` must stand where a word can; any other value must be one
- * plain word. A text that is one whole expression is a command of its own. Without a scope only the places are checked.
+ * Refuses expressions that could put syntax into a text for a shell. `{{shell …}}` must stand where a word can; any other value
+ * must be one plain word. A text that is one whole expression passes. Without a scope only the places are checked.
  * @throws KcoreError EXPRESSION_UNQUOTED; errors of {@link evaluate}
  */
 export function refuseSyntax(scalar: SourceScalar, scope?: Scope): void {
@@ -88,7 +88,7 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
 
 const SKELETONS = 16;
 
-/** Samples of a filled text, with a word for each expression: all blocks taken, none, each one alone. A whole expression has none. */
+/** Sample texts with the word `x` for each expression: with all blocks, without, with each alone. None for one whole expression. */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
@@ -224,7 +224,7 @@ function misplacedWithin(
   { template, rule, scanner, endsLine }: Branch,
 ): readonly Problem[] {
   const { context: before, state } = scanner;
-  // The next turn of `each` continues the line.
+  // The next iteration of `each` continues the line.
   const isEnd = endsLine && !(path.type === "PathExpression" && path.original === "each");
   const problems = misplacedIn(branch, template, rule, scanner, isEnd);
   if (isEnd && state !== "in a comment") scanner.endComment();
@@ -238,11 +238,11 @@ function misplacedWithin(
 
 /** Whether an expression quotes its value itself. */
 function isQuoted({ path, params }: Call): boolean {
-  // Without arguments it is no helper but a name, as that of a block's parameter.
+  // `shell` without arguments is not the helper but a name, such as a block's parameter.
   return path.type === "PathExpression" && path.original === "shell" && params.length > 0;
 }
 
-/** The fault of an expression whose value stands as it is in a text that a shell reads. */
+/** The fault of an expression whose value would reach a shell unquoted. */
 function unquoted({ path, params }: Call): Fault {
   const name = path.type === "PathExpression" ? path.original : "…";
   // `docker inspect --format '{{json .}}'`

@@ -22,7 +22,7 @@ export interface Templates {
   references(name: string, at?: SourcePosition): References;
 }
 
-/** Opens the templates of the given folders, first one first; each file is read and parsed once. */
+/** Opens the templates of the given folders; an earlier folder wins. Each file is read and parsed once. */
 export function openTemplates(folders: readonly Folder[]): Templates {
   const templates = new Map<string, Template>();
   const references = new Map<string, References>();

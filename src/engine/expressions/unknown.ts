@@ -11,12 +11,12 @@ export interface Needs {
 
 export type Members = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
-/** Stands in a scope for a value that only the run will bring. */
+/** The placeholder in a scope for a value that only the run brings. */
 export class Unknown {
   /** The source of the value, as shown to the user: the id of a step, `stage issue`, `facts`. */
   readonly after: string;
   readonly needs: Needs;
-  /** The names that it will have, where they are known: maps of maps; a path ends at anything else. */
+  /** The value's member names, if already known: nested maps; a path ends at anything else. */
   readonly members: Members | undefined;
 
   constructor(after: string, needs: Partial<Needs> = {}, members?: Members) {
@@ -26,12 +26,12 @@ export class Unknown {
   }
 }
 
-/** Thrown by an evaluation that rests on an {@link Unknown}: no error of the user's, the value has to be waited for. */
+/** Thrown by an evaluation that depends on an {@link Unknown}: not an operator's mistake; the caller waits for the value. */
 export class UnknownValue extends Error {
   readonly unknown: Unknown;
 
   constructor(unknown: Unknown) {
-    // Thrown for thousands of steps in a row and never shown: collecting its stack would cost more than all the rest.
+    // Thrown for thousands of steps and never shown: collecting stacks would cost more than the evaluation.
     const limit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
     super(`not known before ${unknown.after}`);
@@ -41,7 +41,7 @@ export class UnknownValue extends Error {
   }
 }
 
-/** The result of `work`; undefined where it rests on an Unknown or has a fault, which is added to `problems`. Bugs are thrown on. */
+/** The result of `work`; undefined if it depends on an Unknown or has a fault, which is added to `problems`. Bugs are rethrown. */
 export function attemptKnown<T>(work: () => T, problems = new Problems()): T | undefined {
   try {
     return problems.attempt(work);
@@ -51,12 +51,12 @@ export function attemptKnown<T>(work: () => T, problems = new Problems()): T | u
   }
 }
 
-/** Does several things, each of them although others failed. Faults are reported together, before unknown values. */
+/** Runs several pieces of work, each even if others failed; `end` throws all faults together, or else an UnknownValue. */
 export class Attempts {
   readonly problems = new Problems();
   #unknown: UnknownValue | undefined;
 
-  /** Gives undefined when `work` failed or rests on an Unknown. Bugs are thrown on. */
+  /** The result of `work`; undefined if it failed or depends on an Unknown. Bugs are rethrown. */
   run<T>(work: () => T): T | undefined {
     try {
       return this.problems.attempt(work);
@@ -67,7 +67,7 @@ export class Attempts {
     }
   }
 
-  /** Whether something rests on an Unknown, and nothing was wrong. */
+  /** Whether some work depends on an Unknown, and none had a fault. */
   get isUnknown(): boolean {
     return this.#unknown !== undefined && this.problems.list.length === 0;
   }

@@ -7,26 +7,26 @@ import { Interpreter } from "./interpret.ts";
 import { referencesOf } from "./references.ts";
 import type { Scope } from "./scope.ts";
 
-/** Where a value that rests on a node's answer was written, with its scope; undefined for the answer itself. */
+/** The expression whose value depends on a node's answer, with its scope; undefined for the answer itself. */
 export type UntrustedSource = { readonly node: SourceNode; readonly scope: () => Scope } | undefined;
 
-/** A scope's paths that rest on nodes' answers, besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
+/** Key of a scope's untrusted paths besides facts and steps: `params.x`, `stages.x`, `item`. No expression can name a symbol. */
 const untrusted = Symbol("untrusted");
 type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, UntrustedSource> };
 
-/** The scope, with these paths marked as resting on nodes' answers. */
+/** The scope, with these paths marked as dependent on nodes' answers. */
 export function withUntrusted(scope: Scope, paths: Iterable<readonly [string, UntrustedSource]>): Scope {
   const seen: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
   return seen;
 }
 
-/** Whether the value rests on a node's answer. */
+/** Whether the value depends on a node's answer. */
 export function isUntrustedValue(value: SourceNode, scope: Scope): boolean {
   return referencesOf(value).paths.some((path) => isNodeAnswer(path, scope));
 }
 
 /**
- * Refuses a name of a file on the bastion that a node decides (S2). A fact or a step's output may be the key of a lookup, or a part of the
+ * Refuses a name of a file on the bastion that a node decides (S-4). A fact or a step's output may be the key of a lookup, or a part of the
  * name that cannot leave its folder: `files/{{facts.os.id}}.conf`. @throws KcoreError EXPRESSION_TYPE
  */
 export function refuseUntrustedName(name: SourceNode, scope: Scope): void {

@@ -4,7 +4,7 @@ import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
 import type { NodeFacts } from "./shape.ts";
 
-/** A node's last report, and its time. */
+/** The facts of a node's last report, and its time. */
 export interface KeptFacts {
   readonly version: 1;
   readonly node: string;
@@ -15,7 +15,7 @@ export interface KeptFacts {
   readonly facts: NodeFacts;
 }
 
-/** The facts that a node told last; the things that runs keep in order on it. */
+/** `facts`: the node's last reported facts. `managed`: the resources that runs manage on it. */
 type Kind = "facts" | "managed";
 
 function fileOf(project: string, kind: Kind, node: string): string {
@@ -23,8 +23,8 @@ function fileOf(project: string, kind: Kind, node: string): string {
 }
 
 /**
- * Keeps something of a node for later runs in `.kcore/KIND/NODE.json`, in the place of the earlier one; whole, or not at all.
- * A failure is told on stderr: neither a run nor a command fails for it.
+ * Replaces `.kcore/KIND/NODE.json`, atomically, for later runs. A failure is only reported on stderr: neither a run nor a command
+ * fails for it.
  */
 export function keepOfNode(
   project: string,
@@ -41,7 +41,7 @@ export function keepOfNode(
   }
 }
 
-/** Undefined where nothing is kept, or nothing that can be read. */
+/** Reads the file of {@link keepOfNode}; undefined if it is missing, unreadable, or of another version or node. */
 export function readOfNode(project: string, kind: Kind, node: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const kept = JSON.parse(readFileSync(fileOf(project, kind, node), "utf8")) as Record<string, unknown> | null;
@@ -55,7 +55,7 @@ export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): vo
   keepOfNode(project, "facts", kept);
 }
 
-/** The facts that a node told last; undefined where none are kept. */
+/** The node's last reported facts; undefined if none are kept. */
 export function readFacts(project: string, node: string): KeptFacts | undefined {
   const kept = readOfNode(project, "facts", node) as Partial<KeptFacts> | undefined;
   return typeof kept?.gathered === "number" && kept.facts ? (kept as KeptFacts) : undefined;

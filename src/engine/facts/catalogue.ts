@@ -9,7 +9,7 @@ export interface FactDescription {
   readonly unit?: string;
   /** Where the node's sh reads it. */
   readonly source: string;
-  /** The fact changes by itself: no difference between two nodes. */
+  /** The fact changes by itself, so comparisons of nodes ignore it. */
   readonly passing?: true;
 }
 

@@ -1,10 +1,10 @@
 import { factCatalogue, type FactDescription } from "./catalogue.ts";
 import { factTree } from "./shape.ts";
 
-/** A plain value of a fact. */
+/** A single value of a fact. */
 export type FactValue = string | number | boolean;
 
-/** How a fact's path may be written: an index, `*` or nothing for `N`, any name for `NAME`, an index behind a list of texts. */
+/** Matches a fact's path: an index, `*` or nothing for `N`, any name for `NAME`, and perhaps an index after a list of texts. */
 function patternOf(name: string, isTexts: boolean): RegExp {
   const parts = name
     .split(".")
@@ -27,17 +27,17 @@ const groups = [
   .filter(Boolean)
   .map((name) => patternOf(name, false));
 
-/** The fact with values at this path: `os.id`, `disks.0.bytes`, or of all items `disks.bytes`; undefined: there is none. */
+/** The fact at this path, such as `os.id`, `disks.0.bytes` or, for all items, `disks.bytes`; undefined if there is none. */
 export function factAt(path: string): FactDescription | undefined {
   return leaves.find(({ pattern }) => pattern.test(path))?.fact;
 }
 
-/** Whether there can be something at this path: a fact, or a part of their tree such as `network`. */
+/** Whether the path names a fact, or a group of facts such as `network`. */
 export function isFactPath(path: string): boolean {
   return factAt(path) !== undefined || groups.some((pattern) => pattern.test(path));
 }
 
-/** The value at the path; undefined: there is none. A name of a map may have dots in it. */
+/** The value at the path; undefined if there is none. A map's key may contain dots. */
 export function selectFact(value: unknown, path: string): unknown {
   if (path === "") return value;
   if (typeof value !== "object" || value === null) return undefined;
@@ -49,7 +49,7 @@ export function selectFact(value: unknown, path: string): unknown {
   }
 }
 
-/** Every plain value at the path: of a list without an index, and of `*`, those of all items. */
+/** Every single value at the path; a list without an index, and `*`, give those of all items. */
 export function factValues(value: unknown, path: string): readonly FactValue[] {
   if (typeof value !== "object" || value === null)
     return path === "" && value !== null && value !== undefined ? [value as FactValue] : [];
@@ -62,5 +62,5 @@ export function factValues(value: unknown, path: string): readonly FactValue[] {
   return factValues((value as Record<string, unknown>)[path.slice(0, head)], path.slice(head + 1));
 }
 
-/** The tree of names, lists and values as leaves, by which expressions are checked before the facts are there. */
+/** The tree of fact names, by which expressions are checked before a node's facts are known. */
 export const factMembers = factTree(() => true);

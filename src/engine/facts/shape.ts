@@ -1,9 +1,9 @@
 import { factCatalogue, type FactDescription, type FactType } from "./catalogue.ts";
 
-/** A node's facts: {@link factCatalogue}, with null for those that it could not tell. */
+/** A node's facts: {@link factCatalogue}, with null for those that the node could not determine. */
 export type NodeFacts = Readonly<Record<string, unknown>>;
 
-/** More characters than any value has, and more rows than lists of machines we know; the rest is left out. */
+/** Limits for a report: a longer value becomes null, further rows of a list are dropped. */
 const limits = { text: 4096, rows: 2000 };
 
 /** One line of facts.sh: a value, or a list or map of rows with columns. */

@@ -41,11 +41,11 @@ const args = z
  *   sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
  *   strip: 1
  * ```
- * The archive is unpacked beside the folder and takes its place as a whole: no reader sees half of it. The file
- * `.kcore-archive` in the folder records the archive and its files. If the archive, or a file of it, is another,
- * changed, gone or of another owner, it is unpacked again. Files of other origin are found then: if they would be lost,
- * the step is refused unless `clean` is set. An archive that holds absolute paths, `..`, links that lead out, devices
- * or setuid is refused. Without `sha256` the archive has to stay on the node, to be compared.
+ * The archive is unpacked beside the folder and replaces it as a whole: no reader sees half of it. The file
+ * `.kcore-archive` in the folder records the archive and its files. If the archive is another one, or one of its files is
+ * changed, gone or of another owner, the archive is unpacked again. If files of other origin would be lost then, the step
+ * is refused unless `clean` is set. An archive with absolute paths, `..`, links that lead out, devices or setuid is
+ * refused. Without `sha256` the archive must stay on the node, to be compared.
  */
 export const archiveExtracted = defineModule({
   name: "archive.extracted",
@@ -137,7 +137,7 @@ function base(path: string): string {
 }
 
 /**
- * Sets `sum` and `as` from the folder's own record, and leaves it in $K_TMP/stamp. The folder may be another user's.
+ * Sets `sum` and `as` from the record `.kcore-archive`, and copies it to $K_TMP/stamp. Another user may own the folder.
  */
 function readStamp(path: string): Sh {
   return sh`sum=none as=none
@@ -145,14 +145,14 @@ function readStamp(path: string): Sh {
 [ ! -s "$K_TMP/stamp" ] || { read -r sum && read -r as; } <"$K_TMP/stamp" || as=none`;
 }
 
-/** A line in $K_TMP/tree for each entry that is no folder: mode, owner, group, size, time of change, name. */
+/** Writes $K_TMP/tree, a line for each entry that is no folder: mode, owner, group, size, time of change, name. */
 function listTree(path: string): Sh {
   return sh`(cd ${path} && find . ! -type d ! -path ./.kcore-archive -exec stat -c '%f %u %g %s %Y %N' {} + | sort) >"$K_TMP/tree" || exit 1`;
 }
 
 const toName = sh`sub(/^[^ ]* [^ ]* [^ ]* [^ ]* [^ ]* /, "")`;
 
-/** Refuses to remove files that neither this archive nor an earlier one of ours brought. */
+/** Refuses if the folder has files that come from no archive of this step, or has mount points. */
 function guardOthers(path: string, clean: boolean): Sh {
   return sh`[ ! -d ${path} ] || {
   mounts=$(mounts_under ${path}) || exit 1

@@ -44,11 +44,11 @@ type Args = z.output<typeof args>;
  *   keys: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEvHvQH+aUymWiPn6yVl0xaK+K77RBByvV0WFhkg2iyl ops@bastion
  *   options: [no-agent-forwarding]
  * ```
- * Keys that let a user in. The file's other keys and comments stay. A present key gets these options, and the comment
- * where one is given, in its place. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are made
- * as the user's. They are closed where others could write (sshd's StrictModes). `exclusive` locks out every other key:
- * give the step `risk: connectivity`. Where sshd says by which key this session came (ExposeAuthInfo, and no sudo), a
- * list without it is refused.
+ * Keys that let a user in. The file's other keys and comments stay. A key that is present already gets the options, and
+ * the comment if one is given, on its line. In a home folder, which is never made, ~/.ssh (0700) and the file (0600) are
+ * made as the user's. If others could write to them, their modes are corrected (sshd's StrictModes). `exclusive` locks out
+ * every other key: give the step `risk: connectivity`. If sshd reports this session's own key (ExposeAuthInfo, without
+ * sudo), an exclusive list without it is refused.
  */
 export const authorizedKeyPresent = defineModule({
   name: "authorized_key.present",
@@ -111,7 +111,7 @@ function wantOf({ keys, options, exclusive, state, path }: Args): Facts {
   };
 }
 
-/** Sets `home`, empty for no such user, `uid`, `gid`, and `file` in `folder`. */
+/** Sets `uid`, `gid`, `home` (empty if there is no such user), `file`, and its `folder`. */
 function findFile({ user, path }: Args): Sh {
   const parts = path.split(/(%[hu%])/).map((part) => {
     if (part === "%h") return sh`"\${home%/}"`;
@@ -138,8 +138,8 @@ function giveKeys({ keys, options }: Args): Sh {
 }
 
 /**
- * sshd ignores a file that other users could have written (sshd_config(5), StrictModes). For a home folder of that
- * kind, put_file refuses.
+ * Reports the fact `access`: sshd ignores a file that other users could have written (sshd_config(5), StrictModes). If
+ * they can write to the home folder, put_file refuses.
  */
 function probeAccess(given: Args): Sh {
   return sh`fact kind "$kind"
@@ -157,7 +157,7 @@ fact access "$access"`
 }`;
 }
 
-/** Fails if the node's ssh-keygen, and so its sshd, does not know these kinds of keys. */
+/** Refuses if the node's ssh-keygen, and so its sshd, does not support the types of these keys. */
 function checkKeys({ keys }: Args): Sh {
   return sh`if have ssh-keygen; then
   printf '%s\n' ${keys.map(({ type, base64 }) => `${type} ${base64}`)} >"$K_TMP/public" || exit 1
@@ -166,10 +166,10 @@ function checkKeys({ keys }: Args): Sh {
 fi`;
 }
 
-/** Outputs of `stat -L -c '%u %a'` for a folder that root or the user owns and others can write to. */
+/** Patterns for `stat -L -c '%u %a'` of a folder of root or of the user that others can write to. */
 const open = rawSh('"0 "*[2367]? | "0 "*[2367] | "$uid "*[2367]? | "$uid "*[2367]');
 
-/** For a folder that put() closes first, checks only the folder: no other user can change its files after that. */
+/** Checks only the folder if put() closes it first: no other user can change its files after that. */
 function foresee(given: Args): Sh {
   const { user } = given;
   if (!inHome(given)) return sh`foresee_place "$file" 8 0 - -`;
@@ -192,7 +192,7 @@ case $(stat -c %a -- "$file" 2>/dev/null) in '' | *[2367]? | *[2367]) ;; *) mode
 put_file "$K_TMP/edited" "$file" "$mode" ${user} "$gid"`;
 }
 
-/** Refuses a list without the key by which this session came in, as sshd told the session's own user. */
+/** Refuses a list without the key of this session, as sshd reports it in SSH_USER_AUTH to the session's own user. */
 function refuseOwnKey({ user, keys }: Args): Sh {
   return sh`if [ "$(id -un)" = ${user} ] && [ -r "\${SSH_USER_AUTH-}" ]; then
   while read -r way type key _; do
@@ -205,7 +205,7 @@ function refuseOwnKey({ user, keys }: Args): Sh {
 fi`;
 }
 
-/** In a user's own folder the revert runs as that user, whose links can lead it to no other user's files. */
+/** In a user's own folder the revert runs as that user, so that the user's links cannot make it change other users' files. */
 function keep(given: Args): Sh {
   const { user } = given;
   if (!inHome(given))

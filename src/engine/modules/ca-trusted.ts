@@ -42,9 +42,9 @@ type Args = z.output<typeof args>;
  *     7d3ikA==
  *     -----END CERTIFICATE-----
  * ```
- * Added to the distribution's CAs: by update-ca-certificates(8) on Debian and Alpine, by update-ca-trust(8) on Fedora.
- * The step is in order when the bundle that programs read holds the CA. A certificate that is not a CA's is refused
- * before the run, one that the node's clock finds invalid on the node. Services that read the bundle at their start
+ * The CA is added to the distribution's: by update-ca-certificates(8) on Debian and Alpine, update-ca-trust(8) on Fedora.
+ * The step is in order if the bundle that programs read contains the CA. A certificate that is not a CA's is refused
+ * before the run, one that is not valid now by the node's clock on the node. Services that read the bundle at their start
  * keep the old one: restart them with `restartOn`.
  */
 export const caTrusted = defineModule({
@@ -61,7 +61,7 @@ export const caTrusted = defineModule({
     const place = sh`if have update-ca-certificates; then file=${debian} bundle=/etc/ssl/certs/ca-certificates.crt update=update-ca-certificates
 elif have update-ca-trust; then file=${fedora} bundle=/etc/pki/tls/certs/ca-bundle.crt update=update-ca-trust
 else refuse TOOL_MISSING "neither update-ca-certificates nor update-ca-trust is there (package ca-certificates); on NixOS the CA belongs into the node's flake"; fi`;
-    // update-ca-certificates makes the names by hash anew only for a new link.
+    // update-ca-certificates renews the links by hash only if it makes a new link.
     const link = `/etc/ssl/certs/${name}.pem`;
     const renew = sh`rm -f ${link} && "$update"`;
     const each = (text: (path: string) => ReturnType<typeof sh>): ReturnType<typeof sh> =>
@@ -93,8 +93,8 @@ not_nixos "$bundle"`,
       return {
         ...common,
         want: { certificate: "absent", trusted: "no" },
-        // Debian's link goes with the bundle: a dangling link means that the bundle was not made anew. On Fedora the
-        // folder is newer than the bundle then.
+        // If the bundle was not made anew after the file's removal, Debian's link dangles, and on Fedora the folder is
+        // newer than the bundle.
         probe: sh`${probe}
 if [ "$(readlink ${link})" = ${debian} ] && [ ! -e ${link} ]; then fact trusted still
 elif [ "$kind:$file" = ${`absent:${fedora}`} ] && [ -n "$(${newer})" ]; then fact trusted still
@@ -110,7 +110,7 @@ remove_path "$file" 0 && "$update" && rm -f ${link} || exit 1
       ...common,
       want: { ...wantFile({ fact: "certificate", blob }), trusted: "yes" },
       probe: sh`${probe}
-# Tools lay its lines out anew.
+# Tools may wrap the base64 differently.
 if awk -v wanted=${body} '
   /^-----BEGIN/ { body = ""; next }
   /^-----END/ { if (body == wanted) { found = 1; exit } next }
@@ -131,7 +131,7 @@ function timeOf(seconds: number): string {
 }
 
 /**
- * The certificate alone, as PEM; its base64; its first and last valid second. @throws KcoreError CERTIFICATE_INVALID
+ * The certificate as PEM; its DER in base64; the seconds between which it is valid. @throws KcoreError CERTIFICATE_INVALID
  */
 function certificateOf({ name, certificate, source }: Args, { readFile }: StepContext) {
   const given = source === undefined ? certificate : Buffer.from(readFile(source).bytes ?? "").toString("utf8");

@@ -128,7 +128,7 @@ put_file ${root.blob} ${ca.path} ${mode} ${root.owner} ${root.group} && put_file
   },
 });
 
-/** compare CERTIFICATE KEY: prints `matches`, `differs` or `absent`. */
+/** The function `compare CERTIFICATE KEY`: prints `matches`, `differs` or `absent`. */
 const publicKeys = sh`compare() {
   if [ ! -f "$1" ] || [ ! -f "$2" ]; then
     echo absent

@@ -13,7 +13,7 @@ const Server = z
   .max(253)
   .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$|^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*$/, "must be a name or an address");
 
-/** The file from which each service reads servers beside its own configuration. */
+/** The file of servers that kcore writes for each service, beside the service's own configuration. */
 const files = {
   timesyncd: "/etc/systemd/timesyncd.conf.d/60-kcore.conf",
   chrony: "/etc/chrony/sources.d/kcore.sources",
@@ -23,9 +23,9 @@ const files = {
  * ```yaml
  * clock.synchronized: { servers: [ntp1.example.org, ntp2.example.org] }
  * ```
- * A time service, chrony where it is installed, else systemd-timesyncd, runs now and at every boot. It asks these
- * servers (chrony: beside those of its own configuration), and the clock is right within `wait`. A second running time
- * service is refused. A container's clock is its host's.
+ * A time service, chrony if it is installed, else systemd-timesyncd, runs now and at every boot. It asks these servers
+ * (chrony: beside those of its own configuration), and reports the clock as synchronized within `wait`. A second running
+ * time service is refused. A container's clock is its host's.
  */
 export const clockSynchronized = defineModule({
   name: "clock.synchronized",

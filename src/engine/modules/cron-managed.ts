@@ -5,7 +5,7 @@ import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 import { stepOfFile } from "./file-managed.ts";
 
-/** crontab(5): a value has no escapes; quotes around it keep its blanks, and may hold the other kind. */
+/** A value in crontab(5) has no escapes: quotes around it keep its blanks, and only the other kind may be in it. */
 const Value = z
   .string()
   .regex(/^[^\0\n]*$/, "must be one line")
@@ -23,8 +23,8 @@ const Value = z
  *   command: /usr/local/bin/backup --day "$(date +%F)"
  *   environment: { MAILTO: ops@example.org }
  * ```
- * One job in a file of its own, /etc/cron.d/NAME, as crontab(5) has it; its user has to be there. A `%` stands for
- * itself: it is escaped for cron. A cron that reads no /etc/cron.d, such as BusyBox's crond, has no such folder, and
+ * One job in a file of its own, /etc/cron.d/NAME (crontab(5)); its user must exist. Write `%` as it is: kcore escapes it
+ * for cron. A cron that reads no /etc/cron.d, such as BusyBox's crond, has no such folder, and
  * the step is refused (FILE_NO_PARENT). Use a systemd timer there, if there is systemd.
  */
 export const cronManaged = defineModule({

@@ -13,9 +13,9 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
  * disk.cleared:
  *   disks: [{ serial: S3Z8NB0K }, { serial: S3Z8NB1M }]
  * ```
- * Judges all disks of a deployment before the first one is touched. Each must be blank, have a table of kcore's, or
- * hold data that was granted by name (requirement F-18), which is wiped now. On a live system that is in time: the
- * installed system may put disks to use, and no grant overrides use. Tables of kcore's are left to `disk.partitioned`.
+ * Checks all disks of a deployment before it wipes the first one. Each must be blank, have a table that kcore made, or
+ * hold data that was granted by name (requirement F-18), which is wiped. It is for the live system: the installed
+ * system may use disks, and no grant overrides use. kcore's own tables are left to `disk.partitioned`.
  */
 export const diskCleared = defineModule({
   name: "disk.cleared",
@@ -34,7 +34,7 @@ export const diskCleared = defineModule({
     const foreign = (body: Sh) => sh`is_ours "$3" || {
   ${body}
 }`;
-    // Behind the checks that the disk is in no use, and that its contents were granted by name.
+    // `body` after the checks that a foreign disk is not in use, and that its contents were granted by name.
     const granted = (body: Sh) =>
       foreign(sh`found=$(all_contents)
   [ -n "$found" ] || return 0
@@ -54,11 +54,11 @@ ${eachDisk(
   fact "disk $2" "$state"
   [ "$state" != free ] || told="$told\${told:+$K_NL}$(about_disk "$disk_name"): $holds"`,
 )}
-# A dry run names the disks in every case, also without anything to do.
+# A dry run names the disks even if there is nothing to do.
 [ -z "$K_DRY" ] || [ -z "$told" ] || note "$told"`,
       guard: sh`judge_open() { users=$(refused_disk "$disk"); }
 ${eachDisk(disks, context, granted(sh`note_wipe "$found"`))}`,
-      // The process that writes finds and judges each disk once more, and holds it exclusively.
+      // The process that writes finds and checks each disk again, and opens it exclusively.
       apply: sh`${alone}
 judge_open() { hold "$disk" || :; users=$unheld; }
 ${eachDisk(
@@ -80,7 +80,7 @@ function factOf(disk: DiskId): string {
   return `disk ${diskName(disk).value}`;
 }
 
-/** The functions, and `body` once for each disk with KIND, NAME and the GUID of its table, if the table is kcore's. */
+/** `clearing`, and `body` for each disk, with its KIND, its NAME and the GUID that kcore gives its table as arguments. */
 function eachDisk(disks: readonly DiskId[], context: StepContext, body: Sh): Sh {
   return sh`${diskFunctions}
 ${clearing}

@@ -34,7 +34,7 @@ export const diskHealth = defineModule({
     effects: { writes: [], reads: [{ is: "disk", name: diskName(disk).value }, { is: "system" }] },
     want: { health: "good" },
     probe: sh`${findDisk(disk)}
-# Bits of the exit status tell of the disk; that it cannot be asked is bit 0 or 1.
+# The exit status is a bit mask: 0 and 1 mean that smartctl could not read, others describe the disk.
 smartctl -H -A "$disk" >"$K_TMP/smart" 2>&1
 status=$?
 # The last number of an ATA attribute's line is its raw value; NVMe and SCSI write names and values.

@@ -67,7 +67,7 @@ const args = z.strictObject({
  * ```
  * The table and the partitions get GUIDs derived from the node's id and the names of disk and partition. So a later run
  * recognizes them. A disk with other contents is refused (requirement F-18) unless it was granted by name; a disk in
- * use is always refused. Partitions are added to a table of ours, never moved, resized or removed.
+ * use is always refused. Partitions are added to kcore's own table, never moved, resized or removed.
  */
 export const diskPartitioned = defineModule({
   name: "disk.partitioned",
@@ -102,8 +102,8 @@ case $todo in
   wipe) note_wipe "$found$differ" ;;
 esac
 ${needSgdisk}`,
-      // The process that writes finds and judges the disk once more, and holds it exclusively: names of disks may have
-      // changed.
+      // The process that writes finds and checks the disk again, since names of disks may have changed, and opens it
+      // exclusively.
       apply: sh`${findDisk(disk)}
 ${alone}
 ${decide(disk, wanted, context, sh`{ hold "$disk" || :; users=$unheld; }`)}
@@ -119,7 +119,7 @@ interface Wanted {
   readonly name: string;
   readonly guid: string;
   readonly type: string;
-  /** Bytes; absent: all the rest of the disk. */
+  /** Bytes; absent: all that is left of the disk. */
   readonly bytes?: number;
   /** The fact as a plan shows it: PARTUUID, type and size. */
   readonly fact: string;
@@ -139,10 +139,10 @@ function layoutOf(disk: DiskId, partitions: z.output<typeof args>["partitions"],
   });
 }
 
-/** `found_N`: the fact of each wanted partition as the disk has it; `decide` judges by these, too. */
+/** Sets `found_N` for each wanted partition to its fact as the disk has it, or to nothing. */
 function readPartitions(wanted: readonly Wanted[]): Sh {
   return sh`table=$(read_table "$disk")
-# The size of one that takes all that is left is not compared: the disk below a virtual machine may have grown.
+# The size of a partition of 100% is not compared: a virtual machine's disk may have grown.
 find_partition() {
   printf '%s\n' "$table" | while read -r number start sectors uuid type name; do
     [ "$uuid" = "$1" ] || continue
@@ -170,7 +170,7 @@ ${shLines(wanted.map(({ number, name }) => sh`fact ${`partition ${name}`} "\${fo
 }
 
 /**
- * Sets `todo` to the action (add, create, wipe), or refuses; `open` sets `users` to the result of an exclusive open.
+ * Sets `todo` to add, create or wipe, or refuses. `open` sets `users` to the error of an exclusive open.
  */
 function decide(
   disk: DiskId,
@@ -202,12 +202,12 @@ if is_ours ${diskGuid(context, disk)}; then
 else
   todo=create found=$(all_contents)
 fi
-# A MiB before the first partition, and the table's copy behind the last.
+# Beside the partitions: a MiB before the first one, and the table's copy after the last.
 if [ "$(cat "/sys/class/block/$disk_name/size")" -lt ${needed / 512} ]; then
   refuse DISK_TOO_SMALL "$describe has $(($(cat "/sys/class/block/$disk_name/size") / 2048)) MiB, and the partitions need "${`${Math.ceil(needed / MiB)} MiB`}
 fi
 [ "$todo" = add ] || judge_use
-# A disk in use has other contents at each read: read them only after the exclusive open.
+# A disk in use may change between two reads: compare its contents only after the exclusive open.
 [ -z "$differ" ] || judge_differ
 [ "$todo" != create ] || judge_contents ${value}
 [ -z "$found" ] || todo=wipe`;
@@ -228,7 +228,7 @@ case $todo in
     ;;
   create) set -- --clear --disk-guid=${guid} ;;
 esac
-# A new partition may hold old bytes. The mark, on the disk before it, tells filesystem.formatted that it is unused.
+# A new partition may hold old bytes. Its mark, flushed first, tells filesystem.formatted that it is unused.
 mkdir -p "$K_STATE/fresh" || exit 1
 ${shLines(wanted.map((one) => sh`if [ "$todo" != add ] || [ -z "$found_${one.number}" ]; then ${add(one)}; fi`))}
 if [ $# -gt 0 ]; then
@@ -236,9 +236,9 @@ if [ $# -gt 0 ]; then
   ${unmark(sh`"$mark"`)}
 fi
 release
-# While the disk was held, the kernel kept the table that it knew.
+# While the disk was open exclusively, the kernel kept the old table.
 [ "$todo" = add ] || blockdev --rereadpt "$disk" 2>/dev/null
-# The partitions' devices follow on their own where udev runs; a kernel that did not look again is told.
+# udev makes the partitions' devices; if the kernel has not read the table, partx adds them.
 tries=0
 missing() { for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
   name=$(partition_of "$uuid")
@@ -250,7 +250,7 @@ while ! have udevadm || udevadm settle --timeout=10; [ -n "$(missing)" ]; do
   [ $((tries % 5)) != 1 ] || partx -u "$disk" 2>/dev/null
   sleep 0.5
 done
-# Remains of an old table in the new partitions are not their filesystems.
+# Signatures of an old layout at the start of new partitions are no filesystems.
 if [ "$todo" = wipe ]; then
   for uuid in ${wanted.map(({ guid: unique }) => unique)}; do
     wipefs -a -q "$(device_of "$(partition_of "$uuid")")" || exit 1

@@ -69,10 +69,9 @@ function endOf(piece: { readonly offset: number; readonly length: number } | und
  *   pieces:
  *     - { offset: 0, length: 4096, sha256: 9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a }
  * ```
- * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their places.
- * Contents of files do not come back by it. The present contents are saved first: `--grant NAME:restore`, which the
- * command gives, causes that. A disk in use is always refused, and one with data unless it was granted (requirement
- * F-18).
+ * The node's part of `kcore disk restore-table`: writes a disk's saved table, headers and labels back to their offsets.
+ * It does not restore the contents of files. The present table is saved first, by `--grant NAME:restore`, which the
+ * command gives. A disk in use is always refused, and one with data unless it was granted (requirement F-18).
  */
 export const diskRestored = defineModule({
   name: "disk.restored",
@@ -114,15 +113,15 @@ if [ "$differ" = 0 ]; then fact bytes "as saved"; else fact bytes "$differ of "$
 ${kernelsPartitions}
 fact partitions "\${strange:-as the table says}"`,
       guard: judged(),
-      // The process that writes finds and judges the device once more, and holds it exclusively: names of disks may
-      // have changed.
+      // The process that writes finds and checks the device again, since names of disks may have changed, and opens it
+      // exclusively.
       apply: sh`${alone}
 ${judged(sh`{ hold "$device" || :; users=$unheld; }`)}
 wiping ${`${name}:restore`}
 note "putting ${`${pieces.length} pieces back on `}$describe"
 mkdir -p "$K_STATE/fresh" && echo "\${grant:-none}" >"$mark" && sync || exit 1
 printf '%s\n' ${placesOf(pieces)} >"$K_TMP/places"
-# Opened once for all pieces: at each close udev looks at the disk, and may put its contents to use.
+# The device is opened once for all pieces: at each close udev reads it, and may activate what it finds.
 gzip -dc ${context.readFile(source)} | {
   while read -r block gap count <&4; do
     dd bs="$block" seek="$gap" count="$count" iflag=fullblock conv=notrunc 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
@@ -142,7 +141,7 @@ ${forget}`,
 
 type Pieces = z.output<typeof args>["pieces"];
 
-/** The largest block, up to a MiB, in which these numbers of bytes can be counted. */
+/** The largest block size, up to a MiB, that divides all these numbers of bytes. */
 function blockOf(...bytes: readonly number[]): number {
   let block = 1024 ** 2;
   while (bytes.some((count) => count % block !== 0)) block /= 2;
@@ -171,8 +170,8 @@ function placesOf(pieces: Pieces): string {
 }
 
 /**
- * Sets `differ`: the number of pieces that are not there. Reads past the caches: a partition's cache is not visible in
- * the whole disk.
+ * Sets `differ` to the number of pieces whose bytes differ. Flushes the caches first: a partition's cache is separate from
+ * that of the whole disk.
  */
 function compare(pieces: Pieces): Sh {
   return sh`sync
@@ -186,7 +185,7 @@ differ=$(printf '%s\n' ${sumsOf(pieces)} | {
 })`;
 }
 
-/** Sets `strange`: partitions that only the table knows, or only the kernel. */
+/** Sets `strange`, not empty if the partitions of the table and of the kernel differ. */
 const kernelsPartitions = sh`known=$(for part in $(partitions_of "$name"); do
   echo "$(cat "/sys/class/block/$part/partition") $(cat "/sys/class/block/$part/start")"
 done | sort -n)
@@ -195,8 +194,8 @@ strange=
 [ "$known" = "$told" ] || strange="the kernel's differ"`;
 
 /**
- * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the result
- * of an exclusive open.
+ * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the error of
+ * an exclusive open.
  */
 function refuseOtherDisk(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
@@ -210,7 +209,7 @@ users=$(for part in "$name" $(partitions_of "$name"); do users_of "$part"; done)
 [ -z "$users" ] || refuse DISK_IN_USE "$describe is in use, which no grant overrides$K_NL$users"
 granted ${`${name}:restore`} ||
   refuse DISK_NOT_SAVED "what lies on $describe now has to be saved before anything is put back: kcore disk restore-table does; in a state of your own: --grant "${`${name}:restore`}
-# A table of ours, and its unused partitions, may go.
+# kcore's own table, and its unused partitions, are no data.
 if [ -n ${ours} ] && [ "$(blkid -p -o value -s PTUUID "$device" 2>/dev/null | tr 'A-F' 'a-f')" = ${ours} ]; then
   found=$(signatures_of "$device" | grep -v -e ' holds gpt at ' -e ' holds PMBR at ')
   for part in $(partitions_of "$name"); do
@@ -244,14 +243,14 @@ while :; do
 done`;
 
 /**
- * Restored contents are not new, half-made things that may be made once more, so their marks go. The state of a
- * container's recovery key goes, too: the restored header may hold another key. A logical volume's mark does not show
- * its disk, so all marks go then: the worst result is that kcore asks for a grant.
+ * Removes the marks of new or unfinished devices: restored contents must not be made again. The state of a container's
+ * recovery key is removed, too, since the restored header may hold another key. The mark of a logical volume does not
+ * name its disk, so for a physical volume all marks are removed: at worst kcore asks for a grant.
  */
 const forget = sh`for part in "$name" $(partitions_of "$name"); do
   for tag in PTUUID PART_ENTRY_UUID UUID; do
     uuid=$(blkid -p -o value -s $tag "$(device_of "$part")" 2>/dev/null | tr 'A-F' 'a-f')
-    # A header of LUKS may hold any text for it, a path too.
+    # A LUKS header may hold any text as UUID, even a path.
     case $uuid in '' | *[!0-9a-f-]*) ;; *) rm -f "$K_STATE/fresh/$uuid" ${luksFolder}"/$uuid.recovery" ;; esac
   done
   [ "$(blkid -p -o value -s TYPE "$(device_of "$part")" 2>/dev/null)" != LVM2_member ] || rm -f "$K_STATE/fresh/"*

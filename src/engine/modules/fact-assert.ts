@@ -14,7 +14,7 @@ import { sh, shLines } from "../step/sh.ts";
  *     - freeSpace: { path: /var/lib, min: 10G }
  *     - portFree: { port: 9090, unlessUnit: kcore-controller }
  * ```
- * Runs all checks and shows every problem with the value found; one problem fails the step. When all hold, the step names them.
+ * Runs all checks and shows each problem with the value found; one problem fails the step. If all hold, a note lists them.
  * Changes nothing.
  */
 export const factAssert = defineModule({
@@ -27,7 +27,7 @@ export const factAssert = defineModule({
     return {
       effects: { writes: [], reads: [{ is: "system" }] },
       want: Object.fromEntries([...checks.keys()].map((name) => [name, "ok"])),
-      // Each check in a subshell of its own: none can stop or disturb another.
+      // Each check has its own subshell, so none can end or disturb another.
       probe: sh`problem() { fact "$check" "$1"; exit 3; }
 bad=
 ${shLines(

@@ -3,7 +3,7 @@ import { defineModule } from "../step/define.ts";
 import { AbsolutePath } from "../step/fields.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 
-/** Folders whose removal ends the system; the operator decides about files beneath them. */
+/** Folders whose removal would destroy the system; paths beneath them are the operator's decision. */
 const vital = new Set(
   "/ /bin /boot /dev /etc /home /lib /lib32 /lib64 /nix /nix/store /nix/var /proc /root /run /sbin /srv /sys /usr /usr/bin /usr/lib /usr/sbin /var /var/lib".split(
     " ",

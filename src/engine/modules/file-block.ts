@@ -61,9 +61,9 @@ type Args = z.output<typeof args>;
  *     postgres hard nofile 65536
  *   insertBefore: ^# End of file
  * ```
- * Some lines of a file that has other owners, too, between `# BEGIN kcore NAME` and `# END kcore NAME`; all other lines
- * stay as they are. A present block stays where it is. One marker without the other, or a second block, is refused:
- * only the operator can tell which lines belong to the block.
+ * Lines between `# BEGIN kcore NAME` and `# END kcore NAME` in a file that kcore does not own; all other lines stay. A
+ * present block stays where it is. One marker without the other, or a second block, is refused: only the operator knows
+ * which lines belong to the block.
  */
 export const fileBlock = defineModule({
   name: "file.block",
@@ -131,7 +131,7 @@ function end({ comment, name, commentEnd }: Args): string {
   return [comment, "END kcore", name, commentEnd].filter((word) => word !== "").join(" ");
 }
 
-/** Whole lines, without CRs: a file whose lines end with CR LF gets its own line ends. */
+/** The block's lines without CRs, the last one ended: putLines gives a file with CR LF its own line ends. */
 function blockOf(
   args: Args,
   context: StepContext,
@@ -153,7 +153,7 @@ function unfit(message: string, hint: string): KcoreError {
   return new KcoreError({ code: "STATE_STEP_INVALID", message, hint });
 }
 
-/** Sets `block` to the numbers of its first and its last line, or to absent, half or twice. */
+/** Sets `block` to the line numbers of its two markers, or to absent, half (one marker lacks the other) or twice. */
 function findBlock(args: Args): Sh {
   return sh`block=$(begin=${begin(args)} end=${end(args)} awk '
   ($0 "") == ENVIRON["begin"] { begins++; from = NR; if (open++) half = 1 }

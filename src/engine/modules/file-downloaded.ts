@@ -24,13 +24,13 @@ function isOneLine(text: string | Secret): boolean {
  *   via: node # bastion: for nodes that do not reach it
  * ```
  * The node fetches the file itself, by curl, GNU wget or BusyBox wget; the next run resumes a download that was cut off. With `via: bastion`
- * nothing but SSH need reach the node: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps it in
+ * the node needs only SSH: the bastion fetches the content once for all nodes, when the first node lacks it. The bastion keeps it in
  * `~/.kcore/cache/downloads` for 30 days after its last use, and sends it to nodes that lack it (2 GB at most; with `--feed nodes` they give it to
  * one another). A dry run asks no server that way. A file of the project is `file.managed` with `source:`.
  *
- * The file takes its place as a whole, only when its hash is right; a file with the right hash costs no download. Where the node fetches, headers
- * and a secret URL need curl, which reads them from its stdin; headers do not follow a redirect to another place. The step key
- * `timeout` limits the node's work; a download that stands still for five minutes has failed.
+ * The file is replaced as a whole, and only if the hash is right; a file with the right hash costs no download. If the node fetches, headers
+ * and a secret URL need curl, which reads them from its stdin. Headers are not sent to the target of a redirect. The step key
+ * `timeout` limits the node's work; a download without a byte for five minutes has failed.
  */
 export const fileDownloaded = defineModule({
   name: "file.downloaded",
@@ -84,7 +84,7 @@ ${transfer.foresee}
         asks: sh`[ "$(had kind):$(had content)" = ${`file:${wanted}`} ] || echo ${`${blobName(transfer.blob)} 0`}`,
         offers: [transfer.blob],
       }),
-      // The path may be a link by now, to a file that its owner may not read: a copy of the opened file is hashed and used.
+      // A copy of the opened file is hashed and used: the path's owner could replace it by a link to a file of another user.
       apply: sh`part=$K_TMP/same
 [ "$(had kind):$(had content)" = ${`file:${wanted}`} ] &&
   (umask 077; open_file ${path} && cat <&9 >"$part") && sum=$(sha256sum <"$part") && [ "\${sum%% *}" = ${download.sha256} ] || {
@@ -99,13 +99,13 @@ rm -f "$part" "$K_TMP/same"`,
   },
 });
 
-/** How the content comes to the node. */
+/** The texts that differ between a fetch by the node and one by the bastion. */
 interface Transfer {
   readonly reads: readonly Resource[];
   readonly foresee: Sh;
   /** The blob that a node without the content asks the bastion for. */
   readonly blob?: Blob;
-  /** Has it in the file `$part`, or refuses. */
+  /** Brings the content to the file `$part`, or refuses. */
   readonly take: Sh;
 }
 
@@ -127,7 +127,7 @@ function byBastion(blob: Blob): Transfer {
 if [ -e "$why" ]; then
   read -r code <"$why"
   text=$(sed 1d "$why")
-  # A run that is resumed asks again.
+  # A resumed run asks the bastion again.
   rm -f "$part" "$why"
   case $code in
     DOWNLOAD_DIFFERS) refuse DOWNLOAD_DIFFERS "$text" ;;

@@ -64,9 +64,9 @@ type Args = z.output<typeof args>;
  *   line: PermitRootLogin prohibit-password
  *   validate: sshd -t -f %s
  * ```
- * One line of a file that has other owners, too; all other lines stay as they are. Where several lines match, the last
- * one counts (as with Ansible's lineinfile); `unique: true` leaves no other. If none matches, the line is added. In a
- * file whose lines all end with CR LF it does, too.
+ * One line of a file that kcore does not own; all other lines stay. If several lines match, the last one counts (as with
+ * Ansible's lineinfile); `unique: true` removes the others. If none matches, the line is added. In a file whose lines all
+ * end with CR LF, the line gets CR LF, too.
  */
 export const fileLine = defineModule({
   name: "file.line",
@@ -110,7 +110,7 @@ function wantOf({ state }: Args, line: string | Secret | undefined): Facts {
   return { kind: "file", state, line: line instanceof Secret ? "as wanted" : (line ?? "") };
 }
 
-/** Sets `hits` to the numbers of the matching lines, each on a line of its own, and `found` to those lines. */
+/** Sets `hits` to the numbers of the matching lines, one a line, and `found` to those lines. */
 function findLines({ match }: Args, line: string | Secret | undefined): Sh {
   const find =
     match === undefined
@@ -143,7 +143,7 @@ else
 fi`;
 }
 
-/** Refuses a line that its own `match` would not find. */
+/** Refuses a line that `match` would not find in the next run. */
 function refuseMismatch(match: string, line: string | Secret): Sh {
   return sh`printf '%s\n' ${line} | grep -qE -e ${match} ||
   refuse FILE_NOT_EDITABLE ${`the line for the file does not match ${match}: it would be written again in each run`}`;

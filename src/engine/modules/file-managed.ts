@@ -80,14 +80,14 @@ interface FileOfRoot {
   readonly makeDirs?: boolean;
 }
 
-/** A step of a module that keeps one file of root's as a whole. */
+/** The step of a module that manages one whole file of root. */
 export function stepOfFile(file: FileOfRoot, context: StepContext): FileStep {
   return makeStep(args.parse({ ...file, owner: "root", group: "root" }), context);
 }
 
 /**
- * The same for a text that a program of the node checks first: `check` refuses a text that the program does not accept,
- * in dry runs too.
+ * {@link stepOfFile} for a text that a program on the node checks first, in dry runs too: `check` refuses a text that the
+ * program does not accept.
  */
 export function stepOfCheckedFile(file: FileOfRoot, check: Sh, context: StepContext): FileStep {
   const step = stepOfFile(file, context);

@@ -11,7 +11,7 @@ const args = z.strictObject(deviceFields).refine((given) => deviceFrom(given) !=
  * filesystem.grown: { vg: vg_kcore, lv: images }
  * ```
  * Grown in place, mounted or not (xfs: mounted), after its device became larger; never shrunk. In order if less than 4
- * MiB of the device are left over: neither kind of filesystem can use a smaller rest (resize2fs(8), xfs_growfs(8)).
+ * MiB of the device are unused: neither filesystem can always use a smaller remainder (resize2fs(8), xfs_growfs(8)).
  */
 export const filesystemGrown = defineModule({
   name: "filesystem.grown",
@@ -33,7 +33,7 @@ size=
 # The size that the filesystem itself reports, in bytes.
 case $type in
   ext4) size=$(dumpe2fs -h "$device" 2>/dev/null | awk -F: '/^Block count/ { n = $2 } /^Block size/ { b = $2 } END { if (n) printf "%.0f", n * b }') ;;
-  # Of a mounted one the kernel is asked: its superblock is written later.
+  # For a mounted xfs the kernel's size counts: its superblock is written later.
   xfs) size=$(xfs_info "\${mounted:-$device}" 2>/dev/null | sed -n 's/^data .*bsize=\([0-9]*\) *blocks=\([0-9]*\),.*/\1 \2/p' | awk '{ printf "%.0f", $1 * $2 }') ;;
 esac
 left=$((sectors * 512 - \${size:-0}))`;

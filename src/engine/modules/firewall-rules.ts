@@ -54,8 +54,8 @@ const Allow = z
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
 /**
- * A text of nft that can neither leave its enclosing braces nor load another file, which would look like a foreign
- * change.
+ * A text of nft that cannot leave its enclosing braces. It must not include another file: a change there would look like
+ * a foreign change of the table.
  */
 const Rules = z
   .string()
@@ -78,7 +78,7 @@ function staysInside(text: string): boolean {
   return depth === 0 && !bare(text).includes('"');
 }
 
-/** Rules for allowed traffic stand before `rules`, and count in any case. */
+/** Whether traffic that `allow` does not name may be dropped. Rules of `allow` come first, so `rules` cannot drop theirs. */
 function mayDrop({ input, rules }: { readonly input: string; readonly rules: string }): boolean {
   return input === "drop" || /\b(drop|reject|queue|jump|goto)\b/.test(bare(rules));
 }
@@ -91,13 +91,12 @@ function mayDrop({ input, rules }: { readonly input: string; readonly rules: str
  *     - { ports: [80, 443], comment: web }
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
- * One table of nftables, `inet kcore`, replaced as a whole and alone: other tables stay, and their drops still count.
- * Answers, related traffic, loopback and the needs of IPv6 are always let in. The table lies in /etc/kcore/nftables,
- * and is loaded at boot, behind nftables.service and before the network comes up. A flush of all tables (Debian's
- * /etc/nftables.conf does that) takes it away, too. A drop-in has nftables.service load it again at each start and
- * reload; after `nft -f` by hand the next run does. Foreign changes in the table are mended. Rules that would lock out
- * ssh from this run's address are refused, unless the step is on trial (`risk: connectivity`). Chains in `more` are not
- * judged.
+ * One table of nftables, `inet kcore`, replaced as a whole: other tables stay, and their drops still count. Answers,
+ * related traffic, loopback and what IPv6 needs are always let in. The table's file is in /etc/kcore/nftables, and is
+ * loaded at boot, after nftables.service and before the network comes up. A flush of all tables (as in Debian's
+ * /etc/nftables.conf) removes it, too: a drop-in makes nftables.service load it again at each start and reload; after
+ * `nft -f` by hand the next run does. Foreign changes of the table are reverted. Rules that would lock out ssh from this
+ * run's address are refused, unless the step is on trial (`risk: connectivity`). That check ignores chains in `more`.
  */
 export const firewallRules = defineModule({
   name: "firewall.rules",
@@ -189,7 +188,7 @@ systemctl daemon-reload || exit 1
         active: "active",
         rules: "as wanted",
       },
-      // A difference between the kernel and rules that are not the wanted ones means nothing.
+      // The kernel's rules are compared with the file only if the file has the wanted ones.
       probe: sh`${look}
 fact reload "$NeedDaemonReload"
 fact active "$ActiveState"
@@ -209,8 +208,8 @@ sync -f /etc/systemd/system 2>/dev/null || sync`,
 });
 
 /**
- * A unit of its own: nftables.service and its configuration belong to their package and to others, and that service
- * need not run.
+ * The unit that loads the table at boot. It is separate from nftables.service, which need not be enabled, and whose
+ * configuration belongs to its package and the operator.
  */
 function unitText(table: string, path: string): string {
   return `# Managed by kcore.
@@ -234,7 +233,7 @@ WantedBy=sysinit.target
 `;
 }
 
-/** Behind the rules of nftables.service. If ours fail to load, those stay: a failed start would flush them all. */
+/** Loads the table after the rules of nftables.service. A failure is ignored (`-`): a failed start would flush all rules. */
 function dropInText(path: string): string {
   return `# Managed by kcore.
 [Service]

@@ -62,10 +62,10 @@ const args = z
  *   url: https://git.example.org/example.git
  *   ref: v1.2.3
  * ```
- * The clone's HEAD is detached, at the ref's commit on the remote. The clone is made beside its folder and takes its
- * place as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` gives
- * them up; untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone is that
- * user's, by that user's keys.
+ * The clone's HEAD is detached, at the ref's commit on the remote. A new clone is made beside the folder and moved there
+ * as a whole. Changed files, and commits that only this clone has, are named and refused, unless `force` discards them;
+ * untracked files stay. An unknown host key is never accepted. With the step key `runAs` the clone belongs to that user,
+ * whose SSH keys are used.
  */
 export const gitCloned = defineModule({
   name: "git.cloned",
@@ -145,7 +145,7 @@ ${kind(path)}
 ${
   update
     ? askRemote(given)
-    : sh`# What is checked out stays.
+    : sh`# An existing checkout stays.
 new= full=
 [ "$kind" != repository ] || new=$(git -C ${path} rev-parse -q --verify 'HEAD^{commit}' 2>/dev/null)
 [ -n "$new" ] || {
@@ -175,15 +175,15 @@ parent_of ${path} 0
   },
 });
 
-/** Sets `kind`: a folder with a .git folder is a `repository`. */
+/** Sets `kind` to the result of kind_of, or to `repository` for a folder with a .git folder. */
 function kind(path: string): Sh {
   return sh`kind_of ${path}
 [ "$kind" != directory ] || [ ! -d ${path}/.git ] || kind=repository`;
 }
 
 /**
- * Defines `bring`: in the repository, checks out `$new`. The checked-out commit is recorded, so that commits which no
- * remote has are recognized as local work.
+ * Defines `bring`: in the repository, fetches and checks out `$new`. refs/kcore records that commit, so that it never
+ * counts as local work, even if the remote drops it.
  */
 function checkOut({
   submodules,

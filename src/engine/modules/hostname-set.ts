@@ -9,16 +9,16 @@ const hostname = "/etc/hostname";
 const info = "/etc/machine-info";
 const hosts = "/etc/hosts";
 
-/** Debian's address for the name of a machine without a permanent one. */
+/** The address that Debian gives the name of a machine without a permanent address. */
 const address = "127.0.1.1";
 
 /**
  * ```yaml
  * hostname.set: { name: n1.example.org, hosts: true }
  * ```
- * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine finds its own name
- * without DNS: the line of 127.0.1.1 in /etc/hosts begins with the whole name, and with the part before its dot. Other
- * names on that line stay, except those of the machine's former name.
+ * The name in /etc/hostname and that of the running kernel (hostname(5)). With `hosts` the machine resolves its own name
+ * without DNS: the line of 127.0.1.1 in /etc/hosts begins with the whole name and then the part before its first dot.
+ * Other names on that line stay, except those of the machine's former name.
  */
 export const hostnameSet = defineModule({
   name: "hostname.set",
@@ -69,7 +69,7 @@ fact hosts "\${found:-absent}"`
       guard,
       keep: sh`${keep}on_revert "hostname '$(uname -n)'"`,
       foresee: shLines(paths.map((path) => sh`foresee_place ${path} 8 0 - -`)),
-      // The line comes first: only while its file has the old name are the old names on the line known.
+      // The line is written first: once /etc/hostname has the new name, the old names on the line are not known any more.
       apply: sh`${readStatic}
 ${hasLine ? keepLine(names) : sh``}
 [ "$static" = ${name} ] || put_file ${blobOf(`${name}\n`)} ${hostname} 0644 root root || exit 1
@@ -84,7 +84,7 @@ fi`,
   },
 });
 
-/** The first line that is no comment (hostname(5)). */
+/** Sets `static` to the first line of /etc/hostname that is no comment (hostname(5)), or to absent. */
 const readStatic: Sh = sh`static=absent
 if [ -f ${hostname} ]; then
   while read -r static || [ -n "$static" ]; do
@@ -104,8 +104,8 @@ function keepPretty(pretty: string): Sh {
 }
 
 /**
- * Sets `found` to the lines of the address, without comments, blanks made single. It is the wanted line if one line
- * begins with the names and has none of the old name. `$K_TMP/hosts` is the new file. Follows `readStatic`.
+ * Sets `found` to the address's lines, without comments and with single blanks; to the wanted line if there is only one
+ * line, which begins with the names and has no old name. Writes the new file to $K_TMP/hosts. Follows `readStatic`.
  */
 function lookAtLine(names: readonly string[]): Sh {
   return sh`[ ! -f ${hosts} ] || cat <${hosts} >"$K_TMP/was" || exit 1
@@ -120,7 +120,7 @@ elif [ -f ${hosts} ]; then put_file "$K_TMP/hosts" ${hosts} - - - || exit 1
 else put_file "$K_TMP/hosts" ${hosts} 0644 root root || exit 1; fi`;
 }
 
-/** Writes the new file, and prints the value of `found`. */
+/** The awk program that writes the new file, and prints the value of `found`. */
 const editLine = rawSh(`'
   BEGIN {
     address = ENVIRON["address"]; names = ENVIRON["names"]

@@ -34,7 +34,7 @@ const file = { path: "/etc/hosts", create: true, makeDirs: false, backup: false 
  * ```yaml
  * hosts.entry: { address: 192.0.2.10, names: [n1.example.org, n1] }
  * ```
- * Names of an address in /etc/hosts (hosts(5)). They are added to a present line of the address, else as a new line.
+ * Names of an address in /etc/hosts (hosts(5)). They are added to the address's first line, else as a new line.
  * Other names on a line, its comment and all other lines stay. A name has one address of each family, IPv4 and IPv6: a
  * name at another address is refused, unless `move` takes it from there. Addresses are compared as they are written.
  */
@@ -82,7 +82,7 @@ function refuseMoves({ address = "", names }: Args): Sh {
 done`;
 }
 
-/** The beginning of both programs: `concerns` is true for an address whose names are looked at. */
+/** The common part of both awk programs: `concerns` is true for an address whose lines the step reads or changes. */
 const common = `
   BEGIN {
     address = tolower(ENVIRON["address"]); count = split(ENVIRON["names"], given, " ")
@@ -93,7 +93,7 @@ const common = `
     return ENVIRON["wanted"] == "absent" ? one == address : (index(one, ":") > 0) == (index(address, ":") > 0)
   }`;
 
-/** A name and its addresses, or absent, a line. */
+/** Prints a line for each name: the name and its addresses, or absent. */
 const probing = rawSh(`'${common}
   {
     sub(/#.*/, "")
@@ -106,7 +106,7 @@ const probing = rawSh(`'${common}
   }
   END { for (i = 1; i <= count; i++) { name = tolower(given[i]); print name (name in at ? at[name] : " absent") } }'`);
 
-/** Other names, blanks and comments stay as they are; a line without a name left goes, but for its comment. */
+/** Prints the new file. Other names, blanks and comments stay; of a line without a name only its comment stays. */
 const editing = rawSh(`'${common}
   function without(body,   made, kept, blank, one) {
     made = kept = ""

@@ -10,7 +10,7 @@ const Status = z.number().int().min(100).max(599);
  * ```yaml
  * http.ready: { url: "http://127.0.0.1:8080/healthz", status: [200], contains: ok }
  * ```
- * Asks from the node, with curl, GNU wget, BusyBox wget or (for http) bash, the first that is there. BusyBox wget
+ * The node sends the request, by the first of curl, GNU wget, BusyBox wget and (for http) bash that it has. BusyBox wget
  * checks no certificates, so it is not used over TLS unless `insecure`; a client certificate needs curl. Redirects are
  * not followed, except by BusyBox wget. The request is repeated for a minute unless the step has `retry`.
  */

@@ -48,10 +48,10 @@ type Args = z.output<typeof args>;
  * kernel_module.loaded: { name: nf_conntrack, options: { hashsize: 65536 } }
  * ```
  * Keeps /etc/modules-load.d/kcore-NAME.conf and /etc/modprobe.d/kcore-NAME.conf. A built-in module counts as loaded. If
- * the module runs with other options, the step says so; the new ones count from the next boot unless `reload` is set. A
- * module in use is never removed, nor is that of a network interface, unless the step is on trial (`risk:
- * connectivity`). A file of modprobe.d(5) that gives one of the options another value is named and refused. A module of
- * the initial ramdisk has its options from there: update-initramfs(8) carries them over.
+ * the module runs with other options, a note reports that; the new ones count from the next boot unless `reload` is set.
+ * A module in use is never removed, and that of a network interface only on trial (`risk: connectivity`). A file of
+ * modprobe.d(5) that gives one of the options another value is named and refused. A module that the initial ramdisk loads
+ * has the options in it: update-initramfs(8) copies them there.
  */
 export const kernelModuleLoaded = defineModule({
   name: "kernel_module.loaded",
@@ -76,7 +76,7 @@ export const kernelModuleLoaded = defineModule({
         writes: [
           ...places,
           ...paths.map((path) => ({ is: "parents", path }) as const),
-          // A module brings its own settings below /proc/sys.
+          // Loading a module adds its settings below /proc/sys.
           ...(isLoaded ? [{ is: "tree", path: "/proc/sys" } as const] : []),
         ],
         reads: [
@@ -121,8 +121,8 @@ ${isLoaded ? loadNow(given) : unload(name)}`,
 });
 
 /**
- * The file's text in /etc/modprobe.d; empty for no file. `blacklist` concerns devices, `install` the name
- * (modprobe.d(5)).
+ * The text of the file in /etc/modprobe.d; empty for no file. `blacklist` prevents loading by a device's alias, `install`
+ * loading by name (modprobe.d(5)).
  */
 function probeText({ name, options, blacklist }: Args): string {
   const pairs = Object.entries(options).map((pair) => ` ${pair.join("=")}`);
@@ -142,7 +142,7 @@ ${blacklist ? sh`` : listed}
 ${blacklist ? listed : sh``}`;
 }
 
-/** Without `reload`, a difference of the running options is only reported. */
+/** Reports a running option as a fact with `reload`, else only a difference, in a note. */
 function running({ name, state, reload }: Args, key: string, wanted: string): Sh {
   if (state === "absent") return sh``;
   return sh`${runningParameter(name, key, wanted)}
@@ -192,7 +192,7 @@ done`
 }`;
 }
 
-/** The kernel's use count leaves out network interfaces, so those are looked up. */
+/** Refuses a module in use. The kernel's use count does not include network interfaces, so they are added. */
 function inUse(name: string, onTrial: boolean): Sh {
   return sh`{
 ${onTrial ? sh`` : linksOf(name)}
@@ -220,7 +220,7 @@ ${shLines(
 )}`;
 }
 
-/** Keeps a file of these lines, or keeps it away if there are none. */
+/** Writes the file if its lines differ, or removes it if there are none. */
 function keepFile(path: string, text: string): Sh {
   if (text === "") return sh`[ ! -e ${path} ] || remove_path ${path} 0 || exit 1`;
   const blob = blobOf(`# made by kcore\n${text}\n`);

@@ -14,9 +14,9 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
  * ```yaml
  * kernel.updated: {}
  * ```
- * Finds the packages by which the distribution delivers its kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's
- * linux-lts). It brings them to their newest version, from lists of packages that are no older than `listsMaxAge`. The
- * running kernel stays until a boot: reboot.ifRequired is the step for that.
+ * Finds the packages that follow the distribution's newest kernel (Debian's linux-image-amd64, dnf's kernel, Alpine's
+ * linux-lts). It upgrades them to their newest version, from package lists that are no older than `listsMaxAge`. The
+ * running kernel stays until a boot, for which reboot.ifRequired is the step.
  */
 export const kernelUpdated = defineModule({
   name: "kernel.updated",
@@ -31,7 +31,7 @@ export const kernelUpdated = defineModule({
   refusals: ["KERNEL_UNKNOWN", "PACKAGE_INTERRUPTED", "PACKAGE_LOCKED", "TOOL_MISSING"],
   step: ({ listsMaxAge, lockTimeout }) => {
     const packages: Packages = {
-      // Each name is one word: findKernels lets no other in.
+      // Unquoted: findKernels sets only names without blanks or wildcards, which are separate words here.
       names: [{ name: rawSh("$kernels") }],
       state: "latest",
       updateCache: true,
@@ -68,7 +68,7 @@ ${manager.apply(packages)}
   },
 });
 
-/** Sets `kernels`: packages that follow the newest kernel, not those of one version. */
+/** Sets `kernels` to the installed packages that follow the newest kernel, without those of one version. */
 const findKernels = sh`kernels=$(
   if have dpkg-query; then
     dpkg-query -W -f '\${db:Status-Status} \${Package}\n' 'linux-image-*' 2>/dev/null |
@@ -79,7 +79,7 @@ const findKernels = sh`kernels=$(
 kernels=\${kernels% }
 [ -n "$kernels" ] || refuse KERNEL_UNKNOWN "no package that follows the distribution's kernel is installed on this node (linux-image-amd64, kernel, linux-lts); package.installed installs one"`;
 
-/** Sets `newer`: each package that has a newer version than the one installed, with both. */
+/** Sets `newer` to the packages with a newer version than the installed one, each with both versions. */
 function newerOnes(manager: PackageManager): Sh {
   return sh`newer=
 for name in $kernels; do

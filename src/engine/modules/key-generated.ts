@@ -32,10 +32,10 @@ const args = z.strictObject({
  *   path: /etc/kcore/certs/node.key
  *   challenge: "kcore proof of possession {{run.challenge}} {{node.id}}"
  * ```
- * An EC P-256 key is made on the node where none is. The key never leaves the node and is never overwritten. Facts
- * leave it: `spki`, the public key, as base64 of the DER SubjectPublicKeyInfo. `proof`: base64 of the ECDSA signature
- * with SHA-256, DER, over the challenge's bytes; another one each time, so it is never compared. `certificate`: base64
- * of the present file, empty if there is none.
+ * A missing EC P-256 key is made on the node. It never leaves the node and is never overwritten. Facts for later steps:
+ * `spki`, the public key, as base64 of the DER SubjectPublicKeyInfo; `proof`, base64 of the DER ECDSA signature with
+ * SHA-256 over the challenge's bytes, which differs each time and is never compared; `certificate`, base64 of the
+ * certificate's file, empty if there is none.
  */
 export const keyGenerated = defineModule({
   name: "key.generated",
@@ -64,7 +64,7 @@ case $kind in
   *) fact key "a $kind" && exit 0 ;;
 esac
 ${probeOwnership(path, ownership)}
-# The opened file signs: a link could lead to another key for a moment.
+# The opened file signs: the path could be replaced by a link to another key meanwhile.
 open_file ${path} || exit 1
 # A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
 if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&

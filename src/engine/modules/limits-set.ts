@@ -4,7 +4,7 @@ import { absentRefusals, stepOfData, withProbe } from "../step/fragments/files.t
 import { sh, shLines } from "../step/sh.ts";
 import { stepOfFile } from "./file-managed.ts";
 
-/** Resources that can be limited (limits.conf(5)). */
+/** Items of limits.conf(5). */
 const items = [
   "as",
   "chroot",
@@ -54,7 +54,7 @@ const Limit = z
  *   limits:
  *     - { domain: postgres, item: nofile, value: 65536 }
  * ```
- * Limits of sessions that log in from then on, in /etc/security/limits.d/NAME.conf (limits.conf(5)). Files are read in
+ * Limits of sessions that begin after the step, in /etc/security/limits.d/NAME.conf (limits.conf(5)). Files are read in
  * the order of their names, and the last one wins. A `nofile` above the kernel's fs.nr_open is refused, because it
  * would prevent every login. PAM sets the limits, by pam_limits, which Debian has for every login; units of systemd
  * have `LimitNOFILE=` and the like instead.
@@ -93,13 +93,13 @@ export const limitsSet = defineModule({
 const most = "/proc/sys/fs/nr_open";
 
 /**
- * Refuses more open files than the kernel lets a process have, also if the file is in order (setrlimit(2), EPERM). For
- * `unlimited` PAM uses the kernel's limit.
+ * Refuses a `nofile` above the kernel's limit for a process, even if the file is in order (setrlimit(2), EPERM). For
+ * `unlimited` PAM itself uses the kernel's limit.
  */
 function belowKernels(limits: readonly z.output<typeof Limit>[], step: Step): Step {
   const files = limits.filter(({ item, value }) => item === "nofile" && value !== "unlimited");
   if (files.length === 0) return step;
-  const probe = sh`# The kernel gives it only as a whole, and a shell's read takes a byte at a time.
+  const probe = sh`# Not by read: a shell reads byte by byte, and the kernel gives this value only to the first read(2).
 most=$(cat ${most} 2>/dev/null)
 ${shLines(
   files.map(

@@ -33,8 +33,8 @@ const generated = "/etc/locale.gen";
  * ```yaml
  * locale.set: { locale: en_US.UTF-8, categories: { LC_TIME: de_DE.UTF-8 } }
  * ```
- * LANG and the given categories, for sessions that begin from now on, in /etc/default/locale, or in /etc/locale.conf
- * where the system uses that (locale.conf(5)). LC_ALL, which would override them, is taken out. A missing locale is
+ * LANG and the given categories, for sessions that begin after the step, in /etc/default/locale, or in /etc/locale.conf
+ * if the system uses that (locale.conf(5)). LC_ALL, which would override them, is removed from it. A missing locale is
  * generated (/etc/locale.gen, locale-gen(8)).
  */
 export const localeSet = defineModule({
@@ -56,7 +56,7 @@ export const localeSet = defineModule({
     const needed = [...new Set([...values.map(([, value]) => value), ...locales])].filter(
       (name) => name !== "C" && name !== "POSIX",
     );
-    // Only the node knows which of the two files counts.
+    // The node determines which of the two files it uses, so dry runs count both.
     const { places, keep } = ofFiles(["/etc/default/locale", "/etc/locale.conf", generated]);
     const look = lookAtLocales(needed);
     return {

@@ -28,8 +28,8 @@ const Script = shellText(z.string().refine((text) => !scripts.test(text), "must 
  *   options: [weekly, rotate 8, compress, delaycompress, missingok, notifempty]
  *   postrotate: systemctl kill -s HUP shop.service
  * ```
- * A file of its own, /etc/logrotate.d/NAME, as logrotate(8) has it. logrotate itself reads it before it is put there; a
- * log that does not exist yet is no mistake.
+ * A file of its own, /etc/logrotate.d/NAME (logrotate(8)). logrotate itself checks the text before the file is written; a
+ * log that does not exist yet is no error.
  */
 export const logrotateManaged = defineModule({
   name: "logrotate.managed",
@@ -81,7 +81,8 @@ function fileText(paths: readonly string[], options: readonly string[], postrota
 }
 
 /**
- * In debug mode nothing is rotated. Only messages that name the file concern its text: others are about missing logs.
+ * Checks the text by logrotate's debug mode, which rotates nothing. Only errors that name the file concern its text;
+ * others are about missing logs.
  */
 function checked(name: string, content: string): Sh {
   return sh`mkdir -p "$K_TMP/logrotate" && new=$K_TMP/logrotate/${name} && cat <${blobOf(content)} >"$new" || exit 1

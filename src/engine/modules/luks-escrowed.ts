@@ -6,7 +6,7 @@ import { keyFits, luksFolder, strongKey } from "../step/fragments/luks.ts";
 import { byTpm, tpmOpens } from "../step/fragments/luks-tpm.ts";
 import { sh } from "../step/sh.ts";
 
-/** The last of a container's key slots (LUKS2 has 32), and the token that describes its purpose. */
+/** The number of the recovery key's slot, the last of LUKS2's 32, and of the token that describes it. */
 const slot = "31";
 
 const args = z.strictObject({
@@ -32,8 +32,8 @@ const args = z.strictObject({
  * ```
  * A recovery key for every LUKS container of the node that `luks.opened` made: 256 random bits in the 64 letters of
  * systemd-cryptenroll(1), in key slot 31. It is made on the node and leaves it only sealed (RSAES-OAEP with SHA-256, RFC 8017): in the
- * fact `sealed`, in the container's own header (token 31) and in `/etc/kcore/luks`. With another public key there is another recovery key.
- * The fact `sealed` has a word for each container: its UUID, the sealed key in hex and the serials of its disks, with colons in between.
+ * fact `sealed`, in the container's own header (token 31) and in `/etc/kcore/luks`. For another public key a new recovery key is made.
+ * The fact `sealed` has a word for each container: its UUID, the sealed key in hex and its disks' serials, separated by colons.
  */
 export const luksEscrowed = defineModule({
   name: "luks.escrowed",
@@ -44,7 +44,7 @@ export const luksEscrowed = defineModule({
   step: ({ publicKey }) => {
     const blob = blobOf(publicKey);
     const sealedFor = fingerprintOf(publicKey);
-    // A file UUID.recovery holds two words: the recipient of the sealed key, and its state in the fact.
+    // UUID.recovery has two words: the fingerprint of the public key, and the container's word of the fact `sealed`.
     const look = sh`missing= sealed=
 for opener in ${luksFolder}/*.key ${luksFolder}/*.tpm2; do
   [ -f "$opener" ] || continue
@@ -73,7 +73,7 @@ for uuid in $missing; do
   file=${luksFolder}/$uuid
   device=$(cryptsetup status "luks-$uuid" | sed -n 's/^ *device: *//p')
   [ -b "$device" ] || refuse LUKS_CLOSED "the container luks-$uuid, which luks.opened made, is not open"
-  # The recovery key that is there goes only when another can be added: it may be the last that opens the container.
+  # The old recovery key is removed only if a new one can be added: it may be the only key that opens the container.
   if ${keyFits(sh`"$file.key"`)}; then
     set -- --key-file "$file.key"
   elif ${tpmOpens}; then
@@ -87,7 +87,7 @@ for uuid in $missing; do
   [ -n "$hex" ] || exit 1
   serials=$(lsblk -snlo SERIAL "$device" | tr -d ' ' | sed '/^$/d' | sort -u | tr '\n' ,)
   word=$uuid:$hex:\${serials%,}
-  # A run that died here has left the first of these files; only then, or by the token, the key slot is known to be ours.
+  # Only UUID.new, left by a run that died, or the token proves that kcore filled the key slot.
   if [ -e "$file.new" ] || cryptsetup token export --token-id ${slot} "$device" 2>/dev/null | grep -q kcore-sealed; then
     cryptsetup token remove --token-id ${slot} "$device" 2>/dev/null
     cryptsetup luksKillSlot -q "$device" ${slot} </dev/null >/dev/null 2>&1

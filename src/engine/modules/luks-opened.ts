@@ -64,13 +64,13 @@ const args = z
  * ```yaml
  * luks.opened: { disk: { serial: S3Z8NB0K }, partition: data }
  * ```
- * A LUKS2 container, open now and at every boot (crypttab). A key of 512 bits in `/etc/kcore/luks` opens it, which is
- * made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens it (systemd-cryptenroll(1)), and
- * the key file is removed once the TPM has opened it. Both ways can be exchanged while the container is in use, and one
- * of them works at every moment. The TPM opens it once before the key file goes, because a changed board or Secure Boot
- * leaves only the recovery key. Steps for its contents say `encrypted: true`. The container's UUID is derived from its
- * carrier's, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or `md/ARRAY`
- * was granted by name (requirement F-18).
+ * A LUKS2 container, open now and at every boot (crypttab). A key file of 512 bits in `/etc/kcore/luks` opens it, which
+ * is made on the node and never leaves it. With `unlock: tpm2` the machine's TPM opens it (systemd-cryptenroll(1)), and
+ * the key file is removed once the TPM has opened the container. `unlock` can be changed while the container is in use;
+ * at every moment one of the two opens it. After a change of the board or of Secure Boot only the recovery key remains.
+ * Steps for its contents have `encrypted: true`. The container's UUID is derived from that of its partition, array or
+ * volume, which proves later that kcore made it. Other contents are refused unless the disk, `VG/LV` or `md/ARRAY` was
+ * granted by name (requirement F-18).
  */
 export const luksOpened = defineModule({
   name: "luks.opened",
@@ -106,7 +106,7 @@ export const luksOpened = defineModule({
     const isTpm = unlock === "tpm2";
     const registers = pcrList(pcrs);
     const makeKey = makeKeyFile(keyFile);
-    // A key file that the container does not know, or no longer, is added to it by the TPM, as `judge` has checked.
+    // Without a fitting key file the TPM opens the container, as `judge` has checked, and adds a key file's key.
     const needsKey = sh`if [ "$key" != fits ]; then
   ${makeKey}
   ${addByTpm(keyFile)}
@@ -127,9 +127,9 @@ fi`;
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      // The key is on the disk before anything is locked with it; an existing key may open a container that was begun.
-      // The mark tells the next step that the new container is unused: its unwritten blocks read as noise. A former
-      // container of the same name had another recovery key, which luks.escrowed would take for this one's.
+      // The key file is flushed before luksFormat; an existing one may belong to a container that was begun. The mark tells
+      // the next step that the new container is unused, since its unwritten blocks read as noise. The recovery file of a
+      // former container of this UUID is removed: luks.escrowed would take it for this container's.
       prepare: sh`: >"$K_STATE/fresh/"${uuid} && rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKey}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --key-file ${keyFile} ${[...strongKey]}`,

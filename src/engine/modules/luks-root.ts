@@ -17,11 +17,11 @@ const args = z.strictObject({
  * ```yaml
  * luks.root: { disk: { serial: S3Z8NB0K } }
  * ```
- * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. The
- * SSH host key by which the installed system is known while it waits to be unlocked is made with it. Key file and host
- * key lie in `/etc/kcore/luks` of the live system and move to the installed one. Until then the header's label says
- * `kcore-unfinished`: a live system that lost its power forgot the key, and the next one makes the container anew. A
- * container without that label is never touched again. The fact `unlock` has its UUID, the port and the host key.
+ * A LUKS2 container for a machine's own system, made and opened on the live system that os.installed works from. With it
+ * the SSH host key is made that the installed system uses while it waits to be unlocked. Key file and host key are in
+ * `/etc/kcore/luks` of the live system, and os.installed moves them to the installed one. Until then the header's label
+ * is `kcore-unfinished`: after a power cut the key is lost, and the next live system makes the container again. A
+ * container without that label is never changed. The fact `unlock` has the UUID, the port and the host key.
  */
 export const luksRoot = defineModule({
   name: "luks.root",
@@ -54,8 +54,8 @@ export const luksRoot = defineModule({
       uuid,
       wanted: "a LUKS2 container",
       grant: name,
-      // A former container of the same name on this live system had another recovery key, which luks.escrowed would
-      // take for this one's.
+      // The recovery file of a former container of this UUID is removed: luks.escrowed would take it for this
+      // container's.
       prepare: sh`rm -f ${recoveryFileOf(uuid)} || exit 1
 ${makeKeyFile(keyFile)}`,
       make: sh`cryptsetup luksFormat -q --type luks2 --uuid ${uuid} --label ${unfinished} --key-file ${keyFile} ${[...strongKey]}`,
@@ -73,7 +73,7 @@ if [ -z "$running" ] && [ "$type:$uuid:$label" = ${`crypto_LUKS:${uuid}:${unfini
   done
   if ${keyFits(keyFile)}; then
     key=fits
-  # A disk with a boot loader has a filled container.
+  # If the disk has a boot loader, the container holds a system.
   elif [ "$(dd if="$disk" bs=440 count=1 2>/dev/null | tr -d '\000' | wc -c)" -eq 0 ] && [ ! -e "$mark" ]; then
     mark=$K_TMP/half
     : >"$mark"

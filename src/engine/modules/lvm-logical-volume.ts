@@ -30,15 +30,15 @@ const args = z
   .refine(({ type, size }) => type !== "thin" || typeof size === "number", "a thin volume's size is a number of bytes");
 type Args = z.output<typeof args>;
 
-/** The names of the layouts in lvs(8)'s `lv_layout`. */
+/** The values of `lv_layout` in lvs(8). */
 const layouts = { linear: "linear", thinPool: "thin,pool", thin: "thin,sparse" } as const;
 
 /**
  * ```yaml
  * lvm.logical_volume: { vg: vg_kcore, name: images, size: 20G }
  * ```
- * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Remains of an older
- * volume at its place are wiped when it is made.
+ * Grown when it is smaller than wanted, never shrunk; `filesystem.grown` grows a filesystem on it. Signatures of
+ * an older volume on the same extents are wiped when it is made.
  */
 export const lvmLogicalVolume = defineModule({
   name: "lvm.logical_volume",
@@ -71,7 +71,7 @@ fact active "\${active:-absent}"`,
       apply: sh`${refuseUnfit(given)}
 case $todo in
   create)
-    # The mark tells filesystem.formatted that the volume is unused, in spite of remains of an older volume.
+    # The mark tells filesystem.formatted that the volume is unused, although it may hold bytes of an older volume.
     mkdir -p "$K_STATE/fresh" && : >"$K_STATE/fresh/"${mark} && sync || exit 1
     lvcreate -q -y -n ${name} ${create(given)} || exit 1
     ;;
@@ -86,7 +86,8 @@ sync`,
 });
 
 /**
- * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes) and `size`, the wanted or the present one.
+ * Sets `layout` (empty: no such volume), `pool`, `active`, `have` (bytes), `extent` (bytes) and `size`: the wanted size if
+ * `have` is that, rounded up to extents, else the present one.
  */
 function readVolume({ vg, name, size }: Args): Sh {
   const wanted = typeof size === "number" ? size : undefined;

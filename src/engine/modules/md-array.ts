@@ -31,8 +31,8 @@ const args = z
  * ```
  * The array's UUID is derived from the node's id and the name, which proves later that kcore made it. Members must be
  * blank or granted by the name of their disk (requirement F-18). A missing member of a running array, on a new disk for
- * instance, is added. The number of members and the level are never changed. The first synchronisation continues behind
- * the step. Steps for its contents say `array: NAME`.
+ * instance, is added. The number of members and the level are never changed. The first synchronisation continues in the
+ * background. Steps for its contents have `array: NAME`.
  */
 export const mdArray = defineModule({
   name: "md.array",
@@ -58,14 +58,14 @@ export const mdArray = defineModule({
     const look = sh`array=$(readlink -f ${arrayLink(guid)}) && [ -b "$array" ] || array=
 running=\${array##*/} shape=absent making=$K_STATE/fresh/${guid}.making
 [ -z "$running" ] || { read -r level <"/sys/class/block/$running/md/level" && read -r count <"/sys/class/block/$running/md/raid_disks" && shape="$level of $count"; }
-# Sets member to nothing, unfinished, "not running", "not in it" or the state that the kernel reports.
+# Sets member: none, unfinished, "not running", "not in it", "in the array", or another state that the kernel reports.
 look_at_member() {
   member=none
   [ "$(blkid -p -o value -s TYPE "$device" 2>/dev/null):$(blkid -p -o value -s UUID "$device" 2>/dev/null)" = ${`linux_raid_member:${guid}`} ] || return 0
   member='not running'
   [ ! -e "$making" ] || member=unfinished
   [ -z "$running" ] || { read -r member <"/sys/class/block/$running/md/dev-$name/state"; } 2>/dev/null || member='not in it'
-  # A spare that is being filled has its place.
+  # A spare that is being rebuilt counts as a member.
   case $member in in_sync* | spare | write_mostly*) member='in the array' ;; esac
 }`;
     const judge = sh`have mdadm || refuse TOOL_MISSING 'mdadm is not on this node; package mdadm has it'
@@ -93,7 +93,7 @@ ${eachPartition(
   refuse_users "$name"
   [ "$member" != 'not in it' ] || return 0
   found=$(contents_of "$name")
-  # One whose metadata was lost with the power has bytes of the others' synchronisation.
+  # Only signatures count for a device without metadata: an interrupted synchronisation may have filled it.
   [ ! -e "$making" ] || found=$(signatures_of "$device")
   [ -z "$found" ] || is_granted "$disk_name" "$2" "$K_STATE/fresh/$3" "$found" "$name" || refuse FILESYSTEM_DIFFERS ${`a member of the array ${name} is wanted on `}"$device, which holds something else; if that may go: --grant $grant$K_NL$found"
   [ -z "$found" ] || wipe="$wipe $name=$judged"`,
@@ -118,7 +118,7 @@ ${eachPartition(
 )}`,
       guard: judge,
       apply: sh`${judge}
-# A former member is taken back with its data, if possible.
+# A former member is added again with its data, if possible.
 add_member() {
   mdadm --manage "$1" --re-add "$device" 2>/dev/null && return 0
   mdadm --zero-superblock "$device" 2>/dev/null
@@ -136,7 +136,7 @@ elif [ -n "$ours" ] && [ ! -e "$making" ]; then
   for device in $add; do add_member ${path} || exit 1; done
 else
   [ -z "$running" ] || mdadm --stop "$array" || exit 1
-  # The second mark tells the next step that the array is unused, in spite of remains on its members.
+  # The second mark tells the next step that the array is unused, although its members may hold old bytes.
   mkdir -p "$K_STATE/fresh" && : >"$making" && : >"$K_STATE/fresh/"${guid} && sync || exit 1
   mdadm --create ${path} --run --metadata=1.2 --homehost=any ${[`--name=${name}`, `--uuid=${arrayUuid(guid)}`, `--level=${level}`, `--raid-devices=${disks.length}`]} $all || exit 1
   ${unmark(sh`"$making"`)}

@@ -20,7 +20,7 @@ const Source = z
     "must be UUID=…, LABEL=…, PARTUUID= or PARTLABEL=…, tmpfs, HOST:/PATH, //HOST/SHARE, or a folder with the option bind",
   );
 
-/** Sources that name a device. The kernel shows any other source as written, except that of a bind mount. */
+/** Sources that name a device by a tag. The kernel shows any other source as written, except that of a bind mount. */
 const tagged = /^(UUID|LABEL|PARTUUID|PARTLABEL)=/;
 const isBind = (options: readonly string[]): boolean => options.includes("bind") || options.includes("rbind");
 
@@ -79,9 +79,9 @@ type Args = z.output<typeof args>;
  *   options: [noatime]
  * ```
  * Device names are refused as sources: they change, and a machine whose fstab names the wrong one does not boot. The
- * kernel's answer is compared: device, kind of filesystem and flags. These are ro, nosuid, nodev, noexec, noatime,
- * nodiratime, sync and dirsync; of a bind mount only the given ones. Other options are compared in fstab or unit. A
- * filesystem that is mounted there from another source is never unmounted.
+ * kernel's mount is compared: device, kind of filesystem and the flags rw, ro, relatime, noatime, nodiratime, nosuid,
+ * nodev, noexec, sync and dirsync; for a bind mount only the given ones. Other options are compared in fstab or unit.
+ * With another source mounted at the path, `state: mounted` is refused; `state: absent` unmounts it.
  */
 export const mountMounted = defineModule({
   name: "mount.mounted",
@@ -107,7 +107,7 @@ fact flags "$flags"`,
 ${readFstab(given.fstab, { place: escapeBlanks(given.path) })}
 reload=
 ${persist(given, mount)}
-# Without it systemd would act on the old fstab, and may unmount the new mount at once.
+# Without a reload systemd would act on the old fstab, and might unmount the new mount at once.
 if [ -n "$reload" ] && ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 ${mount.unit && given.state !== "absent" ? sh`systemctl enable -q ${mount.unit.name} || exit 1` : sh``}
 ${given.state === "mounted" ? mountNow(given, mount) : sh``}
@@ -132,7 +132,7 @@ function effectsOf({ path, state, source, fstab, options }: Args): Effects {
 }
 
 interface Mount {
-  /** As fstab has it, without fstab's escapes. */
+  /** The source in fstab, without fstab's escapes. */
   readonly source: string;
   /** udev's link to the device that the source names. */
   readonly link?: string;
@@ -140,7 +140,7 @@ interface Mount {
   /** All options, for fstab and unit. */
   readonly options: readonly string[];
   readonly line: string;
-  /** Of a bind mount only the named flags: a bind mount inherits the others from its source. */
+  /** The wanted flags, sorted; for a bind mount only the given ones, since it inherits the others from its source. */
   readonly flags: string;
   readonly unit?: { readonly name: string; readonly blob: ReturnType<typeof blobOf> };
 }
@@ -184,10 +184,10 @@ function madeHere(source: DeviceOf, fstype: string, context: StepContext): strin
 }
 
 const shownFlags = ["rw", "ro", "relatime", "noatime", "nodiratime", "nosuid", "nodev", "noexec", "sync", "dirsync"];
-/** Filesystems that need the network; systemd starts their units with remote-fs.target. */
+/** Filesystems that need the network: their units belong to remote-fs.target. */
 const remote = /^(nfs4?|cifs|smb3|ceph|glusterfs|9p|fuse\..*)$/;
 
-/** The flags that the kernel will show (mount(8)); a flag that is not given has its default. */
+/** The flags that the kernel will show for these options, with mount(8)'s defaults for the others. */
 function flagsOf(options: readonly string[]): string {
   const flags = new Set(["rw", "relatime"]);
   const atime = (name?: string): void => {
@@ -209,7 +209,7 @@ function flagsOf(options: readonly string[]): string {
   return [...flags].toSorted().join(" ");
 }
 
-/** systemd.mount(5). `What` is udev's link, as Debian 12's systemd takes no UUID= there. */
+/** The mount unit (systemd.mount(5)). `What` is udev's link, since Debian 12's systemd accepts no UUID= there. */
 function unitOf(
   { path, fstype, nofail }: Args,
   { source, link, options }: Omit<Mount, "unit">,
@@ -241,7 +241,7 @@ function wantBoot({ state }: Args, { line, unit }: Mount): Record<string, string
 function wantNow({ state, fstype }: Args, { source, isBind: bound, flags }: Mount): Record<string, string> {
   if (state === "present") return {};
   if (state === "absent") return { mounted: "no" };
-  // The kernel shows a bind mount with its source's filesystem, and nfs with its version.
+  // Not compared: a bind mount has its source's filesystem type, and nfs a type with its version.
   const kind = fstype === "auto" || bound || fstype === "nfs" ? {} : { fstype };
   return { mounted: source, ...kind, flags };
 }
@@ -273,7 +273,7 @@ function readMount({ path }: Args, { source, link, isBind: bound, flags }: Mount
   ${found}
 }
 find_device
-# The last line of a mount point is the one on top (proc(5)): number, options, kind, source, options of the filesystem.
+# A mount point's last line is the mount on top (proc(5)): number, options, type, source, options of the filesystem.
 set -- $(place=${escapeBlanks(path).replaceAll("\\043", "#")} awk '$5 == ENVIRON["place"] { for (i = 7; i <= NF; i++) if ($i == "-") break; last = $3 " " $6 " " $(i + 1) " " $(i + 2) " " $(i + 3) } END { print last }' /proc/self/mountinfo)
 mounted=no fstype= flags=
 if [ $# -gt 0 ]; then
@@ -297,7 +297,7 @@ case $mounted in
 esac`;
 }
 
-/** Never writes an fstab that NixOS made; if the wanted line stands there already, nothing is refused. */
+/** Refuses an fstab that NixOS made, unless it has the wanted line already. */
 function notOfNixos({ fstab, path, state }: Args, { line }: Mount): Sh {
   return sh`${readFstab(fstab, { place: escapeBlanks(path) })}
 [ "$fstab" = ${state === "absent" ? "absent" : line} ] || not_nixos ${fstab}`;
@@ -319,7 +319,7 @@ if ! cmp -s ${unit.blob} ${file}; then put_file ${unit.blob} ${file} 0644 root r
 }
 
 function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flags, unit }: Mount): Sh {
-  // Only fstab and systemd understand these.
+  // These options have a meaning only in fstab: mount(8) gets the others.
   const own = options.filter(
     (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
   );
@@ -346,7 +346,7 @@ function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flag
   [ -z "$(ls -A ${path})" ] || note ${`what lies in the folder ${path} itself is hidden by the mount`}
   ${now} || exit 1
 else
-  # For a changed mount every flag is named, as mount would keep the others.
+  # A remount names every flag, since mount would keep those that are not named.
   mount -o ${kept(remount)} ${path} || exit 1
 fi`;
 }

@@ -15,7 +15,7 @@ import { type Resource, pathsOf } from "../step/effects.ts";
 import { sh, shLines, type Sh } from "../step/sh.ts";
 
 /**
- * The kernel's rule (dev_valid_name: 15 bytes), without characters that have a meaning to sh, systemd or interfaces(5).
+ * A name that the kernel accepts (dev_valid_name: 15 bytes), without characters special to sh, systemd or interfaces(5).
  */
 const InterfaceName = z
   .string()
@@ -24,7 +24,7 @@ const InterfaceName = z
     "must be an interface's name of at most 15 letters, digits, “.”, “_” and “-”",
   )
   .refine((name) => !["lo", "all", "default"].includes(name), "is a name that the kernel keeps for itself");
-/** An address in one spelling, that of ip(8). */
+/** An address, in the spelling of ip(8). */
 const Address = z
   .string()
   .refine((text) => isIP(text) !== 0 && !text.includes("%"), "must be an IPv4 or IPv6 address")
@@ -117,10 +117,10 @@ const args = z
  * ```yaml
  * network.interface: { name: eth1, addresses: [192.0.2.10/24], gateways: [192.0.2.1] }
  * ```
- * Configures an interface, now and at every boot, by systemd-networkd, NetworkManager or ifupdown. kcore writes one
- * file of its own for it and for each member, and the running network follows. In order means that the kernel has the
- * configuration, since files alone count at the next boot only. A file of other origin that takes precedence is
- * refused. With the key `risk: connectivity` the node reverts a change that cuts it off.
+ * Configures an interface, now and at every boot, by systemd-networkd, NetworkManager or ifupdown. kcore writes files of
+ * its own for the interface and its members, and applies them at once. In order means that also the kernel has the
+ * configuration, since files count only from the next boot. A file of other origin that takes precedence is refused.
+ * With the key `risk: connectivity` the node reverts a change that cuts it off.
  */
 export const networkInterface = defineModule({
   name: "network.interface",
@@ -180,7 +180,7 @@ on_revert "$undo"`,
       apply: sh`${found}
 put_one() { parent_of "$1" 1 && put_file "$3" "$1" "$2" root root; }
 ${followFiles(wanted, sh`each_file put_one || exit 1`)}
-# Until the probe would be content, twice in a row: networkd takes addresses away once more before it has come to an end, and members join late.
+# Waits at most 40 s until the network is as wanted twice in a row: networkd removes addresses once more before it has finished, and members join late.
 tries=0 seen=0
 while [ "$seen" -lt 2 ] && [ "$tries" -lt 80 ]; do
   tries=$((tries + 1))
@@ -192,12 +192,12 @@ done`,
   },
 });
 
-/** An interface, for dry runs. */
+/** The resource of an interface, for dry runs. */
 function linkOf(name: string): Resource {
   return { is: "path", path: `/sys/class/net/${name}` };
 }
 
-/** The facts of the running network, and whether the files are as wanted. */
+/** Reports the facts of the running network, and whether the files are as wanted. */
 function live(wanted: Interface): Sh {
   const { name, addresses, gateways, dhcp, mtu } = wanted;
   const members = membersOf(wanted);
@@ -272,9 +272,9 @@ function isNetwork(text: string): boolean {
   return version !== 0 && lengthOf(text) <= (version === 6 ? 128 : 32);
 }
 
-/** Whether the address is in one of these networks. */
+/** Whether the address is in one of these networks, or link-local. */
 function isNear(address: string, networks: readonly string[]): boolean {
-  // Every IPv6 host knows the router by its link-local address.
+  // A link-local router is reachable from every IPv6 interface.
   if (/^fe[89ab]/i.test(address)) return true;
   const family = isIpv6(address) ? "ipv6" : "ipv4";
   const near = new BlockList();

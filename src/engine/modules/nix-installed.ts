@@ -11,7 +11,7 @@ import { sh, shLines, type Sh } from "../step/sh.ts";
 /** The socket and the service of the daemon. */
 const daemons = ["nix-daemon.socket", "nix-daemon.service"] as const;
 
-/** Seconds. */
+/** Seconds to wait for apt's lock. */
 const lockTimeout = 300;
 
 const conf = "/etc/nix/nix.conf";
@@ -123,20 +123,20 @@ if [ "$nix" = absent ]; then
   ${tarball ? installNixTarball({ name: given.source ?? "", blob: tarball, buildUsers: given.buildUsers }) : installPackages(given)}
 fi
 changed=
-# Nix does not flush this file: a power cut leaves it empty, and then Nix calls its database corrupt. Without it Nix
-# writes it again; the database itself survives a cut.
+# Nix does not flush this file: a power cut leaves it empty, and then Nix reports a corrupt database. If the file is
+# missing, Nix writes it again; the database itself survives a power cut.
 schema=/nix/var/nix/db/schema
 [ ! -e "$schema" ] || [ -s "$schema" ] || { rm -f "$schema" && changed=yes; }
 ${shLines(settings.map(({ name, text }) => set(name, text)))}
-# The socket starts the service when it is asked; it cannot be started beside a running service, as Debian's package does.
+# The socket starts the service on demand. It cannot be started while the service runs, as Debian's package starts it.
 first=nix-daemon.socket
 systemctl cat "$first" >/dev/null 2>&1 || first=nix-daemon.service
 systemctl enable -q "$first" || exit 1
 systemctl is-active -q nix-daemon.service || systemctl start "$first" || exit 1
-# The daemon reads its settings once.
+# The daemon reads its settings only at its start.
 [ -z "$changed" ] || systemctl try-restart nix-daemon.service || exit 1
 ${readNix}
-# A service that started before its socket, as under load, may hold a socket that is not at its path.
+# A service that started before its socket (under load) may listen on a socket that is no longer at its path.
 [ "$answers" = yes ] || {
   systemctl stop nix-daemon.service nix-daemon.socket 2>/dev/null
   systemctl start "$first" || exit 1
@@ -192,8 +192,7 @@ ${apt.apply({
 }
 
 /**
- * Sets `nix`, `version`, `daemon`, `boot`, `answers`. The question is about an impossible path: a living daemon says
- * so.
+ * Sets `nix`, `version`, `daemon`, `boot`, `answers`. `answers` is yes if the daemon calls an impossible path invalid.
  */
 const readNix = sh`nix=absent version=none
 if have nix-store; then nix=installed version=$(nix-store --version 2>/dev/null) && version=\${version##* }; fi
@@ -208,7 +207,7 @@ if [ "$nix" = installed ]; then
   esac
 fi`;
 
-/** Prints the last value in nix.conf; a setting that it does not name is not the same as an empty one. */
+/** Prints the setting's last value in nix.conf; `(default)` if it is absent, which differs from an empty value. */
 function setting(name: string): Sh {
   const start = `^[[:space:]]*${name}[[:space:]]*=`;
   return sh`if grep -q ${start} ${conf} 2>/dev/null; then

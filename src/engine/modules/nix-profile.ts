@@ -8,8 +8,8 @@ import { sh, type Sh } from "../step/sh.ts";
 const storePath = /^\/nix\/store\/[0-9abcdfghijklmnpqrsvwxyz]{32}-[A-Za-z0-9+._?=-]{1,211}$/;
 
 /**
- * One path from a bastion action, in the form of `nix-store --export` without the end (8 bytes of zero), compressed by
- * gzip.
+ * One store path on the bastion, as an action exported it: the output of `nix-store --export` without its end mark (8
+ * zero bytes), compressed by gzip.
  */
 const Exported = z
   .strictObject({
@@ -89,12 +89,11 @@ const args = z
   );
 type Args = z.output<typeof args>;
 
-/** The end of a store path as Nix reads it: a name, then a version that begins with a digit. */
+/** Splits a store path's name into name and version, as Nix does: the version begins with a digit. */
 const named = /^\/nix\/store\/[^-]+-(.+?)-(\d+(?:\.\d+)*)$/;
 
 /**
- * Refuses to replace a newer version of the same name (S-22). Versions are numbers between dots; others are not
- * compared.
+ * Refuses to replace a newer version of the same name (S-22). Only versions of numbers and dots are compared.
  */
 function refuseDowngrade(profile: string, path: string): Sh | undefined {
   const [, name, version] = named.exec(path) ?? [];
@@ -120,8 +119,8 @@ esac`;
  *   path: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
  * A newer version of the same name is not replaced unless `downgrade` allows it. The path becomes the profile's newest
- * generation; the older ones stay, and `generation` or `backFrom` go back to one. The bytes travel once: a node gets
- * the paths that its store lacks, and those whose files are damaged there. The fact `generation` names the present one.
+ * generation; the older ones stay, and `generation` or `backFrom` go back to one. A node gets only the paths that its
+ * store lacks, and those whose files are damaged there. The fact `generation` is the number of the present one.
  */
 export const nixProfile = defineModule({
   name: "nix.profile",
@@ -152,7 +151,7 @@ const [nixStore, nixEnv, gzip] = [
   { command: "gzip", package: "gzip" },
 ];
 
-/** Reports the generation: the profile is a link `NAME-NUMBER-link`. */
+/** Reports the fact `generation`: the profile is a link to `NAME-NUMBER-link`. */
 function factGeneration(profile: string): Sh {
   return sh`now=$(readlink ${profile} 2>/dev/null) && now=\${now%-link}
 now=\${now##*-}
@@ -175,11 +174,11 @@ ${factGeneration(profile)}`,
 }
 
 /**
- * Offers the bastion's paths, and asks for those that the node lacks. A path that is valid in a Nix store has all its
- * dependencies there.
+ * Offers the bastion's paths, and asks for those that are missing or damaged in the node's store. A valid path has all
+ * its dependencies there.
  */
 function delivery(source: NonNullable<Args["source"]>): Required<Pick<Step, "asks" | "offers">> {
-  // Nix' name of a path: the part behind the hash.
+  // The label in views is the path's name, without the hash.
   const paths = source.map((one) => ({ path: one.path, blob: fileBlob(one, storeName(one.path)) }));
   const list = blobOf(paths.map(({ path, blob }) => `${blobName(blob)} ${blob.size} ${path}\n`).join(""));
   return {
@@ -199,7 +198,7 @@ while read -r name size at; do
   fi
 done <${list}
 [ "$count" = 0 ] || note "the store lacks $count of $# paths"
-# Left by a run that a power cut ended: Nix registers a path before its files are surely on the disk.
+# A power cut may have damaged valid paths: Nix registers a path before its files are flushed.
 [ -z "$valid" ] || nix-store --verify-path $valid >/dev/null 2>&1 || while read -r name size at; do
   case "$valid " in *" $at "*) ;; *) continue ;; esac
   ! nix-store --verify-path "$at" >/dev/null 2>&1 </dev/null || continue
@@ -216,8 +215,8 @@ nix-store --verify-path ${path} >/dev/null 2>&1 || refuse NIX_PATH_DIFFERS ${`th
 }
 
 /**
- * Adds the received paths to the store. A damaged path may be needed by other paths or be in use, so Nix repairs it in
- * place instead of deleting it.
+ * Adds the received paths to the store. A damaged path is deleted and imported, or, if other paths or processes need it,
+ * repaired in place.
  */
 function putPaths(path: string, narHash: string | undefined): Sh {
   const check =
@@ -225,16 +224,16 @@ function putPaths(path: string, narHash: string | undefined): Sh {
       ? sh`:`
       : sh`hash=$(nix-store -q --hash ${path}) || exit 1
     [ "$hash" = ${narHash} ] || {
-      # Once it is there, no later run would look at it.
+      # Deleted, since no later run would compare a valid path.
       nix-store --delete ${path} >/dev/null 2>&1
       refuse NIX_PATH_DIFFERS ${`${path} is not what the bastion has: wanted ${narHash}, found `}"$hash"
     }`;
-  return sh`# A trusted user's import needs no signature; the checksum of each blob was compared when it came. Without the end mark nothing is whole.
+  return sh`# A trusted user's import needs no signature: the hash of each blob was checked on receipt. The end mark completes the export.
 import() {
   { gzip -dc "$@" && head -c 8 /dev/zero; } | nix-store --import >/dev/null
 }
-# Nix repairs a path from a binary cache with this one path, also where it may fetch nothing. Its archive begins behind
-# 8 bytes of the export.
+# Nix repairs a path from a local binary cache with this one path, also if it works offline. The path's archive begins
+# after the first 8 bytes of the export.
 mend() {
   if nix-store --delete "$2" >/dev/null 2>&1; then
     import "$1"
@@ -272,7 +271,7 @@ function storeName(path: string): string {
 }
 
 function atGeneration({ profile, generation, backFrom = "" }: Args): StepParts {
-  // A store path is compared as a whole, a name with the part behind the hash.
+  // backFrom is compared with the whole store path, or with its name without the hash.
   const isLeft = sh`is_left() {
   at=$(readlink -f "$1")
   case ${backFrom} in /*) ;; *) at=\${at##*/} && at=\${at#*-} ;; esac

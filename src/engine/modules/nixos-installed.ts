@@ -61,10 +61,10 @@ const args = z.strictObject({
  *     files:
  *       - { path: flake.nix, file: /srv/dc1/nixos/flake.nix, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855, size: 1 }
  * ```
- * NixOS on a machine's own disk, by the nixos-install of a live system that has it (the NixOS installer). The flake
- * goes to /etc/nixos of the new system, the host keys of the live one into its /etc/ssh. A killed installation
- * continues with the contents of the new store. After a power cut it begins anew, because the store's contents are
- * uncertain. A machine that runs from this disk is in order, even if its system has changed since.
+ * NixOS on a machine's own disk, by nixos-install of a live system such as the NixOS installer. The flake is copied to
+ * /etc/nixos of the new system, and the live system's host keys to its /etc/ssh. A killed installation continues with the
+ * paths in the new store. After a reboot it begins again, since a power cut may have damaged them. A machine that runs
+ * from this disk is in order, even if its system has changed since.
  */
 export const nixosInstalled = defineModule({
   name: "nixos.installed",

@@ -11,9 +11,9 @@ import { sh, type Sh } from "../step/sh.ts";
  * os.booted:
  *   disk: { serial: S3Z8NB0K }
  * ```
- * Behind os.installed: the machine leaves its live system and boots from its own disk, where the run continues. A
- * further step with `boot: false` has to check where the machine came from: the firmware may have booted the live
- * system again.
+ * After os.installed: the machine leaves its live system and boots from its own disk, where the run continues. A second
+ * step with `boot: false` must check from where the machine has booted: the firmware may have started the live system
+ * again.
  */
 export const osBooted = defineModule({
   name: "os.booted",

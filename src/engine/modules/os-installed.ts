@@ -54,12 +54,12 @@ const args = z.strictObject({
  *   image: { file: /var/cache/debian.tar.gz, sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855, size: 1 }
  *   hostname: n1
  * ```
- * Debian on a machine's own disk, from a live system that runs on the machine. It is unpacked into an empty partition,
- * with a boot loader for BIOS and UEFI, which is written last. Host keys, authorized keys, addresses, name servers and
- * sources of packages are those of the live system, so that clients recognize the same machine. A machine that runs
- * from this disk is in order, even if its system has changed since. With `encrypted` root lies in the container that
- * luks.root made. Then the initrd accepts the system's users by their keys, at port 2222 and for one command, which
- * takes the container's key.
+ * Debian on a machine's own disk, from a live system that runs on the machine. The image is unpacked into an empty
+ * partition; the boot loader for BIOS and UEFI is written last. Host keys, authorized keys, addresses, name servers and
+ * package sources are those of the live system, so that clients recognize the machine. A machine that runs
+ * from this disk is in order, even if its system has changed since. With `encrypted` root is in the container that
+ * luks.root made. Then the initrd lets the system's users in by their SSH keys, at port 2222 and for one command, which
+ * asks for the container's passphrase.
  */
 export const osInstalled = defineModule({
   name: "os.installed",
@@ -87,8 +87,7 @@ export const osInstalled = defineModule({
       sh`other=$(partition_of ${deviceGuid(context, { disk, partition })})
 [ -n "$other" ] || refuse PARTITION_NOT_FOUND ${`there is no partition ${partition} on the disk`}
 other=$(device_of "$other")`;
-    // A container without the unfinished mark has a system in it, which cannot be inspected without the container's
-    // key.
+    // Without the unfinished label the container has a system, which cannot be inspected without the container's key.
     const isInstalled = encrypted
       ? sh`blkid -p "$device" 2>/dev/null | grep 'TYPE="crypto_LUKS"' | grep -qv ${`LABEL="${unfinished}"`}`
       : sh`[ -n "$running" ] || [ "$(blkid -p -o value -s LABEL "$device" 2>/dev/null)" = ${done} ]`;
@@ -104,7 +103,7 @@ ${encrypted ? judgeUnlock(access) : sh``}`,
 ${
   encrypted
     ? sh`${insideOf(container)}
-# luks.root takes a boot loader for a sign that the container was filled: that of an installation which is made anew is none. The table stays.
+# For luks.root a boot loader means that the container has a system: an earlier one is removed. The partition table stays.
 dd if=/dev/zero of="$disk" bs=440 count=1 conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }
 mkfs.ext4 -q -F -U ${filesystemUuid(container)} "$device" || exit 1
 ${findOther(boot)}
@@ -145,7 +144,7 @@ ${encrypted ? finish(container) : sh``}`,
   },
 });
 
-/** Unpacks the blob to stdout while notes show the progress; the file `broken` marks a damaged blob. */
+/** Unpacks the blob to stdout while notes report the progress; the file `broken` is made for a damaged blob. */
 export function unpack(blob: Blob, size: number): Sh {
   return sh`{
   gzip -dc <${blob} &
@@ -157,7 +156,7 @@ export function unpack(blob: Blob, size: number): Sh {
 }`;
 }
 
-/** Continues inside the partition's container. If the machine runs from there already, only marks it. */
+/** Sets `container`, and `device` to the opened container. If the machine runs from it, only labels it as finished and ends. */
 function insideOf(uuid: string): Sh {
   const mapping = mappingName(uuid);
   return sh`container=$device
@@ -166,13 +165,13 @@ if [ -n "$running" ]; then
   exit 0
 fi
 device=$(readlink -f ${`/dev/mapper/${mapping}`}) && [ -b "$device" ] || refuse LUKS_CLOSED ${`the container ${mapping} is not open here; if the live system was started anew meanwhile, it forgot the key of what was not finished: run again, and luks.root makes it anew`}
-# The container holds half a system, or nothing.
+# The container holds an unfinished system, or nothing.
 [ "$(blkid -p -o value -s LABEL "$container")" = ${unfinished} ] || refuse OS_FOUND "the container on $container is not marked as unfinished"
 [ -s ${`${luksFolder}/${uuid}.recovery`} ] ||
   refuse LUKS_KEY_MISSING ${`the container ${mapping} has no recovery key, so nobody could unlock it: luks.escrowed gives it one`}`;
 }
 
-/** From here on no live system makes the container anew; only its own system has the means to open it. */
+/** Labels the container as finished, so that no live system makes it again, and removes its keys from the live system. */
 function finish(uuid: string): Sh {
   return sh`cryptsetup config --label ${done} "$container" && sync && rm -f ${luksFolder}/${uuid}.*`;
 }

@@ -10,10 +10,10 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * os.live: { disk: { serial: S3Z8NB0K } }
  * ```
- * The parts of a live system that a NixOS configuration has to take over, as facts. `network` has a systemd.network(5)
- * file for each card, `device` the disk by a stable name, `hardware` the result of nixos-generate-config. Further facts
- * are `hostKeys`, `rootKeys`, `userKeys`, `consoles` and `release`. A machine that runs from this disk already has one
- * fact alone: `running: yes`. It changes nothing.
+ * Reports as facts the parts of a live system that a NixOS configuration has to take over. `network` has a
+ * systemd.network(5) file for each card, `device` a stable name of the disk, `hardware` the output of
+ * nixos-generate-config. Further facts are `hostKeys`, `rootKeys`, `userKeys`, `consoles` and `release`. If the machine
+ * runs from this disk already, they are replaced by `running: yes`. The module changes nothing.
  */
 export const osLive = defineModule({
   name: "os.live",

@@ -24,8 +24,8 @@ const PackageName = z
  * package.installed: { names: [gdisk, xfsprogs], updateCache: true }
  * ```
  * For a single package: `name: gdisk`. All names go through the package manager in one transaction: apt, apk or dnf, whichever the node has. Configuration files
- * that were changed on the node are kept, nothing asks. A lock held by another program is waited for and never removed; an
- * interrupted dpkg is refused (F-20). Names must be real packages, not virtual ones.
+ * that were changed on the node are kept, and nothing asks questions. The step waits for another program's lock and never removes it. An
+ * interruption of dpkg outside kcore is refused (F-20). Names must be real packages, not virtual ones.
  */
 export const packageInstalled = defineModule({
   name: "package.installed",
@@ -111,7 +111,7 @@ function splitVersion(text: string): Pinned {
   return sign === "=" ? { name, version: rest } : { name, release: rest };
 }
 
-/** One fact a package: `absent`, `latest`, `installed`, or its version where the step asks for one; `cut off` where a step did not come to its end. */
+/** Reports a fact for each package: `absent`, `latest`, `installed`, or its version; `cut off` if dpkg was interrupted in a step of kcore's. */
 function factVersions(manager: PackageManager, { state }: Packages, names: readonly Pinned[]): Sh {
   const each = shLines(
     names.map(({ name, version }) => {

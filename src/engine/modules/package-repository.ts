@@ -92,8 +92,8 @@ type Args = z.output<typeof args>;
  *     =55Ko
  *     -----END PGP PUBLIC KEY BLOCK-----
  * ```
- * A repository of apt: /etc/apt/sources.list.d/NAME.sources (sources.list(5), deb822), which believes the key in
- * /etc/apt/keyrings/NAME.asc and no other. Its lists are fetched and verified before apt gets to know it: a repository that
+ * A repository of apt: /etc/apt/sources.list.d/NAME.sources (sources.list(5), deb822), which trusts only the key in
+ * /etc/apt/keyrings/NAME.asc. Its lists are fetched and verified before it becomes one of apt's sources: a repository that
  * does not answer, or is signed with another key, is refused, and the node's sources stay as they were.
  */
 export const packageRepository = defineModule({
@@ -148,7 +148,7 @@ ${putFile({ path: file, blob: blobOf(text) })}`,
   },
 });
 
-/** The key as a block that ends with a line break. @throws KcoreError REPOSITORY_KEY_INVALID */
+/** The key's armoured block with one final line break; undefined if the step gives none. @throws KcoreError REPOSITORY_KEY_INVALID */
 function signingKey({ name, key, source, fingerprint }: Args, { readFile }: StepContext): Blob | undefined {
   const bytes = source === undefined ? undefined : readFile(source).bytes;
   const given = source === undefined ? key : Buffer.from(bytes ?? "").toString("utf8");
@@ -189,7 +189,7 @@ function listText(
     .join("");
 }
 
-/** apt reads no source at all while two of them name one repository with different keys. */
+/** Refuses a conflict with other sources: apt reads no source at all while two of them give one repository different keys. */
 function goesWithOthers(file: string, text: string): Sh {
   const own = file.slice(file.lastIndexOf("/") + 1);
   return sh`rm -rf "$K_TMP/parts" && mkdir "$K_TMP/parts" || exit 1
@@ -202,7 +202,8 @@ said=$(apt-get indextargets -o Dir::Etc::sourceparts="$K_TMP/parts" 2>&1 >/dev/n
 }
 
 /**
- * Puts the key in its place first, where apt's own user can read it. The old key comes back if the new one is useless.
+ * Writes the key before the lists are fetched, since apt's own user must read it. Defines `back`, which restores the old
+ * key if the fetch fails.
  */
 function putKey(key: Blob, ring: string): Sh {
   return sh`rm -f "$K_TMP/key"
@@ -212,22 +213,22 @@ back() { if [ -f "$K_TMP/key" ]; then put_file "$K_TMP/key" ${ring} - - -; else 
 }
 
 /**
- * Fetches this repository's lists alone. Without `Error-Mode`, apt calls a temporary failure a success (apt-get(8),
- * update).
+ * Fetches the lists of this repository alone, or refuses. `Error-Mode=any` makes temporary failures errors, too
+ * (apt-get(8), update).
  */
 function fetchLists({ key, source, lockTimeout }: Args, text: string): Sh {
   return sh`${key === undefined && source === undefined ? sh`back() { :; }` : sh``}
 ${lockedApt({ lockTimeout })}
 mkdir -p "$K_TMP/none" && printf %s ${text} >"$K_TMP/new.sources" || exit 1
-# A lock that is not had in time ends this text.
+# A lock that is not obtained in time ends only the subshell, with 99.
 : >"$K_TMP/when" && touch -r /var/lib/apt/lists "$K_TMP/when" || exit 1
-# Without a signed list of its files apt asks for each possible compression: the last line on a file counts.
+# Without a signed list of files apt tries each compression of a file: the last line about a file counts.
 got() { awk -F'[: ]' '/^Err:/ { bad[$2] } /^(Get|Hit):/ { delete bad[$2] } END { for (one in bad) exit 1 }' "$K_TMP/said"; }
 (locked apt-get -q update -o Dir::Etc::sourcelist="$K_TMP/new.sources" -o Dir::Etc::sourceparts="$K_TMP/none" \
   -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any) >"$K_TMP/said" 2>"$K_TMP/errors"
 status=$?
 cat "$K_TMP/said"
-# The other lists are as old as they were (kernel.updated, package.upgraded).
+# The other lists keep their age, which kernel.updated and package.upgraded read.
 touch -r "$K_TMP/when" /var/lib/apt/lists
 if [ "$status" = 0 ] && got && ! grep -q '^E:\|Failed to fetch' "$K_TMP/errors"; then :; else
   back

@@ -10,8 +10,8 @@ const HostName = z.string().regex(/^[A-Za-z0-9_.:][A-Za-z0-9_.:-]{0,252}$/, "mus
  * ```yaml
  * port.open: { port: 9090 }
  * ```
- * For this node's own loopback it reads the kernel's tables and needs no program. For other hosts it connects from the
- * node by nc or bash, the first that is there. The check is repeated for a minute unless the step has `retry`.
+ * For the node's own loopback the kernel's socket tables are read, which needs no program. For other hosts the node
+ * connects by the first of nc and bash that it has. The check is repeated for a minute unless the step has `retry`.
  */
 export const portOpen = defineModule({
   name: "port.open",

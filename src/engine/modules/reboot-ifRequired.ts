@@ -9,9 +9,10 @@ import { sh } from "../step/sh.ts";
  * reboot.ifRequired: {}
  * ```
  * Boots a node whose running system is older than the installed one. Reasons are Debian's reboot-required file, dnf's
- * needs-restarting(1), a kernel other than the newest in /boot, and a kernel without its modules. On NixOS it is a
- * system other than the booted one. The reasons stand in its facts; with none it changes nothing. If a reason is left
- * after the boot, for example because the boot loader takes the old kernel, the step fails.
+ * needs-restarting(1), a running kernel that is not the newest in /boot, that was replaced there, or that lost its
+ * modules, and on NixOS another kernel or initrd than the booted one. The fact `reboot` has the reasons; without one
+ * nothing changes. If a reason is left after the boot, for example because the boot loader starts the old kernel, the
+ * step fails.
  */
 export const rebootIfRequired = defineModule({
   name: "reboot.ifRequired",

@@ -63,11 +63,11 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * It gives orders to the node's own updater, which carries them out, reverts by itself when something fails, and
- * refuses an older owner (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
- * `held` gives: ask for `held` over a new connection (`reconnect` of a stage). Where the updater is about to boot the
- * node, `activated`, `held` and `rolled_back` end, too. Then `booted` waits for that boot, and the same step once more
- * reports the result. A node that runs the target already is given no order.
+ * Gives an order to the node's own updater, which carries it out, rolls back by itself if anything fails, and refuses
+ * owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
+ * `held` gives: use a new connection for it (`reconnect` of a stage). If the updater is about to boot the node,
+ * `activated`, `held` and `rolled_back` end before the boot. Then a step `booted` waits for the boot, and a repetition of
+ * the first step reports the result. A node that runs the target already gets no order.
  */
 export const runtimeUpdated = defineModule({
   name: "runtime.updated",
@@ -96,7 +96,7 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** In a plan, an order that is not given yet must not make the next ones unknown. */
+/** Each order writes a path of its own, so that in a dry run an order does not make the verdicts of the next ones unknown. */
 function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };
@@ -110,8 +110,7 @@ type StepParts = Pick<Step, "want" | "probe" | "guard" | "asks" | "offers" | "ap
 function stepParts(given: Args, updates: Updates): StepParts {
   const { to, target, limit, owner, update, own, profile } = given;
   const { folder } = updates;
-  // A node that is about to boot for this order counts as having reached the target: it cannot come further without the
-  // boot.
+  // A node that is about to boot for this order counts as running the target: without the boot it cannot go further.
   const probeWith = (more: Sh): Sh => sh`${readUpdates(updates)}
 read_updates
 ${to === "activated" || to === "held" ? sh`[ -z "$boots" ] || runtime=${target}` : sh`:`}
@@ -140,7 +139,7 @@ if [ "$f_name $f_owner" = ${`${update} ${owner}`} ] || [ "$runtime" = ${target} 
 read_updates
 [ -z "$busy" ] || [ "$f_name" = ${update} ] ||
   refuse UPDATE_REFUSED "the node is busy with the update $f_name of $f_owner"`,
-        // The updater repeats its report about an earlier step of this update under the present owner's name.
+        // `fence` has no result of its own: the updater repeats its last report with the new owner's fence.
         apply: applyWith(sh`order fence && await fenced ${Math.min(limit, 120)}`),
       };
     case "prepared":
@@ -182,14 +181,14 @@ order hold && await activated ${limit}`),
     case "rolled_back":
       return {
         want: { back: "yes" },
-        // Either the node ran the target before the update, or another update came since: the node keeps only one
-        // former version.
+        // A running target without `previous`: it ran before the update, or a later update replaced the one former version
+        // that a node keeps.
         probe: probeWith(sh`back=yes
 case $runtime:$previous in
   ${target}:) note "the node has nothing to go back to from this update" ;;
   ${target}:1) back=no ;;
 esac
-# The updater is rolling back behind a boot, or has failed to.
+# The updater is rolling back after a boot, or the rollback has failed.
 case $ours$ordered$r_state in 1roll_backrolling_back | 1roll_backfailed) back=no ;; esac
 [ -z "$boots" ] || back=yes
 ${own ? sh`[ "$f_owner" = ${owner} ] || back=yes` : sh`:`}
@@ -199,7 +198,7 @@ fact back "$back"`),
   }
 }
 
-/** Puts the bundle where the updater looks for it, unless its store has the path; the updater checks it. */
+/** Asks for the bundle, unless the store has a sound copy of the path, or the updater's folder the bundle. */
 function deliver({ bundle, target }: Args, folder: string): Pick<StepParts, "asks" | "offers"> {
   if (!bundle) return {};
   const blob = fileBlob(bundle, target.slice("/nix/store/".length + 33));

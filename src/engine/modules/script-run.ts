@@ -25,8 +25,8 @@ import { shellOf, shellText } from "../step/shell-text.ts";
  *     echo "hello $1"
  *   args: [world]
  * ```
- * The script runs from a file that only the step's user can read and that is removed at the end; its text is in no
- * argv. With `runAs` give it as text. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
+ * The script runs from a file that only the step's user can read and that is removed at the end; no argv contains its
+ * text. With `runAs` give it as `text`. Always runs unless the step has `creates`, `unless`, `onChanges` or `onlyIf`.
  * `changed` defines when it changed something; a `check` only reads (docs/states.md, Commands).
  */
 export const scriptRun = defineModule({
@@ -35,7 +35,7 @@ export const scriptRun = defineModule({
   alsoKnownAs: ["script", "shell", "cmd.script", "server.script"],
   args: z
     .strictObject({
-      // Other interpreters than shells quote differently.
+      // Only a shell's text is checked as sh: other interpreters have other quoting.
       text: shellText(Text, ({ interpreter }) => shellAmong(interpreter))
         .optional()
         .describe("The script itself."),
@@ -58,7 +58,7 @@ export const scriptRun = defineModule({
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {
     const blob = source === undefined ? undefined : context.readFile(source);
-    // The first line decides: behind a script there may be data.
+    // Only the first line is checked: a script may be followed by data.
     if (shellAmong(interpreter) !== undefined && blob?.bytes?.[blob.bytes.indexOf(10) - 1] === 13)
       throw new KcoreError({
         code: "SHELL_SYNTAX",
@@ -66,7 +66,7 @@ export const scriptRun = defineModule({
         hint: `sed -i 's/\\r$//' ${source}`,
       });
     const bytes = blob !== undefined && context.sensitive === true ? hidden(blob) : blob;
-    // With runAs the step's user cannot read the run's blobs, so a text comes as text; printf is no program, so no argv.
+    // A text is no blob, which the user of runAs cannot read; printf is a builtin, so no argv contains the text.
     const before = sh`script=$(mktemp "$K_TMP/script.XXXXXX") && trap 'rm -f "$script"' EXIT || exit 1
 ${
   bytes === undefined
@@ -85,12 +85,12 @@ ${
   },
 });
 
-/** The shell among an interpreter's words; undefined without one, or while the words are unknown. */
+/** The shell among the interpreter's words; undefined if there is none, or if the words are not known yet. */
 function shellAmong(interpreter: unknown = ["sh"]): string | undefined {
   return Array.isArray(interpreter) ? interpreter.map(shellOf).find((name) => name !== undefined) : undefined;
 }
 
-/** The readable text of a script without secrets; else empty. */
+/** The script's text for the step's effects; empty if the text is secret or unknown. */
 function scriptText(text: string | Secret | undefined, blob: Blob | undefined): string {
   if (typeof text === "string") return text;
   return blob?.bytes === undefined || blob.sensitive ? "" : Buffer.from(blob.bytes).toString("utf8");

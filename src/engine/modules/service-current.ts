@@ -6,8 +6,8 @@ import { orRefuse, systemctl } from "../step/fragments/systemd.ts";
 import { rawSh, sh } from "../step/sh.ts";
 
 /**
- * Units that end sessions, or that systemd and all else hold on to: only a boot renews them (needrestart's list
- * agrees).
+ * Units whose restart would end sessions, or break systemd and other clients: only a boot renews them (needrestart
+ * excludes the same ones).
  */
 const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", "systemd-user-sessions.service"];
 
@@ -16,8 +16,8 @@ const never = ["dbus.service", "dbus-broker.service", "systemd-logind.service", 
  * service.current: { except: [postgresql.service] }
  * ```
  * After an update, services continue with the programs and libraries that they were started with. Such services are
- * restarted, one by one; systemd itself is executed anew, which ends nothing. dbus, logind and those named in `except`
- * are only reported: reboot.ifRequired with `services: true` boots for them.
+ * restarted one by one; systemd re-executes itself, which ends no service. dbus, logind and those in `except` are only
+ * reported: reboot.ifRequired with `services: true` boots for them.
  */
 export const serviceCurrent = defineModule({
   name: "service.current",

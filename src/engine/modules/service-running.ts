@@ -20,8 +20,8 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * service.running: { name: kcore-controller, verifyFor: 5s }
  * ```
- * Starts the unit when it is not active, enables it when it is not. With `restartOn` or `onChanges` it is restarted
- * after a change of the steps that it watches; `onChange: reload` reloads it instead where it can. A masked unit is
+ * Starts the unit if it is not active, and enables it if it is not enabled. With `restartOn` or `onChanges` it is
+ * restarted after a change by the steps that it watches; with `onChange: reload` it is reloaded if the unit supports that. A masked unit is
  * refused unless `unmask`. `runsFrom` is for a unit that starts its program through a link, such as a Nix profile: a
  * process that still runs from elsewhere is restarted.
  */
@@ -53,7 +53,7 @@ export const serviceRunning = defineModule({
     probe: sh`${unitProperties(name, ["ActiveState", "LoadState", "UnitFileState", ...(runsFrom === undefined ? [] : ["MainPID" as const])])}
 case $LoadState in loaded) ;; *) ActiveState=$LoadState ;; esac
 case $ActiveState in reloading | refreshing) ActiveState=active ;; esac
-# An alias belongs to an enabled unit; a generated one is wired up at every boot.
+# An alias belongs to an enabled unit; a generated unit is enabled at every boot by its generator.
 case $UnitFileState in alias | generated) UnitFileState=enabled ;; '') UnitFileState=absent ;; esac
 ${isUp(name)}
 fact active "$ActiveState"
@@ -95,7 +95,7 @@ fi${
 ${awaitProgram(name, runsFrom)}`
     }`,
     keep: sh`keep_unit ${name} ${onChange === "reload" ? "reload-or-restart" : "restart"}`,
-    // A unit that apply has just started has seen every change already.
+    // A unit that apply has just started runs with every change already.
     react: sh`[ ! -e "$K_TMP/started" ] || exit 0
 ${reloadIfNeeded(name)}
 systemctl ${onChange === "reload" ? "reload-or-restart" : "restart"} -- ${name} ${orRefuse(name, "SERVICE_FAILED", `${name} did not ${onChange}`)}

@@ -41,7 +41,7 @@ export const serviceStopped = defineModule({
 [ "$ActiveState" != failed ] || ActiveState=inactive
 ${
   atBoot === "disabled"
-    ? sh`# Not there, masked, or without an [Install] section: none of these starts at boot by itself.
+    ? sh`# A unit that is missing, masked or without an [Install] section does not start at boot by itself.
 case $UnitFileState in '' | static | indirect | masked*) UnitFileState=disabled ;; esac`
     : sh`[ "$UnitFileState" != masked-runtime ] || UnitFileState=masked`
 }

@@ -19,10 +19,10 @@ const folder = "/etc/sudoers.d";
  *   commands: [/usr/bin/systemctl restart shop.service, /usr/bin/journalctl]
  *   noPassword: true
  * ```
- * A file of its own in /etc/sudoers.d, 0440. Before it is put there, visudo(8) reads it alone, and together with
+ * A file of its own in /etc/sudoers.d, 0440. Before it is written, visudo(8) checks the text alone, and together with
  * /etc/sudoers and all other files. A text that would break sudo is refused, and the old file stays. A command without
- * arguments may be called with any (sudoers(5)). A change that would leave the user of this very run without sudo is
- * refused, unless the step is on trial (`risk: connectivity`). A password that sudo would ask for anew is not foreseen.
+ * arguments may be called with any (sudoers(5)). A change after which this run's user could not use sudo is refused,
+ * unless the step is on trial (`risk: connectivity`); that check ignores whether sudo would ask for a password.
  */
 export const sudoersManaged = defineModule({
   name: "sudoers.managed",
@@ -93,7 +93,7 @@ interface Rule {
   readonly noPassword?: boolean | undefined;
 }
 
-/** sudoers(5): in a command `,`, `:`, `=` and the back slash are escaped; wildcards (`*`) stay. */
+/** The rule's text (sudoers(5)): in a command `,`, `:`, `=`, `#`, `"` and the back slash are escaped; wildcards (`*`) stay. */
 function ruleText({ user, group, commands = [], runAs = ["root"], noPassword = false }: Rule): string {
   const list = commands.map((one) => one.replaceAll(/[,:=\\#"]/g, String.raw`\$&`)).join(", ");
   return `# Managed by kcore.\n${user ?? `%${group}`} ALL=(${runAs.join(", ")}) ${noPassword ? "NOPASSWD: " : ""}${list}\n`;

@@ -67,7 +67,7 @@ fact active "\${active:-no}"`,
   ${writeFstab(fstab, { source }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi
-# An area in use is turned off only for another priority: its contents have to go back into memory.
+# An area in use is turned off only to change its priority: swapoff moves its contents back into memory.
 if [ "$active" != ${inUse} ]; then
   [ -z "$active" ] || swapoff "$device" || exit 1
   swapon ${priority === -1 ? [] : ["-p", String(priority)]} "$device" || exit 1

@@ -37,7 +37,7 @@ const args = z
  * swap.managed: { state: "off" }
  * ```
  * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
- * unit files are masked. A service that makes swap is named. `on` keeps a swap file; swap on a partition, logical
+ * unit files are masked. A service that makes swap at boot is named and refused. `on` keeps a swap file; swap on a partition, logical
  * volume or array is `swap.enabled`. If anything else lies at the file's path, the step is refused.
  */
 export const swapManaged = defineModule({
@@ -138,7 +138,7 @@ if [ "$fstab" != ${line} ]; then
   ${writeFstab(fstab, { source: path }, line)}
   if ${underSystemd}; then systemctl daemon-reload || exit 1; fi
 fi`,
-    // Writing a large file to a slow disk may take this long, but never stands still for a minute.
+    // Writing a large file to a slow disk may take this long, but never pauses for two minutes.
     timeout: 7200,
     stall: 120,
     tools: [

@@ -7,8 +7,8 @@ import { fileRefusals, stepOfData } from "../step/fragments/files.ts";
  * ```yaml
  * symlink.managed: { path: /etc/localtime, target: /usr/share/zoneinfo/UTC }
  * ```
- * A link with another target is replaced, in one rename. A file or folder is refused; `force: true` also replaces an
- * empty file or an empty folder, and never anything that holds something.
+ * A link with another target is replaced, in one rename. A file or folder is refused; with `force: true` an empty file
+ * or an empty folder is replaced, too.
  */
 export const symlinkManaged = defineModule({
   name: "symlink.managed",

@@ -121,7 +121,7 @@ while IFS=$(printf '\t') read -r key path other at_boot; do
   case $path in '' | -) continue ;; esac
   if [ ! -e "/proc/sys/$path" ]; then
     unsure || refuse SYSCTL_REFUSED "this kernel has no $key (/proc/sys/$path): a module that is not loaded may bring it"
-  # Opened, and not written: for root, the test of BusyBox calls everything writable.
+  # Tested by opening it without a write: for root, BusyBox's test -w is always true.
   elif ! { true >>"/proc/sys/$path"; } 2>/dev/null; then
     refuse SYSCTL_REFUSED "$key cannot be changed on this node: it is read-only, as in a container what is its host's"
   fi
@@ -130,7 +130,7 @@ $gaps
 END_OF_GAPS`;
 }
 
-/** The revert restores the present value with the file. */
+/** Records the key's present value for the revert. */
 function keepLive({ path }: Sysctl): Sh {
   return sh`old=$(cat ${`/proc/sys/${path}`} 2>/dev/null) && on_revert "cat >/proc/sys/"${path}" <<'K_OLD'$K_NL$old\${K_NL}K_OLD"`;
 }

@@ -13,7 +13,7 @@ import { shellText, shellWords } from "../step/shell-text.ts";
 
 const Line = z.string().regex(/^[^\0\n]*\S[^\0\n]*$/, "must be one line");
 
-/** systemd.time(7): on the node, systemd-analyze refuses invalid values. */
+/** A time span (systemd.time(7)); on the node systemd-analyze refuses invalid ones. */
 const Span = z.string().regex(/^[0-9][0-9a-zA-Z. ]*$/, 'must be a time span such as "15min" or "1h 30s"');
 
 const args = z
@@ -76,10 +76,9 @@ const args = z
  *   randomizedDelay: 10min
  *   user: backup
  * ```
- * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. A command is written
- * so that neither `%` nor `$` means anything to systemd; its user has to be there. systemd-analyze reads both before
- * they are put there. A foreign service of that name is refused: give it as `service`. A running service runs to its
- * end.
+ * A timer of systemd in /etc/systemd/system, enabled and running, with the service that it starts. kcore escapes `%` and
+ * `$` of a command for systemd; the command's user must exist. systemd-analyze checks both units before they are written.
+ * A foreign service of that name is refused: give it as `service`. A running service is not stopped.
  */
 export const timerManaged = defineModule({
   name: "timer.managed",
@@ -134,7 +133,7 @@ fact active "$ActiveState"`,
 remove_path ${timer.path} 0 || exit 1
 [ "$owner" != ours ] || remove_path ${own.path} 0 || exit 1
 systemctl daemon-reload || exit 1
-# One that had failed stays so, for systemd, when it is gone.
+# systemd remembers the failure of a removed unit until it is reset.
 [ "$(had active)" != failed ] || systemctl reset-failed -- ${unit} || :`,
       };
     const wanted: Facts = Object.fromEntries(files.flatMap((file) => Object.entries(wantFile(file))));
@@ -167,7 +166,7 @@ fi`
       apply: sh`${verified}
 ${shLines(files.map(putFile))}
 systemctl daemon-reload && systemctl enable -- ${unit} || exit 1
-# A timer that runs goes by its old text until it is restarted.
+# A running timer uses its old text until it is restarted.
 if [ "$(had timer)" = ${wanted["timer"] ?? ""} ]; then systemctl start -- ${unit}; else systemctl restart -- ${unit}; fi`,
       show: sh`[ ! -f ${timer.path} ] || cat <${timer.path}`,
       shown: text,

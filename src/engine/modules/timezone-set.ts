@@ -11,8 +11,8 @@ const database = "/usr/share/zoneinfo";
  * ```yaml
  * timezone.set: { zone: Europe/Berlin }
  * ```
- * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone on Debian. Running programs stay in the zone that
- * they began with. The hardware clock is left alone.
+ * The link /etc/localtime (localtime(5)), and Debian's /etc/timezone on Debian. Running programs keep the zone that
+ * they started with. The hardware clock is not changed.
  */
 export const timezoneSet = defineModule({
   name: "timezone.set",
@@ -30,7 +30,7 @@ export const timezoneSet = defineModule({
     const city = zone.slice(zone.lastIndexOf("/") + 1);
     const target = `${database}/${zone}`;
     const { places, keep } = ofFiles(["/etc/localtime", "/etc/timezone"]);
-    // The zone's name without the folder: systemd links to it by a relative path.
+    // The zone's name without the folder, since systemd makes the link relative.
     const look = sh`kind_of /etc/localtime
 linked=$kind
 if [ "$kind" = symlink ]; then

@@ -43,8 +43,8 @@ const ownership = { mode: "0644", owner: "root", group: "root" };
  *     [Install]
  *     WantedBy=multi-user.target
  * ```
- * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. It does
- * not start or restart anything: that is `service.running` with `restartOn`. Programs named in the unit may still be
+ * Writes /etc/systemd/system/NAME, or a drop-in NAME.d/DROPIN.conf, 0644 and root's, and makes systemd read it. Nothing
+ * is started or restarted: `service.running` with `restartOn` does that. Programs named in the unit may still be
  * missing.
  */
 export const unitManaged = defineModule({
@@ -75,7 +75,7 @@ fact enabled "\${UnitFileState:-absent}"`;
       effects,
       tools: [systemctl],
       guard: sh`not_nixos ${path}`,
-      // Enabling a unit makes links, which are reverted with it.
+      // keep_unit records whether the unit is enabled, for the revert.
       keep: sh`${enabled === undefined && !(state === "absent" && dropin === undefined) ? sh`` : sh`keep_unit ${name} keep`}
 keep_path ${path}`,
       foresee: sh`foresee_place ${path} 8 1 root root`,
@@ -98,7 +98,7 @@ remove_path ${path} 0 && systemctl daemon-reload`,
       want: { kind: "file", content: `sha256:${blob.sha256}`, ...wantOwnership(ownership), reload: "no", ...atBoot },
       probe: sh`${look}
 kind_of ${path}
-# A unit of a NixOS configuration is a link to an immutable file: its content decides.
+# A unit of a NixOS configuration is a link to an immutable file: only its content is compared.
 if [ "$kind" = symlink ]; then
   case $(readlink -f ${path}) in
     /nix/store/*)
@@ -122,7 +122,7 @@ ${setBoot}`,
   },
 });
 
-/** The new text for systemd-analyze, a drop-in together with the unit it belongs to. */
+/** Checks the new text by systemd-analyze; a drop-in together with its unit. */
 function verification(name: string, dropin: string | undefined, blob: Blob): Sh {
   const place =
     dropin === undefined

@@ -35,8 +35,8 @@ type Args = z.output<typeof args>;
  * ```yaml
  * user.managed: { name: kcore, system: true, shell: /usr/sbin/nologin, home: /var/lib/kcore, groups: [adm] }
  * ```
- * Looks at /etc/passwd, not at users that a directory service adds. Uses useradd, usermod and userdel. If only
- * BusyBox's adduser and addgroup are there, it makes and removes users and memberships, and refuses other changes.
+ * Manages users of /etc/passwd, not those of a directory service. Uses useradd, usermod and userdel. With only BusyBox's
+ * adduser, deluser and addgroup users are made and removed, and memberships added; a step that needs another change fails.
  */
 export const userManaged = defineModule({
   name: "user.managed",
@@ -109,7 +109,7 @@ elif have deluser; then deluser ${removeHome ? sh`--remove-home` : sh``} ${name}
 else ${needUserdel}; fi`;
 }
 
-/** Fails if programs, groups or numbers are missing without which the change would fail. */
+/** For a dry run: fails if a program or a group is missing, or if another user has the number. */
 function foreseeUser({ name, uid, group, groups = [], password, lock }: Args): Sh {
   const wanted = [...groups, ...(group === undefined ? [] : [group])].filter((one) => !/^\d+$/.test(one));
   return sh`${accountLine("/etc/passwd", name)}

@@ -61,7 +61,7 @@ function widthOf({ layout, width, disks }: Shape): number {
   return layout === "stripe" ? 1 : (width ?? (layout === "mirror" ? 2 : disks.length));
 }
 
-/** Units that import and mount pools at boot; not every system has those behind the first four. */
+/** Units that import and mount pools at boot; `moreUnits` exist only on some systems. */
 const units = "zfs.target zfs-import.target zfs-import-cache.service zfs-mount.service".split(" ");
 const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.service".split(" ");
 
@@ -74,12 +74,12 @@ const moreUnits = "zfs-load-module.service zfs-volumes.target zfs-volume-wait.se
  *   partition: zfs
  *   rootProperties: { compression: lz4 }
  * ```
- * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made it. The
- * comment is the one property in every member's label, so it is read without an import. No command gets `-f`, so ZFS's
- * own check stands behind kcore's. Members must be blank or granted by the name of their disk (requirement F-18), those
- * of a mirror or raidz of one size. Disks that are added to the list become members as far as the layout has room. A
- * stripe takes each, others take whole vdevs, and a new disk takes a missing member's place. Nothing is removed, and no
- * vdev gets another shape. ZFS's programs and its kernel module have to be there.
+ * The pool's comment is derived from the node's id and the pool's name, which proves later that kcore made it. Every
+ * member's label has the comment, so it is read without an import. No command gets `-f`, so ZFS makes its own check after
+ * kcore's. Members must be blank or granted by the name of their disk (requirement F-18), and in a mirror or raidz of one
+ * size. Disks that are added to the list become members if the layout has room: a stripe takes any, other layouts take
+ * whole vdevs, and a new disk replaces a missing member. No member is removed, and no vdev changes its shape. ZFS's
+ * programs and its kernel module must be installed.
  */
 export const zfsPool = defineModule({
   name: "zfs.pool",
@@ -215,12 +215,12 @@ function memberFact(disk: DiskId): string {
   return `member ${diskName(disk).value}`;
 }
 
-/** As `look_at_member` says it of a member in order. */
+/** The value of `member` that `look_at_member` sets for a member in order. */
 function shapeOf(given: Shape): string {
   return given.layout === "stripe" ? "stripe" : `${given.layout} of ${widthOf(given)}`;
 }
 
-/** The containers are opened with nofail, so that no target waits for them; the import has to. */
+/** A drop-in by which the import waits for the containers: they have nofail, so no target does. */
 function orderOf(
   { name, disks, partition }: Args,
   context: StepContext,

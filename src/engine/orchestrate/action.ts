@@ -82,14 +82,13 @@ export interface Action<Schema extends z.ZodType = z.ZodType> {
   plan(args: z.output<Schema>, context: ActionContext): Promise<ActionResult | "unknown">;
 }
 
-/** Declares an action. */
 export function defineAction<Schema extends z.ZodType>(action: Action<Schema>): Action<Schema> {
   return action;
 }
 
 /**
- * The text that nodes sign in a run to prove that they hold a key (S-14): unknown before the run. A hash of the run's nonce,
- * which frames nodes' lines and stays secret.
+ * The text that nodes sign in a run to prove that they hold a key (S-14): unknown before the run. It is a hash of the run's
+ * nonce, since the nonce itself frames nodes' lines and stays secret.
  */
 export function challengeOf(nonce: string): string {
   return createHash("sha256").update(`kcore challenge ${nonce}`).digest("base64url");

@@ -48,7 +48,7 @@ export interface ProjectCheck {
 export async function checkProject(options: CheckOptions): Promise<ProjectCheck> {
   const { project, trust, modules, only } = options;
   const problems = new Problems();
-  // The project may not be trusted yet: the check runs no program of the roster, and asks none of its addresses.
+  // The project may not be trusted yet: the check runs no program of the roster, and queries none of its addresses.
   const unasked = unaskedSources(project);
   const found = new Problems();
   const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));

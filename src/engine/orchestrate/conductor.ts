@@ -86,7 +86,7 @@ export class Conductor {
     }
   }
 
-  /** Whether this run, before its resumption, had begun with `onFailure`: then only those stages continue. */
+  /** Whether an earlier part of this resumed run began its `onFailure` stages: then only those stages continue. */
   #hasBegunOnFailure(): boolean {
     const { deps, plan } = this.#run;
     const ids = new Set(plan.onFailure?.filter(({ nodes }) => nodes).map(({ id }) => id));
@@ -120,7 +120,7 @@ export class Conductor {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  /** `behind`: whether a node ends after this block, or rests since the run may need it again; false: more blocks follow. */
+  /** `behind`: whether a node ends after this block, or disconnects since the run may need it again; false: more blocks follow. */
   async #runBlock(
     { stages, batches, pace }: StageBlock,
     behind: (node: string) => "ends" | "rests" | false,
@@ -325,7 +325,7 @@ function addressOf(node: NodeEntry | undefined): string {
   return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
 }
 
-/** By role and by datacenter, the places in `nodes` of its nodes: names would repeat in the record. */
+/** By role and by datacenter, the indexes of its nodes in `nodes`, which are shorter in the record than names. */
 function placesByKind({ nodes, roster }: RunPlan) {
   const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
   const add = (places: Map<string, number[]>, kind: string, place: number) => {

@@ -8,7 +8,7 @@ const perNode = 2;
 /** The least limit, however few files may be open. */
 const least = 4;
 
-/** The number of nodes that may be connected at a time with so many open files (F-30). */
+/** The number of nodes that may be connected at a time under this limit of open files (F-30). */
 export function connectionsFor(openFiles = Infinity): number {
   return Math.max(least, Math.floor((openFiles - reserve) / perNode));
 }

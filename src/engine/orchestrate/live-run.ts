@@ -18,7 +18,7 @@ import { StageTracker } from "./stage-tracker.ts";
 export const CONCURRENCY = 50;
 /** The most connections that are being opened at a time. */
 const CONNECTING = 32;
-/** Milliseconds (F-14). */
+/** Milliseconds for one attempt to connect (F-14). */
 const CONNECT_TIMEOUT = 10_000;
 
 /** A run in progress: its plan, its nodes, the outputs of its stages. */

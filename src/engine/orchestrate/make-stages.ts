@@ -135,7 +135,7 @@ class StageMaker {
     });
   }
 
-  /** The nodes of a wave; none is no mistake, since a cluster may have no node of a role yet. */
+  /** The nodes of a wave; a wave may be empty, since a cluster may have no node of a role yet. */
   #matched(match: () => readonly string[]): readonly string[] {
     const found = new Problems();
     const nodes = attemptKnown(match, found) ?? [];

@@ -57,7 +57,7 @@ export function compareManaged(
   const runs = new Map(
     again.flatMap(({ things }) => things.flatMap((one) => one.places.map((at) => [at, one.run] as const))),
   );
-  // Other applications of this run's stages keep nothing: the stage as it is now does not make the thing.
+  // Earlier applications of this run's stages, with other parameters, keep nothing: this run's stages replace them.
   const elsewhere = others.filter(({ stage }) => !applied.some((one) => one.stage === stage));
   const now = applied.flatMap(({ leaves }) => leaves);
   const isKept = keptBy([...now, ...elsewhere.flatMap(({ things }) => things)]);

@@ -95,7 +95,7 @@ async function nextGroup(
     if (!isConditionFalse(run, stage, node) && (stage.task.kind === "action" || isCutBefore(stage, group))) break;
     const start = await startOf(run, node, stage);
     if ("problem" in start) {
-      // The stages before it run first, so that the problem is reported in its place.
+      // The stages before this one run first, so that the problem is reported at its turn.
       if (consumed === 0) return { group, consumed, problem: start.problem };
       break;
     }

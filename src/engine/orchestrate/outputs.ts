@@ -48,8 +48,8 @@ export class StageOutputs {
   }
 
   /**
-   * The root `stages` for a stage on a node: the node's own values. Without a node, values of nodes come by the
-   * node's name.
+   * The root `stages` for a stage on a node: the node's own values. Without a node, a stage with nodes gives a map of
+   * values by node name.
    */
   scope(node?: string): Readonly<Record<string, unknown>> {
     const scope = Object.create(null) as Record<string, unknown>;

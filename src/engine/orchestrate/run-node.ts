@@ -7,7 +7,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
 
-/** Called with each event of a node's session, before and after it is passed on. */
+/** Called with each event of a node's session, before and after the run emits it. */
 export interface SessionWatch {
   readonly before: (event: RunEventBody) => void;
   readonly after: (event: RunEventBody) => void;
@@ -49,7 +49,7 @@ export class RunNode {
     return this.#end === undefined;
   }
 
-  /** The end of its part in the run; undefined until then. */
+  /** The end of the node's part in the run; undefined until then. */
   get ended(): NodeEnd | undefined {
     return this.#end;
   }
@@ -62,7 +62,7 @@ export class RunNode {
     return this.#end?.problem;
   }
 
-  /** Whether its session was opened. */
+  /** Whether the node's session was opened. */
   get wasStarted(): boolean {
     return this.#session !== undefined;
   }
@@ -81,7 +81,7 @@ export class RunNode {
     return this.#wasTouched;
   }
 
-  /** Takes note of the outcome of a step on the node, or of an action for it. */
+  /** Records the outcome of a step on the node, or of an action for it. */
   touch(outcome: Outcome): void {
     this.#wasTouched ||= outcome !== "ok" && outcome !== "skipped" && outcome !== "unknown";
   }
@@ -90,7 +90,7 @@ export class RunNode {
     return this.#session?.host();
   }
 
-  /** Gives up connection and lock until the node's next stage. */
+  /** Releases connection and lock until the node's next stage. */
   async rest(): Promise<void> {
     if (this.isAlive) await this.#session?.rest();
   }
@@ -103,7 +103,7 @@ export class RunNode {
     if (this.isAlive) this.#session?.abort();
   }
 
-  /** Ends its part in the run: frees lock and connection. Only the first call counts. */
+  /** Ends the node's part in the run: releases lock and connection. Only the first call counts. */
   async end({ outcome, problem, stage }: NodeEnd): Promise<void> {
     if (this.#end !== undefined) return;
     this.#end = { outcome, ...omitUndefined({ problem, stage }) };

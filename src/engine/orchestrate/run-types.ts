@@ -39,7 +39,7 @@ export interface RunRequest {
   readonly context?: string;
   /** Targets use no facts gathered before this time, in milliseconds since the epoch. */
   readonly factsSince?: number;
-  /** Targets that ask for facts leave out nodes whose facts are not known; absent: such a node is an error. */
+  /** Targets with `fact:` leave out nodes whose facts are unknown; absent: such a node is an error. */
   readonly unknownFacts?: "skip";
   /** The command line to show and to repeat. */
   readonly command: string;
@@ -76,7 +76,7 @@ export interface RunDependencies {
   readonly connect: Connect;
   readonly openSession: OpenSession;
   readonly tables: TableStore;
-  /** Aborted with reason "stop" | "abort": stop starts no new step, abort ends the running ones too. */
+  /** `stop`: no new step starts. `abort`: the running steps are ended, too. */
   readonly stop: AbortSignal;
   readonly abort: AbortSignal;
   /** Asks the operators who watch the run; rejects when the run is stopped. */
@@ -89,7 +89,7 @@ export interface RunDependencies {
   readonly trust?: Trust;
   /** Fetches a content by its URL when a node asks for it; absent: the bastion fetches nothing. */
   readonly fetch?: Fetch;
-  /** The way to ask programs and addresses in `roster/`. */
+  /** How to query programs and addresses in `roster/`. */
   readonly sources?: SourceOptions;
   /** Reads a secret that a file refers to, at this place. @throws KcoreError when it cannot be read. */
   readonly readSecret: (reference: SecretReference, at?: SourcePosition) => Promise<string>;
@@ -97,7 +97,7 @@ export interface RunDependencies {
   readonly passphrase?: string;
   /** Whether a passphrase opens the CA of the run's context; true if the context has no CA yet. */
   readonly opensCa?: (passphrase: string) => Promise<boolean>;
-  /** The nodes' facts, for targets that ask for them; absent: no fact is known. */
+  /** The nodes' facts, for targets with `fact:`; absent: no fact is known. */
   readonly facts?: TargetFacts;
   /** The record of things that earlier runs manage on the nodes; absent: there is no record. */
   readonly managed?: ManagedThings;

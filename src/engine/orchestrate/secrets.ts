@@ -13,7 +13,7 @@ export class RunSecrets {
     this.#deps = deps;
   }
 
-  /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError INTERRUPTED without an answer */
+  /** The passphrase of the cluster CA's keys; an operator has three tries. @throws KcoreError QUESTION_UNANSWERED, INTERRUPTED */
   async clusterPassphrase(): Promise<string> {
     const given = await this.#once("cluster", () => {
       if (this.#deps.passphrase !== undefined) return Promise.resolve(this.#deps.passphrase);
@@ -30,7 +30,7 @@ export class RunSecrets {
   /** The node's sudo password, from the roster or an operator; undefined without an answer. @throws KcoreError if the reference is bad */
   sudoPassword({ name, user, sudo }: NodeEntry, again = false): Promise<string | undefined> {
     const text = askedAgain(`sudo password of ${user} on ${name}`, again);
-    // The roster's password stays wrong, and sudo counts the tries.
+    // A wrong password of the roster is not tried again: sudo counts the tries.
     if (again && sudo.password) return Promise.resolve(undefined);
     return this.#once(
       `sudo ${name}`,

@@ -39,7 +39,6 @@ export interface ApplySource {
   readonly with?: SourceNode;
 }
 
-/** A state that a stage applies. */
 export interface AppliedState {
   /** The text in the file, also of an expression. */
   readonly name: string;
@@ -124,7 +123,7 @@ export function readRunFailure(list: SourceNode | undefined, problems: Problems)
   return readList(list, problems, "after-action");
 }
 
-/** Reads a list of stages, included and nested ones too; goes on after a bad stage. */
+/** Reads a list of stages, included and nested ones too; continues after a bad stage. */
 export function readStages(
   list: SourceNode | undefined,
   problems: Problems,
@@ -275,7 +274,6 @@ export function refuseNumbered(stages: readonly StageSource[], problems: Problem
       problems.add(invalid(`stage “${id}”: waves number the ids of their stages themselves`, at, "leave out the @"));
 }
 
-/** Stages with those nested in them. */
 function flatten(stages: readonly StageSource[]): readonly StageSource[] {
   return stages.flatMap((stage) => [stage, ...flatten(stage.onFailure)]);
 }

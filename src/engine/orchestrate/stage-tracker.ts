@@ -35,7 +35,7 @@ export class StageTracker {
     this.#emit({ type: "stage.started", stage });
   }
 
-  /** Takes note that a node has left a stage; only the first call for a node counts. */
+  /** Records that a node has left a stage; only the first call for a node counts. */
   leave(stage: string, node: string, outcome: StageOutcome, reason?: string): void {
     const tracked = this.#stages.get(stage);
     if (!tracked?.waiting.delete(node)) return;

@@ -15,7 +15,7 @@ export interface OwnArguments {
 }
 
 const keywords = ["type", "properties", "required", "$defs", "additionalProperties", "description"];
-/** Keywords that give the type of a property, and those that do not. */
+/** Keywords that restrict a property's type; beside any keyword that is not in `annotations`, one of them is required. */
 const typed = ["type", "enum", "const", "$ref", "anyOf", "oneOf", "allOf"];
 /** Limits for a property's references: the number of schemas they lead to, and the depth. */
 const [heaviest, deepest] = [2000, 64];
@@ -54,7 +54,7 @@ export function readArguments(node: SourceNode | undefined): OwnArguments {
   };
 }
 
-/** A check with patterns and references may never end: after a limit it stops and reports a problem of the given value. */
+/** Limits the time of a check, which patterns and references could make endless: then the given value has a problem. */
 function inTime<Schema extends z.ZodType>(schema: Schema): Schema {
   const run = schema._zod.run.bind(schema._zod);
   schema._zod.run = (payload, context) => {
@@ -102,7 +102,7 @@ function readProperty(name: string, node: SourceNode, whole: SourceMap): z.ZodTy
     throw invalid(`“${name}” is no JSON Schema`, node);
   const { description, format, ...rest } = plain as Record<string, unknown>;
   if (typeof description !== "string") throw invalid(`“${name}” has no description`, node);
-  // JSON Schema's rules are for values of their own type, and hold for all others.
+  // A JSON Schema keyword such as minLength accepts every value of another type, so without a type nothing is checked.
   if (Object.keys(rest).some((key) => !annotations.includes(key)) && !typed.some((key) => key in rest))
     throw invalid(`“${name}” has no type, and without one nothing is checked`, node);
   const definitions = whole.get("$defs");

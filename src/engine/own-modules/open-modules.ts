@@ -8,14 +8,14 @@ import { type OwnModule, readOwnModule } from "./own-module.ts";
 
 type Modules = ReadonlyMap<string, () => Promise<ModuleDefinition>>;
 
-/** The modules of a project, by name. */
+/** The modules that a project and its packs define, by name. */
 export interface OwnModules {
   readonly names: readonly string[];
   /** @throws KcoreError with every problem of its file; STATE_MODULE_UNKNOWN */
   load(name: string): OwnModule;
-  /** The same, where these are shipped: a name that both have is an error, too. */
+  /** Like `load`; a name that a shipped module has is also an error. */
   loadBeside(shipped: Modules, name: string): OwnModule;
-  /** The shipped ones and these. A name that both have is an error when it is used. */
+  /** The shipped modules and these. A name that both have is an error on load. */
   beside(shipped: Modules): Modules;
 }
 
@@ -35,7 +35,7 @@ export function openOwnModules(places: {
   const files = new Map<string, FoundFile>();
   for (const [file, found] of listIn(folders, [ENDING])) {
     const name = basename(file).slice(0, -ENDING.length);
-    // The project's own modules go before.
+    // The project's own modules take precedence over those of packs.
     if (found.folder.origin === "project" || !files.has(name)) files.set(name, found);
   }
   const loaded = new Map<string, OwnModule>();

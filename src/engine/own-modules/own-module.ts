@@ -17,10 +17,10 @@ import { readArguments } from "./arguments.ts";
 import { shellTemplate, type ShellTemplate } from "./shell-template.ts";
 import type { Resource } from "#engine/step/effects.ts";
 
-/** A module that a project wrote, with its documentation. */
+/** A module that a project defines in YAML. */
 export interface OwnModule {
   readonly module: ModuleDefinition;
-  /** Arguments with which it can be tried. */
+  /** The module's example arguments. */
   readonly example?: Readonly<Record<string, unknown>>;
   /** The module's texts of sh. */
   readonly shell: readonly ShellSource[];
@@ -44,7 +44,7 @@ const keys = [
 
 const Tools = z.record(z.string().regex(/^[\w.+-]+$/, "must be a command's name"), z.string().min(1));
 
-/** One thing of a node, as `changes` and `restsOn` of a module name it. */
+/** One resource of a node in a module's `changes` or `restsOn`. */
 const ResourceOf = z.union([
   z.strictObject({ path: AbsolutePath }).transform(({ path }): Resource => ({ is: "path", path })),
   z.strictObject({ tree: AbsolutePath }).transform(({ tree }): Resource => ({ is: "tree", path: tree })),
@@ -112,10 +112,10 @@ interface Parts {
   readonly timeout?: number;
 }
 
-/** @throws KcoreError at the place in the module's file where its texts and these arguments do not go together */
+/** @throws KcoreError at the place in the module's file where an expression fails with these arguments */
 function makeStep(parts: Parts, given: Readonly<Record<string, unknown>>, context: StepContext): Step {
   const { source, args, tools, timeout } = parts;
-  // An argument that was not given is nothing, so that `#if` can ask for it.
+  // An absent argument is null, so that `#if` can test it.
   const values = Object.fromEntries(args.names.map((name) => [name, given[name] ?? null]));
   const scope = { args: values, node: { name: context.node, stateDir: context.stateDir } };
   const whole: Scope = { ...scope, files: filesOf(source.get("files"), scope, context) };
@@ -155,7 +155,7 @@ function readTexts(source: SourceMap, code: ReadonlySet<string>, problems: Probl
   return found;
 }
 
-/** `files`: texts that travel as files; `{{files.NAME}}` is the path of one on the node. */
+/** `files`: texts that are sent as blobs; `{{files.NAME}}` is the path of one on the node. */
 function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: StepContext): ReadonlyMap<string, Blob> {
   if (node?.kind !== "map") return new Map();
   const files = evaluate(node, scope) as Readonly<Record<string, unknown>>;
@@ -168,7 +168,7 @@ function filesOf(node: SourceNode | undefined, scope: Scope, { sensitive }: Step
   );
 }
 
-/** Facts are shown, so no secret can be one; one that is nothing is not wanted. */
+/** Facts are shown, so a secret is refused. A fact that is null is not wanted. */
 function factsOf(node: SourceNode, scope: Scope): Facts {
   const facts = Object.entries(evaluate(node, scope) as Readonly<Record<string, unknown>>);
   return Object.fromEntries(

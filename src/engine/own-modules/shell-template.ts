@@ -11,8 +11,8 @@ import { rawSh, sh, type Sh, type ShWord } from "#engine/step/sh.ts";
 import { describeValue, type SourceScalar } from "#engine/yaml/node.ts";
 
 /**
- * A text of sh whose expressions are words: each value is quoted, a list becomes several words, a secret or a file travels apart. So no
- * value can become syntax; an expression within quotes, where its own quotes would end them, is refused when the text is read.
+ * A text of sh whose expressions are words: each value is quoted, a list becomes several words, a secret or a file is sent apart. So no
+ * value can become syntax. An expression within quotes is refused when the text is read, since the value's quotes would end them.
  */
 export interface ShellTemplate {
   /** @throws KcoreError with every problem at its place */
@@ -39,7 +39,7 @@ export function shellTemplate(scalar: SourceScalar, code: ReadonlySet<string>): 
   };
 }
 
-/** Text that hands the next word to another shell as code. */
+/** Matches text after which another shell reads the next word as code. */
 const givesCode =
   /(?:(?:^|[\s;&|(/])(?:(?:a|ba|da|k|mk|z)?sh|su|runuser)\s(?:[^\n;&|]*\s)?-[A-Za-z]*c[A-Za-z]*(?:\s+[-+][\w-]*)*|(?:^|[\s;&|(])(?:eval|on_revert))\s+$/;
 
@@ -70,7 +70,7 @@ class Words implements Sink {
   readonly #parts: Sh[] = [];
 
   text(part: string): void {
-    // The text of the operator's module, as a command of the operator's would be.
+    // A literal part is code of the operator's own module.
     this.#parts.push(rawSh(part));
   }
 

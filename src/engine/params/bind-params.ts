@@ -16,11 +16,11 @@ import { refuseSyntax } from "#engine/expressions/shell-values.ts";
 import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.ts";
 
 /**
- * Reads a secret; see `resolveSecret` of the roster. A check, which needs none, leaves it Unknown. @throws KcoreError SECRET_UNREADABLE
+ * Reads a secret; see `resolveSecret` of the roster. A check needs no secret and gets an Unknown. @throws KcoreError SECRET_UNREADABLE
  */
 export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret | Unknown>;
 
-/** The same where only a secret will do. @throws UnknownValue where it was left Unknown */
+/** The same for callers that need the Secret itself. @throws UnknownValue instead of returning an Unknown */
 export function secretOf(read: SecretReader): (...asked: Parameters<SecretReader>) => Promise<Secret> {
   return async (...asked) => {
     const value = await read(...asked);
@@ -33,13 +33,13 @@ export function secretOf(read: SecretReader): (...asked: Parameters<SecretReader
 export type GivenParam =
   | { readonly text: string }
   | { readonly node: SourceNode; readonly scope?: Scope }
-  /** Computed already; an Unknown stays one. */
+  /** A computed value; an Unknown stays one. */
   | { readonly value: unknown; readonly at?: SourcePosition };
 
 export interface BindOptions {
   /** The owner of the parameters, for messages: `state “nix”`. */
   readonly owner: string;
-  /** Where the values are given as a whole, for missing ones. */
+  /** The place of the map of given values, for the problem of a missing one. */
   readonly at?: SourcePosition;
   /** The names that defaults may use: node, nodes, vars, run. */
   readonly scope?: Scope;
@@ -49,7 +49,7 @@ export interface BindOptions {
 
 /**
  * The values of declared parameters: given ones coerced to their types, defaults for the others, null where there is
- * neither. A value that rests on an Unknown is an Unknown with the same needs.
+ * neither. A value that depends on an Unknown is an Unknown with the same needs.
  * @throws KcoreError with every unknown, missing or wrong parameter.
  */
 export async function bindParams(
@@ -115,18 +115,18 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
   });
 }
 
-/** A sealed value that is put into a text is opened; one that is handed on as it is stays sealed until a step needs it. */
+/** Opens a sealed value that an expression puts into a text; one passed on unchanged stays sealed until a step needs it. */
 function openingWith({ readSecret: read }: BindOptions, work: () => unknown): unknown {
   return read === undefined ? work() : whileOpening(secretOf(read), work);
 }
 
 /**
  * A text of an expression, for a parameter of type `secret`. Only a text of the roster itself is read as a
- * reference: a text that came from a node must never name a command to run here (S-4).
+ * reference: a text that came from a node must never name a command for the bastion to run (S-4).
  */
 function secretOfText(value: string, node: SourceNode, scope: Scope, options: BindOptions): unknown {
   const fromRoster = [...referencesOf(node).names].every((name) => ["node", "nodes", "vars", "shell"].includes(name));
-  // A sealed value is one of a file, whose place was looked at: never a text that was put together.
+  // A sealed value counts only where a file holds it and its place was checked, never in a composed text.
   if (fromRoster && node.kind === "scalar" && value.startsWith("command:")) refuseSyntax(node, scope);
   if (fromRoster && !isSealed(value)) return readSecret(referenceOfLiteral(value), node.at, options);
   return new Secret(value);
@@ -150,7 +150,7 @@ function evaluateOrUnknown(node: SourceNode, scope: Scope): unknown {
   }
 }
 
-/** An Unknown that rests on all that the node's expressions rest on, not only on the first that was met. */
+/** An Unknown with the needs of all the node's expressions, not only of the first that was met. */
 export function unknownOf(node: SourceNode, scope: Scope, { after }: Unknown): Unknown {
   return new Unknown(after, restsOn(referencesOf(node), scope));
 }

@@ -29,7 +29,7 @@ interface Typed {
   readonly oneOf?: readonly (string | number)[];
 }
 
-/** A value as its type wants it. @throws Fault PARAM_INVALID that names the type, never the value of a secret. */
+/** The value converted to its type. @throws Fault PARAM_INVALID that names the type, never the value of a secret. */
 export function coerceValue({ type, oneOf }: Typed, value: unknown): unknown {
   const typed = ofType(type, value);
   if (oneOf !== undefined && !oneOf.includes(typed as string))
@@ -105,7 +105,7 @@ function fromYaml(type: ParamType, text: string): unknown {
   return coerceValue({ type }, plainOf(parseSource("--set", text)));
 }
 
-/** The reference of a literal of type `secret`. @throws Fault SECRET_LITERAL */
+/** The reference in a literal given to a parameter of type `secret`. @throws Fault SECRET_LITERAL */
 export function referenceOfLiteral(value: unknown): SecretReference {
   const reference = parseReference(value);
   if (reference !== undefined) return reference;

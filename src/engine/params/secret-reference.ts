@@ -2,8 +2,8 @@ import { isSealed } from "#engine/step/sealed.ts";
 import { isMapValue } from "#engine/expressions/members.ts";
 
 /**
- * A secret that does not stand here itself; read when needed, never stored: `env:NAME`, `file:PATH`, `command:CMD`, or sealed
- * with age (`age:BASE64`, engine/step/sealed.ts).
+ * A reference to a secret, read when needed and never stored: `env:NAME`, `file:PATH`, `command:CMD`, or a value sealed with
+ * age (`age:BASE64`, engine/step/sealed.ts).
  */
 export type SecretReference =
   { readonly env: string } | { readonly file: string } | { readonly command: string } | { readonly age: string };

@@ -13,13 +13,13 @@ const Hash = z.string().regex(/^[0-9a-f]{64}$/);
 
 const SavedTable = z.strictObject({
   version: z.literal(1),
-  /** The hash of the parts by which two saves are the same: name, size, and the bytes. */
+  /** A hash of the node's id and the device's name, size and pieces: equal saves have one id. */
   id: Hash,
   /** The node's id, or its name where it has none. */
   nodeId: z.string(),
-  /** By which the device was named: a serial, WWN, link in by-id or by-path, `VG/LV`, `md/ARRAY`. */
+  /** The device's name in the state: a serial, WWN, link in by-id or by-path, `VG/LV`, `md/ARRAY`. */
   name: z.string(),
-  /** The disk's own ids: `serial S3Z8NB0K`; none of a volume or an array. */
+  /** The disk's own ids, such as `serial S3Z8NB0K`; empty for a volume or an array. */
   ids: z.array(z.string()).readonly(),
   /** Bytes. */
   size: z.int().positive(),
@@ -30,7 +30,7 @@ const SavedTable = z.strictObject({
     .readonly(),
   /** The output of the node's tools about it, by tool. */
   texts: z.record(z.string(), z.string()).readonly(),
-  /** Each time that it was as it is here, the oldest first. */
+  /** Each save that found the device in this state, the oldest first. */
   occasions: z
     .array(
       z.strictObject({
@@ -48,43 +48,43 @@ const SavedTable = z.strictObject({
 });
 type Save = z.output<typeof SavedTable>;
 
-/** A disk, volume or array as it was when it was saved. */
+/** The saved state of a disk, volume or array. */
 export type SavedDevice = Pick<Save, "name" | "ids" | "size" | "pieces" | "texts">;
-/** Why it was saved. */
+/** The node, and the reason for a save. */
 export type SaveOccasion = Pick<Save, "nodeId"> & Omit<Save["occasions"][number], "at">;
 
-/** A disk, volume or array as it was once, and when. */
+/** The saved state of a disk, volume or array, with the times of its saves. */
 export type SavedTable = Save & {
-  /** The absolute path of its pieces, one gzip member each, one behind the other. */
+  /** The absolute path of its pieces: concatenated gzip members, one a piece. */
   readonly file: string;
 };
 
 /** The result of a save. */
 export interface KeptTable {
   readonly id: string;
-  /** Whether no equal save was there. */
+  /** Whether no equal save existed before. */
   readonly isNew: boolean;
-  /** Bytes that it takes. */
+  /** Size of the compressed pieces, in bytes. */
   readonly bytes: number;
   /** Drops the occasion, since nothing was wiped or restored; a save without an occasion is removed. */
   readonly forget: () => Promise<void>;
 }
 
-/** One save on its way to the bastion's disk; nothing of it counts before it was kept. */
+/** A save that is being written on the bastion; it is discarded unless `keep` resolves. */
 export interface TableSave {
-  /** The next piece: its bytes and the same as a gzip member. */
+  /** Appends the next piece, as a gzip member. */
   add(gzip: Uint8Array): Promise<void>;
-  /** All is there. Resolves when it lies on the disk. */
+  /** Completes the save after its last piece. Resolves when it is flushed to the bastion's disk. */
   keep(device: SavedDevice, occasion: SaveOccasion): Promise<KeptTable>;
   drop(): Promise<void>;
 }
 
-/** Keeps the tables that a run is about to destroy (ADR 0012). */
+/** Stores the partition tables that a run is about to destroy (ADR 0012). */
 export interface TableStore {
   open(): Promise<TableSave>;
 }
 
-/** Occasions that are kept of one save, besides the first. */
+/** Occasions that are kept of one save, besides the first and the newest. */
 const mostOccasions = 100;
 
 /** The folder of the partition tables that a project's runs saved: beside their records, and kept longer than these. */
@@ -93,8 +93,8 @@ export function tablesFolder(project: string): string {
 }
 
 /**
- * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. Equal saves are kept once. A save is made
- * aside, flushed, and renamed: it is there whole or not at all.
+ * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. Equal saves are kept once. A save is written
+ * to a temporary folder, flushed, and renamed, so that it is never incomplete.
  */
 export function openTables(folder: string, now: () => number): TableStore {
   return { open: () => openSave(folder, now) };
@@ -126,7 +126,7 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     await pieces.close();
     await writeSave(aside, { version: 1, id, nodeId, ...device, occasions });
     await mkdir(dirname(place), { recursive: true, mode: 0o700 });
-    // A damaged one of the same name makes room.
+    // A damaged save of this id is replaced.
     await rm(place, { recursive: true, force: true });
     await rename(aside, place);
     for (const above of [dirname(place), dirname(dirname(place)), folder]) await syncFolder(above);
@@ -157,7 +157,7 @@ function idOf(nodeId: string, { name, size, pieces }: Pick<SavedDevice, "name" |
     .digest("hex");
 }
 
-/** A name as a folder's, which leads nowhere else. */
+/** Escapes a name, so that it is the name of one folder and no path. */
 function wordOf(name: string): string {
   return encodeURIComponent(name).replace(/^\./, "%2E");
 }
@@ -167,7 +167,7 @@ async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> &
   await replaceFile(join(folder, "save.json"), `${JSON.stringify(save, undefined, 2)}\n`);
 }
 
-/** All that is kept, of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
+/** All saves of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
 export async function listTables(folder: string): Promise<readonly SavedTable[]> {
   const saves: SavedTable[] = [];
   for (const node of await namesIn(folder))
@@ -182,7 +182,7 @@ export function lastOf({ occasions }: Pick<SavedTable, "occasions">): number {
   return occasions.at(-1)?.at ?? 0;
 }
 
-/** Reads every byte of it. @throws KcoreError DISK_SAVE_CORRUPT */
+/** Compares all bytes of a save with their hashes. @throws KcoreError DISK_SAVE_CORRUPT */
 export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
   let [index, read, hash] = [0, 0, createHash("sha256")];
   const damaged = corrupt(file, "its bytes are not those that were saved");
@@ -209,7 +209,7 @@ export async function checkTable({ file, pieces }: SavedTable): Promise<void> {
   if (index < pieces.length) throw damaged;
 }
 
-/** Checked again, since the wipe rests on it. */
+/** Whether all bytes of an earlier save are still right: the wipe depends on that save. */
 async function isWhole(save: SavedTable): Promise<boolean> {
   return checkTable(save).then(
     () => true,

@@ -6,21 +6,21 @@ import type { Host } from "#engine/transport/host.ts";
 import { FeedMember, type FedContent, wrongHash } from "./member.ts";
 import { type FeedOrder, FeedPlan } from "./plan.ts";
 
-/** Bytes from which on a content is fetched from other nodes: a smaller one is there before a node has logged in to another one. */
+/** Minimum bytes of a content that nodes fetch from one another: the bastion sends a smaller one faster than a node logs in to another. */
 const least = 1 << 20;
-/** Milliseconds between two reports of how far a content is. */
+/** Milliseconds between two reports of a content's progress. */
 const reportEvery = 900;
-/** A node that so often got nothing from others is sent everything by the bastion. */
+/** After so many failed fetches from other nodes, the bastion sends everything to a node itself. */
 const strikesOfReader = 2;
-/** Characters of a node's message that are told. */
+/** Characters of a node's message that a warning shows. */
 const longestReason = 300;
-/** Characters of a path or an address that sh, sshd and ssh take as they are. */
+/** Paths and addresses that need no quoting for sh, sshd and ssh. */
 const plain = /^[\w./:@%+-]+$/;
 
 interface Content {
   readonly label: string;
   readonly plan: FeedPlan;
-  /** Nodes that wait for an order. */
+  /** Resolvers of the nodes that wait for an order. */
   readonly waiting: Map<string, (order: FeedOrder) => void>;
 }
 
@@ -31,18 +31,18 @@ interface Delivery {
   readonly fed: FedContent;
 }
 
-/** Lets the nodes of one run fetch large contents from one another (ADR 0312). A failure costs a warning: then the bastion sends. */
+/** Lets the nodes of one run fetch large contents from one another (ADR 0312). After a failure it warns, and the bastion sends. */
 export class Feed implements BlobFeed {
   readonly #emit: Emit;
   readonly #patience: number | undefined;
   readonly #contents = new Map<string, Content>();
   readonly #members = new Map<string, FeedMember>();
-  /** How often a node got nothing from others. */
+  /** The number of failed fetches of each node from others. */
   readonly #strikes = new Map<string, number>();
   readonly #warned = new Set<string>();
-  /** Connections whose sessions have ended, and which are ours to close. */
+  /** Connections whose sessions have ended, which the feed has to close. */
   readonly #inherited = new Set<Host>();
-  /** Members whose end is waited for, with that end. */
+  /** Settles for each member that is being closed. */
   readonly #ending = new Set<Promise<void>>();
 
   /** `patience`: milliseconds for which a node may make no progress with its order; absent: half a minute. */
@@ -109,7 +109,7 @@ export class Feed implements BlobFeed {
     return isRead;
   }
 
-  /** Ends all of it: resolves when nothing is left on the nodes, or they had the time for it. */
+  /** Ends the feed: resolves when the nodes have removed its files, or their time for that is over. */
   async close(): Promise<void> {
     for (const member of this.#members.values()) this.#retire(member);
     await Promise.all(this.#ending);
@@ -121,7 +121,7 @@ export class Feed implements BlobFeed {
     return { peer, content, fed: { name, size, sha256 } };
   }
 
-  /** The node's member over this connection: the one before has ended with its own. */
+  /** The node's member over this connection; a member of an earlier connection is closed. */
   #memberOf(peer: FeedPeer): FeedMember {
     const { node } = peer;
     const known = this.#members.get(node);
@@ -149,7 +149,7 @@ export class Feed implements BlobFeed {
     void end.then(() => this.#ending.delete(end));
   }
 
-  /** Of a connection that the session still uses only our part ends. */
+  /** Closes the connection only if the session has left it to the feed. */
   async #letGo(host: Host): Promise<void> {
     if (this.#inherited.delete(host)) await host.close();
   }
@@ -168,7 +168,7 @@ export class Feed implements BlobFeed {
     this.#dispatch(content, content.plan.arrived(peer.node, { serves }));
   }
 
-  /** True: it is where the runner waits for it. False: the bastion has to send it. */
+  /** True: the content is in the run's blobs on the node. False: the bastion has to send it, or the node no longer waits. */
   async #fetch(delivery: Delivery, source: FeedMember): Promise<boolean> {
     const { peer, content, fed } = delivery;
     const { node, emit } = peer;
@@ -196,7 +196,7 @@ export class Feed implements BlobFeed {
     return false;
   }
 
-  /** Once for each node and reason. */
+  /** Warns once for each node and reason. */
   #warn({ node }: FeedPeer, what: string, why: string): void {
     const text = `${what}: ${why.slice(0, longestReason)}`;
     if (this.#warned.has(`${node} ${text}`)) return;
@@ -205,12 +205,12 @@ export class Feed implements BlobFeed {
   }
 }
 
-/** Whether others can log in there and read our programs' files, which are root's: a login that becomes root by sudo cannot. */
+/** Whether other nodes can read contents there: only a direct login as root reads root's files. */
 function canServe({ run, endpoint }: FeedPeer): boolean {
   return run.login === "root" && [run.stateDir, endpoint.address].every((word) => plain.test(word));
 }
 
-/** Tells how far it is, once a second. */
+/** Emits a delivery's progress, about once a second. */
 function progressReporter({ peer, content, fed }: Delivery, from: string): (bytes: number) => void {
   const { node, emit } = peer;
   let last = { sent: 0, at: Date.now() };

@@ -7,15 +7,15 @@ import { NodeBudget } from "#engine/session/node-budget.ts";
 import type { FeedPeer } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
-/** Bytes that a node fetches within its patience at least: less is no use, and a source that means ill could hold it up. */
+/** Bytes that a node must fetch within its time limit, so that a malicious source cannot hold it up with a trickle. */
 const leastFetched = 1 << 20;
-/** Bytes in a millisecond that a node hashes at least. */
+/** Minimum bytes that a node hashes in a millisecond. */
 const hashing = 1_000;
-/** Milliseconds in which a node has tidied up. */
+/** Milliseconds that a node gets to remove the feed's files. */
 const farewell = 5_000;
 const beatEvery = 5_000;
 const gone = "its connection ended";
-/** The words of feed.sh for received bytes of a wrong hash. */
+/** The message of feed.sh for received bytes of a wrong hash. */
 export const wrongHash = "its hash is wrong";
 
 /** A content, by its name on the node. */
@@ -29,27 +29,27 @@ export interface FedContent {
 type FeedFailure = string | undefined;
 
 interface FeedRequest {
-  /** Bytes that come within our patience at least, or it gets no further. */
+  /** Bytes that count as progress: fewer do not restart the time limit. */
   readonly step: number;
-  /** Bytes that it hashes at the end. */
+  /** Bytes that the node hashes at the end. */
   readonly size: number;
   readonly resolve: (failure: FeedFailure) => void;
   readonly progress: (bytes: number) => void;
-  /** Bytes with which it got further last. */
+  /** Bytes at the last progress. */
   got: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One node's part in the feeding: a channel in which feed.sh listens. Its methods never reject: they resolve with a failure. */
+/** One node's part in the feed: a channel to feed.sh there. Its methods never reject: they resolve with a failure. */
 export class FeedMember {
   readonly peer: FeedPeer;
-  /** Resolves when the node listens no more. */
+  /** Resolves when feed.sh has ended. */
   readonly closed: Promise<void>;
   readonly #budget: NodeBudget;
   readonly #patience: number;
   readonly #admitted = new Set<OneTimeKey>();
   readonly #requests = new Map<number, FeedRequest>();
-  /** Until the channel is open. */
+  /** Commands given before the channel is open. */
   readonly #unsent: string[] = [];
   #channel: FollowerChannel | undefined;
   #last = 0;
@@ -73,23 +73,23 @@ export class FeedMember {
     return this.#request(`keep NUMBER ${contentWords(content)}`, { size: content.size });
   }
 
-  /** Lets a holder of the key begin to read the content, for two minutes, or until all are dismissed. */
+  /** Lets the key's holder begin to read the content for two minutes, unless all keys are dismissed before. */
   admit({ name }: FedContent, key: OneTimeKey): Promise<FeedFailure> {
     this.#admitted.add(key);
     return this.#request(`admit NUMBER ${name} ${key.line}`);
   }
 
-  /** The key opens nothing any more. */
+  /** The key is no longer needed. Once no key is, the node withdraws all of them. */
   dismiss(key: OneTimeKey): void {
     if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#channel?.send("dismiss\n");
   }
 
-  /** Keeps the content no longer. */
+  /** Removes the content that the node keeps for others. */
   drop({ name }: FedContent): void {
     void this.#channel?.send(`drop ${name}\n`);
   }
 
-  /** Fetches the content from that node and puts it where the runner waits for it; it is kept for others as well. */
+  /** Fetches the content from that node into the run's blobs; the node also keeps it for others. */
   fetch(
     content: FedContent,
     { peer }: FeedMember,
@@ -102,7 +102,7 @@ export class FeedMember {
     return this.#request(text, { size: content.size, step: leastFetched, progress });
   }
 
-  /** Ends it: resolves when the node has tidied up, or was given the time for it. */
+  /** Ends the feed there: resolves when the node has removed its files, or its time for that is over. */
   async close(): Promise<void> {
     void this.#channel?.send("bye\n");
     const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -150,7 +150,7 @@ export class FeedMember {
     return promise;
   }
 
-  /** From now on it may get no further for a while; longer, when it has all of it and hashes it. */
+  /** Restarts the time limit for progress; it is longer for a node that has all bytes and hashes them. */
   #wait(request: FeedRequest, isThere: boolean): void {
     clearTimeout(request.timer);
     const limit = this.#patience + (isThere ? request.size / hashing : 0);

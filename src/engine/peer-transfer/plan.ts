@@ -1,11 +1,11 @@
-/** How many nodes may read from one at a time. */
+/** Most nodes that read from one source at a time. */
 const readersOfOne = 2;
-/** A source of which so many readers got nothing is one no more. */
+/** After so many failed readers a node is no source any more. */
 const strikesOfOne = 2;
-/** So many nodes give a content to others: each of them keeps it, and its connection, to the end of the run. */
+/** Most sources of one content: each keeps it, and its connection, to the end of the run. */
 const mostSources = 8;
 
-/** From whom a node gets a content: from the bastion, or from a node that has it. */
+/** The source from which a node gets a content: the bastion, or a node that has it. */
 export interface FeedOrder {
   readonly node: string;
   /** Absent: the bastion. */
@@ -18,8 +18,8 @@ interface Source {
 }
 
 /**
- * The nodes that have one content, get it, or wait for it. It does nothing itself: each method returns the orders to give now. The bastion
- * sends it to one node at a time while none has it, and never while a node that can give it does.
+ * The nodes that have one content, get it, or wait for it. It sends nothing itself: each method returns the orders to give now. While no
+ * node is a source, the bastion sends to one node at a time; else only to nodes whose fetch from a source failed.
  */
 export class FeedPlan {
   readonly #sources = new Map<string, Source>();
@@ -27,28 +27,28 @@ export class FeedPlan {
   readonly #travelling = new Map<string, string | undefined>();
   readonly #waiting: string[] = [];
 
-  /** Whether one more node that has it shall give it to others. */
+  /** Whether one more node shall become a source. */
   get wantsSource(): boolean {
     return this.#sources.size < mostSources;
   }
 
-  /** Whether others can get it from the node. */
+  /** Whether other nodes can get the content from this node. */
   isSource(node: string): boolean {
     return this.#sources.has(node);
   }
 
-  /** Whether the node is getting it: it was ordered to, and has not left. */
+  /** Whether the node was ordered to get the content, and has neither got it nor left. */
   isTravelling(node: string): boolean {
     return this.#travelling.has(node);
   }
 
-  /** The node that is getting it or has it, for which this one waits; undefined: it does not wait. */
+  /** A node that has or gets the content and for which this one waits; undefined if it does not wait. */
   awaited(node: string): string | undefined {
     if (!this.#waiting.includes(node)) return undefined;
     return [...this.#sources.keys()][0] ?? [...this.#travelling.keys()][0];
   }
 
-  /** The node needs it. */
+  /** The node needs the content; a source that asks for it has lost it. */
   request(node: string): readonly FeedOrder[] {
     this.#sources.delete(node);
     this.#free(node);
@@ -56,7 +56,7 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node needs it no more, or not now. */
+  /** The node does not need the content, or not now. */
   leave(node: string): readonly FeedOrder[] {
     const at = this.#waiting.indexOf(node);
     if (at >= 0) this.#waiting.splice(at, 1);
@@ -64,7 +64,7 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node has it. `serves`: others can get it there. */
+  /** The node has the content. `serves`: it becomes a source. */
   arrived(node: string, { serves }: { readonly serves: boolean }): readonly FeedOrder[] {
     if (!this.#travelling.has(node)) return [];
     this.#free(node);
@@ -72,7 +72,7 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node got nothing from its source, and the bastion sends it now. `isBad`: no other node would get anything there. */
+  /** The node got nothing from its source, so the bastion sends to it now. `isBad`: the source would serve no other node either. */
   failed(node: string, { isBad }: { readonly isBad: boolean }): readonly FeedOrder[] {
     if (!this.#travelling.has(node)) return [];
     const from = this.#travelling.get(node);
@@ -83,7 +83,7 @@ export class FeedPlan {
     return this.#assign();
   }
 
-  /** The node cannot give it to others any more. */
+  /** The node is no source any more. */
   gone(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
     return this.#assign();

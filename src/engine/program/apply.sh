@@ -1,5 +1,5 @@
-# The runner's half of the batch lane (POSIX sh; dash, bash, BusyBox, mksh): it stands before the lane's library and comes with
-# it, when the evidence showed that some batch is not in order. The runner sources it, and stops reading before the library.
+# The runner's half of the batch lane (POSIX sh; dash, bash, BusyBox, mksh). One blob has this text and, after it, the library of
+# the batch's shell (batch.ts). The runner asks for it when a batch is not in order, sources it, and stops reading before the library.
 
 # k_apply: applies the steps k_todo of the batch k_all, of which k_left were in order. It leaves in k_keys the steps to
 # look at again, and is false when the run is stopped.

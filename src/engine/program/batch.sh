@@ -1,16 +1,16 @@
-# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data. It
-# follows step.sh, whose functions it uses, when the evidence showed that a batch is not in order.
+# The batch lane (POSIX sh; dash, bash, BusyBox, mksh): one shell applies consecutive steps that are pure data, if the
+# evidence shows a difference. Follows step.sh, whose functions it uses.
 #
 # Given: b_data, a line a step: `TYPE WAVE KEY SECONDS OWES PATH …` (batch.ts), words without blanks, quotes or
 # wildcards. Steps of one wave have one type, and none lies beneath another, so one command can serve all of them.
 #
-# First the shell looks at all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
+# First the shell probes all steps. Then, wave by wave, it checks each folder above once. It makes files beside their
 # places, flushes them by one sync, and renames each into place. In the end it flushes the folders; one stat and one
 # sha256sum prove the whole batch. Only then it reports the steps as changed. The first step that fails ends the batch:
 # earlier steps are finished and proved, later ones untouched. $K_RUN/batch tells the runner how each step ended: `KEY
 # begun`, later `KEY OUTCOME STATUS`.
 
-# b_load N: the words of step N: b_t (type) and so on.
+# b_load N: sets b_t (type), k_i (key) and the other variables from the words of step N.
 b_load() {
   eval "set -- \$b_line_$1"
   b_t=$1 b_w=$2 k_i=$3 b_secs=$4 b_owes=$5 b_path=$6
@@ -30,7 +30,7 @@ b_octal() {
 
 # ---- looking ---------------------------------------------------------------------------------------------------------
 
-# b_inspect N...: looks at all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
+# b_inspect N...: probes all these steps at once. facts_N = the facts found, have_N = `KIND MODE SIZE UID GID …`, good_N
 # = 1 for a step in order.
 b_inspect() {
   b_paths= b_sums= b_links=
@@ -249,7 +249,7 @@ b_above() {
 b_parents() {
   if [ ! -d "${b_dir:-/}" ]; then
     b_try parent_of "$b_path" "$b_make" "$b_user" || return 1
-    # The new folder belongs to the folders that the other steps' looks cover, too.
+    # A new stat of the folders above, for the other steps of the wave that lie beneath the new folder.
     b_above $b_mates
     b_load "$b_n"
   fi
@@ -393,7 +393,7 @@ b_make() {
       b_done="$b_done $b_n"
       continue
     fi
-    # Folders behind the failed one are undone: the common mkdir made only absent folders, below folders that root alone
+    # Folders after the failed one are undone: the common mkdir made only absent folders, below folders that root alone
     # can write to.
     [ -z "$b_rest" ] || [ "$b_m" = - ] || rmdir "$b_path" 2>/dev/null
     b_give_up
@@ -462,8 +462,8 @@ b_stage() {
   return $b_status
 }
 
-# b_give_up [FILE]: the first step of a wave that cannot be done has failed; later ones were begun, and are left
-# untouched. FILE was made for the failed step.
+# b_give_up [FILE]: gives up the loaded step, and removes FILE, which was made for it. The first such step of a wave has
+# failed; later ones are interrupted, and their paths untouched.
 b_give_up() {
   if [ -z "$b_rest" ]; then b_fail 1; else echo "$k_i interrupted 0" >>"$K_RUN/batch"; fi
   b_rest=1
@@ -525,7 +525,7 @@ b_one_by_one() {
   b_staged=$b_good
 }
 
-# b_take_time: a common command may take as long as all its steps together.
+# b_take_time: gives the next common commands the time limit of all steps of the batch together.
 b_take_time() {
   echo "$$ $k_born $b_all_secs ${b_failed:-$k_i}+" 1<>"$K_RUN/current"
 }
@@ -563,7 +563,7 @@ b_remove() {
   esac
 }
 
-# b_prove: flushes all applied steps, and looks at all of them again at once.
+# b_prove: flushes all applied steps, and probes all of them again at once.
 b_prove() {
   [ -n "$b_done" ] || return 0
   exec 2>/dev/null

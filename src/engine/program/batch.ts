@@ -25,7 +25,7 @@ export function provableData({ step, sensitive, runAs, unless, onlyIf }: Planned
 }
 
 /**
- * The library of the batch lane, sent when the node asks for it: the runner's half, then the child's; for a dry run with foresee.sh.
+ * The library of the batch lane, sent when the node asks for it: the runner's half, then that of the batch's shell. A dry run adds foresee.sh.
  */
 export function batchLibrary(dryRun: boolean): Blob {
   return blobOf(
@@ -68,11 +68,11 @@ export interface BatchPlace {
   readonly wave: number;
 }
 
-/** Longer batches make a text that a shell is slow to search. */
+/** Most steps of a batch: a shell is slow to search the text of a longer one. */
 const longest = 200;
 
 /**
- * Cuts consecutive steps into batches and waves. All steps of a batch are looked at before its first one: so only
+ * Cuts consecutive steps into batches and waves. All steps of a batch are probed before its first one is applied: so only
  * folders may lie above other paths of a batch, and no path comes twice. The steps of a wave are of one kind, and none
  * lies beneath another.
  */

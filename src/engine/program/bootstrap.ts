@@ -5,7 +5,7 @@ import { shippedText } from "./texts.ts";
 /** The one command that is ever given to a login shell: it parses in sh, bash, BusyBox, fish, zsh, csh, tcsh and ksh. */
 export const entryCommand = `exec /bin/sh -c 'IFS= read -r k; eval "$k"'`;
 
-/** The variables of a run that the shells on the node get; all are plain words of ours. */
+/** The variables of a run that the shells on the node get. */
 export interface RunVariables {
   readonly nonce: string;
   readonly stateDir: string;
@@ -20,7 +20,7 @@ export interface RunVariables {
 }
 
 /**
- * Stands before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
+ * Comes before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
  * another shell, which reads our stdin itself and has no `k`.
  */
 function unlessAstray(nonce: string, name = "k"): string {
@@ -28,14 +28,14 @@ function unlessAstray(nonce: string, name = "k"): string {
 }
 
 /**
- * Stands before the line behind {@link sudoLine}: if a start-up file of the login has taken the sudo line, this shell
+ * Comes before the line that follows {@link sudoLine}: if a start-up file of the login has read the sudo line, this shell
  * is not root's.
  */
 export function unlessRoot(nonce: string): string {
   return unlessAstray(nonce, "k_root");
 }
 
-/** First line for a login that is not root: becomes root without a password, or says that it cannot. */
+/** First line for a login that is not root: becomes root without a password, or prints why it cannot. */
 export function sudoLine(nonce: string): string {
   return `${unlessAstray(nonce)}if sudo -n true 2>&1; then exec sudo -n /bin/sh -c 'k_root=1; IFS= read -r k; eval "$k"'; elif command -v sudo >/dev/null; then echo ${nonce} sudo password; else echo ${nonce} sudo absent; fi\n`;
 }
@@ -50,7 +50,7 @@ export function sudoMark(nonce: string): string {
 
 /**
  * First line when sudo wants a password: the next line is the password; sudo prompts with the mark, so that a second
- * prompt tells a wrong one. Nothing may follow the password before the root shell said `MARK root`.
+ * prompt shows that it was wrong. Nothing may follow the password before the root shell has printed `MARK root`.
  */
 export function sudoPasswordLine(nonce: string): string {
   const mark = sudoMark(nonce);
@@ -61,9 +61,8 @@ export function sudoPasswordLine(nonce: string): string {
 }
 
 /**
- * The line that takes the follower's text, and that text. Nothing of the text runs before all of it arrived. A line may
- * break, or another program may read our stdin: then the line with the nonce does not stand right behind the text
- * ({@link endOf}).
+ * The line that reads the follower's text, then the text. No part of the text runs before all of it has arrived. If the
+ * connection breaks or another program reads our stdin, the line with the nonce ({@link endOf}) is not right after the text.
  */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [
@@ -76,21 +75,21 @@ export function followerText(run: RunVariables, { offset, seen }: { offset: numb
   return wholeText(run, text);
 }
 
-/** The line that takes a text, and the text: nothing of it runs before it arrived whole. */
+/** The line that reads a text, then the text, of which no part runs before all of it has arrived. */
 export function wholeText(run: Pick<RunVariables, "nonce">, text: string): string {
   return `${unlessAstray(run.nonce)}k=$(dd bs=${Buffer.byteLength(text)} count=1 iflag=fullblock 2>/dev/null);IFS= read -r l;case $l in ${run.nonce})eval "$k";;*)echo ${run.nonce} fatal BOOTSTRAP;;esac\n${text}${endOf(run)}`;
 }
 
 /**
- * The runner's text, and in it its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run;
- * `hasBooted`: the node has, since the run began.
+ * The runner's text with its first segment, as a command to the follower. `changed`: keys of steps that changed something earlier in this run.
+ * `hasBooted`: the node has booted since the run began.
  */
 export function runnerCommand(run: RunVariables, { segment, changed, hasBooted = false, text }: RunnerParts): string {
   const whole = [
     ...assignments(run),
     `k_seg=${segment}`,
     `k_changed=${quote(changed.join(" "))}`,
-    // The node has booted since the run began: no boot id that a step finds is the one of its beginning.
+    // The node has booted since the run began: steps get an empty id of the run's boot, which no present boot id equals.
     ...(hasBooted ? ["k_booted="] : []),
     "k_failed=",
     `K_RUN=$K_STATE/runs/$K_RUNID`,
@@ -117,7 +116,7 @@ export function segmentCommand(run: RunVariables, number: number, text: string):
   return `seg ${number} ${Buffer.byteLength(text)}\n${text}${endOf(run)}`;
 }
 
-/** The line behind bytes that the follower takes by their number: it proves that no byte is missing. */
+/** The line after bytes that the follower reads by their number: it proves that no byte is missing. */
 export function endOf({ nonce }: Pick<RunVariables, "nonce">): string {
   return `${nonce}\n`;
 }
@@ -126,7 +125,7 @@ function grantedLines({ grants }: Pick<RunVariables, "grants">): string {
   return grants.join("\n");
 }
 
-/** A grant that does not count, and the reason in the line behind it. */
+/** Grants that do not count, each with the reason in the line after it. */
 function unsavedLines({ unsaved = new Map() }: Pick<RunVariables, "unsaved">): string {
   if (unsaved.size === 0) return "";
   return ` K_UNSAVED=${quote([...unsaved].map(([grant, why]) => `${grant}\n${why.replaceAll("\n", " ")}\n`).join(""))}`;

@@ -154,7 +154,7 @@ export function compileAlone(plan: PlannedStep, { owes, randomName, foresight }:
 }
 
 /**
- * The step's own variables, as every text of it begins. Its PATH comes before the system's, which kcore's texts need.
+ * Exports of the step's own variables, which run before each of its texts. Its PATH comes before the system's, which kcore's texts need.
  */
 function exported(environment: PlannedStep["environment"] = {}): string {
   return Object.entries(environment)
@@ -162,7 +162,7 @@ function exported(environment: PlannedStep["environment"] = {}): string {
     .join("\n");
 }
 
-/** Seconds a step may take when neither it nor its module says otherwise. */
+/** Seconds that a step may take if neither the step nor its module sets a limit. */
 export const defaultTimeout = 60;
 
 /** How long the step may run, all its attempts together, in seconds. */
@@ -172,7 +172,7 @@ export function timeoutOf({ timeout, retry, step }: PlannedStep): number {
   return Math.ceil(timeout ?? (attempts ? Math.max(once, attempts.attempts * (attempts.interval + 5)) : once));
 }
 
-/** The same in the runner's form: behind a slash the seconds without progress, for a watched step. */
+/** The limit of a step in the runner's form: for a watched step, the seconds without progress follow after a slash. */
 export function limitOf(plan: PlannedStep): string {
   const { stall } = plan.step;
   return stall === undefined ? String(timeoutOf(plan)) : `${timeoutOf(plan)}/${stall}`;
@@ -205,8 +205,8 @@ ${foresee}`
 }
 
 /**
- * Programs that a step needs, each with its package as one word. The PATH of another user, or the step's own, counts
- * apart.
+ * Programs that a step needs, each with its package as one word. None for a step with a user or PATH of its own, where
+ * the runner's PATH decides nothing.
  */
 export function toolWords({ step: { tools = [] }, runAs, environment }: PlannedStep): string[] {
   if (runAs !== undefined || environment?.["PATH"] !== undefined) return [];
@@ -228,7 +228,10 @@ function assign(values: Readonly<Record<string, string | number>>): string {
     .join("\n");
 }
 
-/** The words of a step's data; of a step with the key `creates`, which decides alone, that its path exists (type `e`). */
+/**
+ * The evidence words of a step with a shell of its own: those of its data. With the key `creates`, which decides alone: that this path
+ * exists (type `e`).
+ */
 function evidenceAlone(plan: PlannedStep): string {
   const { creates } = plan;
   if (creates === undefined) {

@@ -79,8 +79,8 @@ k_disks_awk='
     next
   }'
 
-# A line of words behind tabs for each device, in the order of disk-inventory.ts; `link PATH NAME` of each link to one below /dev, `mode WORDS`
-# of /etc/kcore/disk-management-mode, and `end`.
+# Prints a line of tab-separated fields for each device, in the order of disk-inventory.ts. Then come `link PATH NAME` for each link below /dev
+# to a device, `mode WORDS` with the words of /etc/kcore/disk-management-mode, and `end`.
 disk_inventory() {
   k_has blkid || { echo 'blkid: not found' >&2 && return 1; }
   {
@@ -95,7 +95,7 @@ disk_inventory() {
     NF == 1 && ($1 == "held" || $1 == "mounts") { part = $1; next }
     part == "held" { holders[$1] = words(holders[$1], $2) }
     part == "mounts" && /^\// { places[$1] = "[SWAP]" }
-    # btrfs and ZFS have numbers of their own, so the name of the source counts.
+    # btrfs and ZFS have device numbers of no block device (major 0), so the name of the source counts.
     part == "mounts" && /^[0-9]/ {
       for (i = 7; i < NF && $i != "-"; i++);
       places[$3] = words(places[$3], $5)

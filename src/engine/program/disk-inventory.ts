@@ -34,12 +34,12 @@ export interface DiskInventory {
   readonly mode?: string;
 }
 
-/** Lists a node's block devices; `readDiskInventory` reads the answer. */
+/** The program that lists a node's block devices; `readDiskInventory` reads its output. */
 export function diskInventoryText(): string {
   return `LC_ALL=C PATH=$PATH:/usr/sbin:/sbin\nexport LC_ALL PATH\n${shippedText("disks")}\ndisk_inventory\n`;
 }
 
-/** Reads the answer of a node; undefined where it breaks off, as half of one tells nothing. */
+/** Reads the output of a node; undefined if it breaks off, since a device may be missing then. */
 export function readDiskInventory(text: string): DiskInventory | undefined {
   const lines = text.split("\n");
   const links = lines.filter((line) => line.startsWith("link ")).map((line) => line.split(" "));

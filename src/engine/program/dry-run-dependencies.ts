@@ -6,7 +6,7 @@ import { stepKey } from "./compile-step.ts";
 /** The effects of a step whose module declares none. */
 const anything: Effects = { writes: [{ is: "command", text: "" }], reads: [{ is: "command", text: "" }] };
 
-/** A step's effects, its keys included. */
+/** A step's effects, those of its keys (`creates`, `unless`, `onlyIf`, `runAs`) included. */
 function effectsOf({ step, creates, unless, onlyIf, runAs }: PlannedStep): Effects {
   const { writes, reads } = step.effects ?? anything;
   const made: readonly Resource[] = creates === undefined ? [] : [{ is: "tree", path: creates }];

@@ -4,7 +4,7 @@
 # k_doubt VERDICT [KEY...]: in a dry run: reports the step `i` as unknown when its verdict does not survive an earlier
 # step's change (dry-run-dependencies.ts). If it survives on a condition, that is reported, too. False: the verdict
 # stays. With KEYs, the step depends on those alone. a_KEY = words of the two digits of a survival (effects.ts) and the
-# earlier step's key. The verdict `early` comes before the step is looked at.
+# earlier step's key. The verdict `early` comes before the step's probe.
 k_doubt() {
   eval "k_x=\${a_$i:-}"
   k_if=

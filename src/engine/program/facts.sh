@@ -1,6 +1,6 @@
-# Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; all else only where it is there). They stand in the catalogue
-# (src/engine/facts/catalogue.ts, docs/facts.md): `fact NAME VALUE` each, and of a list the rows on lines, their columns behind tabs in the
-# catalogue's order. Unknown facts are left out, or empty. Stands behind disk-inventory.sh. Builtins read most files: few processes.
+# Gathers a node's facts (POSIX sh and awk over /proc, /sys and /run/udev; other programs only if the node has them). The catalogue
+# (src/engine/facts/catalogue.ts, docs/facts.md) names them. Each is a `fact NAME VALUE`; a list has a row a line, with tab-separated columns in
+# the catalogue's order. Unknown facts are left out, or empty. Follows disk-inventory.sh. Builtins read most files: few processes.
 
 k_fact() { ! k_first "$2" || fact "$1" "$k_v"; }
 # k_is NAME: sets the fact to true or false by the exit status before it.

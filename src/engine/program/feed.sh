@@ -1,6 +1,6 @@
-# The node's part where nodes feed one another (POSIX sh; ADR 0312), over a channel of its own beside the follower's. It
-# fetches contents from other nodes, and lets others fetch its own. When our stdin from the bastion ends, or is silent
-# for k_silence, the feed ends and clears up, and the run continues without it.
+# The feed: a program on each node that gives contents to other nodes (POSIX sh; ADR 0312), over a channel of its own
+# beside the follower's. It fetches contents from other nodes, and lets others fetch its own. When its stdin from the
+# bastion ends, or is silent for k_silence, the feed ends and clears up, and the run continues without it.
 #
 # Given: k_nonce K_STATE K_RUNID, k_id (of this process, for names outside of its folder), k_silence (seconds). Each
 # answer names its command's number: `NONCE NUMBER yes` or `NONCE NUMBER no WHY`; before it `NONCE NUMBER at BYTES`.
@@ -25,9 +25,9 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# k_undo takes our lines out; it fails where it cannot. A line tells behind its id the state before our first line: d:
-# no folder was there, f: no file, n: no line feed at its end. It is a text, because the next run evaluates it for a
-# killed process (follower.sh). It never overwrites a concurrent change: it looks again instead.
+# k_undo removes our lines, or fails. After its id, a line has the state before our first line: d: no folder was there,
+# f: no file, n: no line feed at the end of the file. k_undo is a text, because the next run evaluates it for a killed
+# process (follower.sh). It never overwrites a concurrent change: it tries again instead.
 k_undo='cd || exit 0
 f=$k_keys n=.ssh/kcore-feed-$k_id
 rm -f "$n" "$n.n"
@@ -54,7 +54,7 @@ k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that conten
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
   if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
   k_write "$@" && return
-  # If nothing can be written, nothing of ours is left.
+  # A failed write leaves no empty folder of ours.
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
@@ -139,7 +139,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a conten
   if [ -n "$k_why" ]; then k_say "$1 no $k_why"; else k_say "$1 yes"; fi
 }
 
-# ---- the beginning, the bastion's words, the end ------------------------------------------------------------------------------
+# ---- start, the bastion's commands, end ---------------------------------------------------------------------------------------
 
 k_say hello
 case $HOME in *\'*) exit 1 ;; esac

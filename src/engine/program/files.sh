@@ -414,7 +414,7 @@ mend_tree() {
       k_below "$k_name"
       k_walk k_mend_here
     else
-      # A folder comes behind its contents: root never works in a folder that it has given to another user.
+      # A folder comes after its contents: root never works in a folder that it has given to another user.
       mend "$k_name" -xdev -depth -mindepth 1
     fi
   )

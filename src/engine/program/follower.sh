@@ -23,9 +23,8 @@ else
   k_put() { printf %s "$2" >"$k_me/in/$1" || k_full=1; }
 fi
 k_say() { k_print "$k_nonce $1"; }
-# k_refuse WHY: refuses the run. The bastion gives up on this node and hangs up when it reads that, so a runner is told
-# first that the run is over: it must not keep the lock. A link needs no room on a full disk. Files without a runner
-# only take room.
+# k_refuse WHY: refuses the run. The bastion gives up this node and hangs up at this frame, so the runner gets its `fin`
+# first: it must not keep the lock. A link needs no room on a full disk. Without a runner, its files only take room.
 k_refuse() {
   if [ -p "${K_RUN-}/ctl" ]; then
     ln -sfn failed "$K_RUN/fin" 2>/dev/null
@@ -63,7 +62,7 @@ for k_x in "$K_STATE/lock" "$K_STATE/owed" "$K_STATE/runs" "$K_RUN"; do
 done
 k_dir=$K_STATE
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ] && [ ! -L "$k_dir" ]; do :; done
-# Of a link, the target's folders count.
+# If the path of the state folder has a link in it, the folders above the target count.
 [ -z "$k_dir" ] || k_dir=$(cd -P "$K_STATE" && pwd -P) || k_fatal "STATE_UNUSABLE cannot enter $K_STATE"
 k_dir=${k_dir:-$K_STATE}
 while k_dir=${k_dir%/*} && [ -n "$k_dir" ]; do set -- "$@" "$k_dir"; done
@@ -171,7 +170,7 @@ for k_x in "$K_STATE"/runs/*/mark; do
   [ ! -f "$k_x/undo" ] || (. "$k_x/undo") || continue
   rm -rf "${k_x:?}"/[!jm]* && rm -f "$k_x/mark"
 done
-# Of thirty journals the newest twenty stay.
+# Of more than thirty run folders, only the newest twenty and those of unfinished runs (with a mark) stay.
 set -- "$K_STATE"/runs/*
 if [ $# -gt 30 ]; then
   k_count=0
@@ -226,7 +225,7 @@ if [ -z "$k_alive" ]; then
     dd if=/dev/zero bs=$((k_offset - k_start)) count=1 2>/dev/null | tr '\000' '\n' >>"$K_RUN/journal"
     k_start=$(stat -c %s "$K_RUN/journal")
   fi
-  # The offset at which this runner's part of the journal begins, behind the history of earlier runners.
+  # The offset at which this runner's part of the journal begins, after the parts of earlier runners.
   if [ "$k_start" != 0 ] || [ -e "$K_RUN/start" ]; then echo "$k_start" >"$K_RUN/start"; fi
   k_say "runner new $k_start"
 else
@@ -240,8 +239,8 @@ k_launch() {
   # Reserves the room that the runner needs to end on a disk that fills up later, or refuses the run.
   { echo "$$ 0" >"$K_RUN/beat" && printf %16384s . >"$K_RUN/room" && true >"$K_RUN/launched"; } 2>/dev/null || { k_lost; return 0; }
   k_alive=1
-  # Steps find the same environment behind every kind of login (docs/states.md), with the login's user as sudo(8) names
-  # it.
+  # Steps find the same environment with every kind of login (docs/states.md); SUDO_USER is the login's user, as with
+  # sudo(8).
   k_home=~root
   set -- env -i ${K_LEASE:+"K_LEASE=$K_LEASE"} "HOME=$k_home" USER=root LOGNAME=root SHELL=/bin/sh LANG=C.UTF-8 TERM=dumb
   [ "$k_login" = root ] || set -- "$@" "SUDO_USER=$k_login"
@@ -289,7 +288,7 @@ k_piece() {
   k_seen="$k_seen $k_id:$k_size "
 }
 
-# k_forward LINE: passes a line of the journal on; false after the runner's last word.
+# k_forward LINE: passes a line of the journal on; false after the runner's last word, `bye` or `lock held`.
 k_forward() {
   case $1 in
     *"$k_nonce start "*) k_open=${1#*"$k_nonce start "} k_open=${k_open%% *} ;;
@@ -299,8 +298,8 @@ k_forward() {
   case $1 in
     "$k_nonce bye "* | "$k_nonce lock held "*)
       [ "$k_at" -le "$k_start" ] || {
-        # Everything is told, so only the journal of the run stays. Clear up before the last word, because the bastion
-        # hangs up after it. The receiving half discards further commands.
+        # The bastion has everything before the last word, so only the run's journal stays. Clear up before the last word,
+        # because the bastion hangs up at it. The receiving half discards further commands.
         { true >"$K_RUN/over"; } 2>/dev/null
         rm -rf "$K_RUN/ctl" "${K_RUN:?}"/[!j]*
         k_print "$1"
@@ -355,7 +354,7 @@ k_stream() {
 
 # ---- from the bastion ----------------------------------------------------------------------------------------------------
 
-# k_on: true while the run is not over. When it ends, its files vanish at any moment.
+# k_on: true while the run is not over. Its files may vanish at any moment, so callers check before and after a write.
 k_on() {
   [ -p "$K_RUN/ctl" ] && [ ! -e "$K_RUN/over" ]
 }
@@ -369,8 +368,8 @@ k_tell() {
   k_on || rm -f "$K_RUN/$1"
 }
 
-# k_whole: checks the line with the nonce behind a piece of LENGTH bytes. If the line broke or another program reads our
-# stdin, it is not in its place: nothing of the piece may run.
+# k_whole NAME: checks the line with the nonce after a piece of stdin that was read by its length. If the connection broke
+# or another program reads our stdin, this line is not in its place: nothing of the piece may run.
 k_whole() {
   IFS= read -r k_x && [ "$k_x" = "$k_nonce" ] || k_fatal "DAMAGED $1"
 }
@@ -409,7 +408,7 @@ k_kill() { # sends k_sig to the group of the running step, if its process is sti
 }
 
 # k_gone: tells the bastion when the runner died without its last word, so that a new one can take over. If the last
-# word is in the journal, the sending half reports it, behind all output before it.
+# word is in the journal, the sending half sends it, after all output before it.
 k_gone() {
   { read -r k_pid k_born <"$K_RUN/pid"; } 2>/dev/null && [ -n "$k_alive" ] && k_on || return 0
   ! k_lives "$k_pid" "$k_born" "$k_boot" || return 0

@@ -1,5 +1,5 @@
-# Questions of a dry run that change nothing (POSIX sh; dash, bash, BusyBox, mksh): would apply fail? It goes with
-# files.sh and before batch.sh, in dry runs alone; a real run finds out by itself.
+# Checks of a dry run that change nothing (POSIX sh; dash, bash, BusyBox, mksh): would apply fail? Follows files.sh, and
+# precedes batch.sh, in dry runs alone; in a real run apply itself fails.
 
 k_upon= k_made= b_foreseen=
 
@@ -43,7 +43,7 @@ foresee_account() {
   getent "$2" "$3" >/dev/null 2>&1
 }
 
-# b_foresee: the same for the loaded step of a batch. In a folder that only root can change, the batch's common look is
+# b_foresee: the same for the loaded step of a batch. In a folder that only root can change, the batch's common probe is
 # enough.
 b_foresee() {
   if [ -d "${b_dir:-/}" ] && b_is_plain; then
@@ -56,6 +56,6 @@ b_foresee() {
     l) b_try foresee_place "$b_path" - "$b_make" - - ;;
     a) b_try foresee_place "$b_path" - 0 - - ;;
   esac || return
-  # An existing thing may belong to another user, who could interfere: it is not skipped next time.
+  # The verdict on an absent path holds for all absent ones beside it. An existing one may belong to another user.
   [ "$b_kind" != absent ] || b_foreseen="$b_foreseen ${b_dir:-/}:$b_t:$b_user:$b_group"
 }

@@ -24,7 +24,7 @@ interface Pending {
   readonly id: string;
   readonly offset: number;
   readonly lost: string;
-  /** Bytes still to come, without the line break behind them. */
+  /** Bytes still to come, without the line break after them. */
   left: number;
   /** Bytes passed on. */
   passed: number;
@@ -81,7 +81,7 @@ export class FrameReader {
     }
   }
 
-  /** Takes output, and the line break behind it; returns the number of bytes taken. */
+  /** Takes output, and the line break after it; returns the number of bytes taken. */
   *#takeOutput(pending: Pending, chunk: Buffer): Generator<Frame, number> {
     if (pending.left === 0) {
       this.#pending = undefined;

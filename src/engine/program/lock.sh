@@ -20,6 +20,7 @@ k_highest() {
 }
 
 # k_held PID:BIRTH:BOOT:RUN:WHO: true while that runner, or the process group of the step it left, lives in this boot.
+# k_by = runner or step, the one that lives; k_rest = RUN:WHO; k_hpid = its process.
 k_held() {
   case $1 in *:*:"$K_BOOT_ID":*) ;; *) return 1 ;; esac
   k_rest=${1#*:*:*:} k_by=runner

@@ -1,8 +1,10 @@
 # For a step that finds out itself which of many blobs it lacks (POSIX sh; dash, bash, BusyBox, mksh), such as the paths
-# of a Nix closure. The text stands behind step.sh, whose k_blobs it replaces, and before the texts of the step.
+# of a Nix closure. Follows step.sh, whose k_blobs it replaces, and precedes the texts of the step.
 
-# k_blobs: the text `asks` has printed once, a line each, the blobs that apply wants: NAME BYTES and words for apply. They are asked for (exit
-# status 20; their names stand in blobs/KEY) and applied in portions. Portions bound the run's folder, and the bytes that a cut run loses. For apply: $k_asked = the file with the lines of its portion; $k_more = 1: it is not the last one.
+# k_blobs: runs the text `asks` once. It prints a line for each blob that apply wants: NAME BYTES and words for apply. The
+# runner brings them in portions (exit status 20; their names are in blobs/KEY), and apply runs once for each portion. Portions
+# bound the run's folder, and the bytes that a cut run loses. For apply: $k_asked = the file with the lines of its portion;
+# $k_more = 1: it is not the last one.
 k_blobs() {
   [ -z "$k_looks" ] || exit 20
   for k_b in $k_late; do [ -e "$K_RUN/blobs/$k_b" ] || exit 20; done
@@ -27,8 +29,8 @@ k_blobs() {
   done
 }
 
-# k_portion: takes the blobs of the next portion; false when none is left or these are the last. A portion has at most a
-# thousand blobs of 64 MiB together, or one larger blob.
+# k_portion: prepares the next portion; false for the last one, also an empty one, which k_change applies. A portion has at
+# most a thousand blobs of 64 MiB together, or one larger blob.
 k_portion() {
   k_n=0 k_kb=0 k_names= k_more=
   while read -r k_b k_size k_x; do

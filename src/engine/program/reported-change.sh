@@ -1,5 +1,5 @@
 # For a step that always runs and reports itself whether it changed anything (POSIX sh; dash, bash, BusyBox, mksh): a command
-# with `changed`. The text stands behind step.sh, whose k_show it replaces, and before the texts of the step.
+# with `changed`. Follows step.sh, whose k_show it replaces, and precedes the texts of the step.
 
 # k_show: there is no text to show; from here on the step's own report decides how it ends. k_mine = watchers to whom
 # nothing is owed yet.
@@ -9,7 +9,7 @@ k_show() {
   trap k_told EXIT
 }
 
-# k_told: unknown in a dry run. In order, without a reaction, if `same` stands behind the exit code of its command.
+# k_told: ends the step as unknown in a dry run; as in order, without a reaction, if `same` follows its command's exit code.
 k_told() {
   case $?:$k_code in
     11:*) exit 14 ;;

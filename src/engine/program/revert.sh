@@ -1,10 +1,10 @@
 # Reverts changes on trial to the recorded state (POSIX sh; dash, bash, BusyBox, mksh; docs/runner.md, On trial). It
 # lies beside that state as `guard`, and works without bastion and runner.
 #
-# sh guard watch|now|boot|late: until the deadline or a decision; at once; early in a boot, before the network; behind
-# that boot. Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, of which the first
-# counts; the recorded states, by number (trial.sh); boots, the unit that calls it at boot; said, the output of the
-# revert; over, when the trial is finished.
+# sh guard MODE, when it reverts. watch: at the deadline or by a decision; now: at once; boot: early in a boot, before the
+# network; late: after that boot. Beside it: deadline (seconds of uptime); decision, a link to confirmed or reverted, of
+# which the first counts; the recorded states, by number (trial.sh); boots, the name of the unit that calls it at boot;
+# said, the output of the revert; over, when the trial is finished.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/nix/var/nix/profiles/default/bin:/run/wrappers/bin:/run/current-system/sw/bin
 export LC_ALL PATH
@@ -62,7 +62,7 @@ if [ "$(readlink decision)" != reverted ]; then
   [ "$r_mode" != boot ] || r_over
   exit 0
 fi
-# One at a time; a guard that was at it before a boot has ended with the boot.
+# Only one guard reverts at a time. A reboot ended any other guard, so its mark goes.
 [ "$r_mode" != boot ] || rmdir going-back
 [ "$r_mode" = late ] || { [ -e guard ] && mkdir going-back; } || exit 0
 exec >>said 2>&1
@@ -79,8 +79,8 @@ if [ "$r_mode" != late ]; then
   [ -z "$r_reload" ] || systemctl daemon-reload
 fi
 if [ "$r_mode" = boot ]; then
-  # Services and networks start after this unit, so waiting for them here would hang: `late` does the rest behind the
-  # boot.
+  # Services and networks start after this unit, so waiting for them here would hang: `late` restores units and runs
+  # commands after the boot.
   systemd-run --no-block --quiet --collect --property=After=multi-user.target /bin/sh "$PWD/guard" late && exit 0
 fi
 for r_x in [0-9]*; do

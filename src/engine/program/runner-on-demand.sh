@@ -23,7 +23,7 @@ k_stdout() {
 }
 
 # k_watch: sets k_limit, the time limit, to the present second once the running step has moved no byte for the seconds
-# behind the slash. The bytes are those of the step and all its children (proc(5), io: rchar and wchar; ended children
+# after the slash. The bytes are those of the step and all its children (proc(5), io: rchar and wchar; ended children
 # count for their parent). It looks every fifth second, by builtins alone. Where the kernel shows no bytes, only the
 # time limit counts. A process that waits for a disk (state D), as sync does, counts no bytes: then the kernel's writes
 # count.

@@ -29,8 +29,8 @@ else
 fi
 for k_x in $k_changed; do eval "o_$k_x=changed"; done
 
-# A step whose progress cannot be written must not continue. Without room for the end either, the runner leaves; the
-# bastion cannot start a new one.
+# k_event TYPE ARG...: appends an event to the journal. A step whose progress cannot be written must not continue. If the
+# reserved room is used up too, the runner exits; the bastion cannot start a new one.
 k_event() {
   k_print "$k_nonce $*" >&5 || {
     [ -z "$k_short" ] || exit 1
@@ -46,7 +46,7 @@ k_full() {
   : >"$K_RUN/room"
 }
 
-# A FIFO opened for reading and writing never blocks, also without a reader.
+# k_poke: wakes all followers. Opening a FIFO for reading and writing never blocks, also without a reader.
 k_poke() {
   for k_p in "$K_RUN"/followers/*/poke; do [ ! -p "$k_p" ] || echo . 1<>"$k_p"; done
 }
@@ -68,12 +68,12 @@ k_lock() {
     if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
-        # A killed runner of this run left a running step: it must end before another begins.
+        # A killed runner of this run left a step, which must end before another begins.
         if [ "$k_by:${k_rest%%:*}" = "step:$K_RUNID" ] && k_attached && [ ! -e "$K_RUN/stop" ]; then
           k_tries=0 && sleep 1
           continue
         fi
-        # An earlier runner of this run died while its step works: nothing runs beside it.
+        # An earlier runner of this run, or its step, still lives: this runner waits, since no two may work at once.
         case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"
         return 1
@@ -633,8 +633,8 @@ k_step() {
   k_event "start $i $k_why"
   k_tick
   k_need $early || return 0
-  # Most steps are in order and print nothing, so a first look goes without readers for output. Right behind a change
-  # that is unlikely.
+  # Most steps are in order and print nothing, so a first pass only probes, without readers for output. Right after a
+  # change that is unlikely.
   [ "$k_o2" != changed ] || look=
   k_live=$live k_looks=$look
   [ -z "$look" ] || live=
@@ -642,7 +642,7 @@ k_step() {
   live=$k_live k_looks=
   case $look:$k_rc in
     1:0 | 1:11 | 1:12 | 1:14) ;;
-    # A look that was ended by a signal ends the step.
+    # A first pass that a limit or an abort ended is the step's end; else the step runs again, with readers.
     1:*) [ -e "$K_RUN/late" ] || [ -e "$K_RUN/aborted" ] || k_rc=20 ;;
   esac
   while [ "$k_rc" = 20 ]; do

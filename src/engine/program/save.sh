@@ -1,11 +1,11 @@
 # Sends tables, headers and labels of disks (POSIX sh; dash, bash, BusyBox, mksh), which the bastion keeps before they
-# may be wiped (ADR 0012). Changes nothing. Stands behind the functions over disks and their areas
+# may be wiped (ADR 0012). Changes nothing. Follows the functions for disks and their areas
 # (step/fragments/disk.ts, areas.ts).
 #
 # Given: k_nonce K_STATE K_RUNID k_names (the disks, a name a line: serial, WWN, link in by-id or by-path, VG/LV,
 # md/ARRAY). Prints for each name `save NUMBER SIZE KERNEL_NAME`, then `id NUMBER KIND VALUE`, `text NUMBER BYTES WHAT`
-# and `piece NUMBER OFFSET LENGTH SHA256 BYTES`. The last two have their bytes behind them in a frame `out`. At the end
-# comes `saved NUMBER PIECES`, or `unsaved NUMBER WHY`, or `absent NUMBER` for an unknown name. The last word is `all`.
+# and `piece NUMBER OFFSET LENGTH SHA256 BYTES`. The last two are followed by their bytes in a frame `out`. At the
+# end comes `saved NUMBER PIECES`, `unsaved NUMBER WHY`, or `absent NUMBER` for an unknown name. The last frame is `all`.
 
 LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/wrappers/bin:/run/current-system/sw/bin LVM_SUPPRESS_FD_WARNINGS=1
 export LC_ALL PATH LVM_SUPPRESS_FD_WARNINGS

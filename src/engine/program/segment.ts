@@ -57,7 +57,7 @@ function extraOf(name: string): string {
   return text;
 }
 
-/** The functions among them that changes on trial need. */
+/** The functions of runner-on-demand.sh that changes on trial need. */
 const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
 
 /** The functions that steps' shells may call beyond step.sh. */
@@ -105,7 +105,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
   };
   return [
     ...Object.entries(needed).flatMap(([name, isNeeded]) => (isNeeded ? [extraOf(name)] : [])),
-    // The ticker is a subshell that began without these functions.
+    // A running ticker is a subshell that began without these functions: the next wait starts a new one.
     ...(isWatched ? ['[ -z "$k_ticker" ] || { kill "$k_ticker" && k_ticker=; }'] : []),
     // Steps that run later in the segment add the node's uptime since here.
     ...(now === undefined
@@ -130,7 +130,7 @@ export function segmentText({ steps, facts, now, foresight }: SegmentOptions): s
 
 /**
  * Programs to look for before anything is applied, by the first step that needs them and that no earlier step can
- * bring. A step that may not run at all, or whose evidence may hold, looks at its own turn, as every step does.
+ * bring. A step that may not run at all, or whose evidence may hold, looks for its programs only at its turn.
  */
 function firstTools(steps: readonly SegmentStep[]): { readonly key: string; readonly words: readonly string[] }[] {
   const known = new Set<string>();
@@ -248,7 +248,7 @@ function titleOf({ title }: PlannedStep): string {
 /** Whether a first look pays: the step may be in order, and its look prints nothing to show. */
 function mayBeInOrder({ step, creates, unless, onlyIf, register }: PlannedStep, hasEvidence: boolean): boolean {
   if (step.quiet || !step.apply || onlyIf !== undefined || register !== undefined) return false;
-  // The evidence alone decides about `creates`, and it has said no.
+  // The evidence alone decides about `creates`, and has shown that its path is absent.
   if (step.always && creates !== undefined && hasEvidence) return false;
   return !step.always || creates !== undefined || unless !== undefined;
 }

@@ -1,8 +1,8 @@
-# The library of a step's own shell (POSIX sh; dash, bash, BusyBox). The runner pipes library, variables and texts of
-# the step into `setsid sh`: nothing of it is ever in argv or in a file. Texts of modules may call the first part; the
-# second part, from k_main on, is the engine's.
+# The library of a step's own shell (POSIX sh; dash, bash, BusyBox, mksh). The runner pipes library, variables and texts
+# of the step into `setsid sh`: none of them is ever in argv or in the environment. Texts of modules may call the first
+# part; the second part, from k_text on, is the engine's.
 #
-# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (number of the step), k_nonce, the texts kt_*, fd 5 (the
+# Given: K_STATE K_RUN K_NODE K_BOOT_ID K_DRY K_GRANTED, k_i (key of the step), k_nonce, the texts kt_*, fd 5 (the
 # journal). Every text runs in a subshell with stdin /dev/null and fd 3 on a file of its own.
 
 K_NL='
@@ -113,7 +113,7 @@ k_text() {
 }
 
 # k_read TYPE: passes the facts of the last text on to the journal as TYPE, and keeps them in k_facts. k_code = the exit
-# code of its command (reported-change.sh: and whether that was a change). Ends with 99 if it refused.
+# code of its command (reported-change.sh: and whether that was a change). Returns 99 if the text refused.
 k_read() {
   k_facts=$K_NL k_code=
   while IFS= read -r k_line; do
@@ -125,7 +125,7 @@ k_read() {
   done <"$k_found"
 }
 
-# k_equal: true if every line of k_want stands in k_facts.
+# k_equal: true if every line of k_want is in k_facts.
 k_equal() {
   k_rest=$k_want
   while [ -n "$k_rest" ]; do

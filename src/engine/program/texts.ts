@@ -26,7 +26,7 @@ const files = {
 
 const cache = new Map<keyof typeof files, string>();
 
-/** The sh files beside this module, as they are sent: without comments and indentation, read once. */
+/** The text of a sh file beside this module, as it is sent: without comments and indentation. Read once. */
 export function shippedText(name: keyof typeof files): string {
   let text = cache.get(name);
   if (text === undefined) {
@@ -36,7 +36,7 @@ export function shippedText(name: keyof typeof files): string {
   return text;
 }
 
-/** Gathers a node's facts, behind the library of step.sh. */
+/** The program that gathers a node's facts; it follows step.sh. */
 export function factsText(): string {
   return `${shippedText("disks")}\n${shippedText("facts")}`;
 }
@@ -46,7 +46,7 @@ function strip(text: string): string {
     text
       .split("\n")
       .filter((line) => !/^\s*(#|$)/.test(line))
-      // A comment behind a command, where no quote could make it a part of a word.
+      // A comment after a command, where no quote could make it a part of a word.
       .map((line) => line.trimStart().replace(/^([^'"]*\S) # .*$/, "$1"))
       .join("\n")
   );

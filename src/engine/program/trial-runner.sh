@@ -10,7 +10,7 @@ k_trial() {
   case $k_y:$k_x in :* | -:ok | -:changed | -:skipped) return 0 ;; esac
   { read -r k_w <"$k_t/run"; } 2>/dev/null && [ "$k_w" = "$K_RUNID" ] || return 0
   k_y=$k_x:$k_y
-  # A reboot has decided already.
+  # The guard has decided already, at the deadline or in a boot.
   case $(readlink "$k_t/decision"):$k_x in
     ?*:*) ;;
     :failed) ln -s reverted "$k_t/decision" ;;
@@ -53,8 +53,8 @@ k_back() {
   k_tried
 }
 
-# k_tried: the trial is over. A guard that still sleeps must notice: so the guard's file goes first, the decision with
-# the rest.
+# k_tried: removes a trial that is over. The guard's file goes first, so that a sleeping guard ends; the decision goes
+# last.
 k_tried() {
   { read -r k_z <"$k_t/boots"; } 2>/dev/null && rm -f "/etc/systemd/system/$k_z" "/etc/systemd/system/sysinit.target.wants/$k_z"
   rm -rf "$k_t/guard" "$k_t"/[0-9]*

@@ -1,4 +1,4 @@
-# The text that `kcore node unlock` and `kcore runs abort` run on a node, behind lock.sh (POSIX sh). Given: k_nonce.
+# The text that `kcore node unlock` and `kcore runs abort` run on a node, after lock.sh (POSIX sh). Given: k_nonce.
 
 { read -r K_BOOT_ID </proc/sys/kernel/random/boot_id; } 2>/dev/null
 

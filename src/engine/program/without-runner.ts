@@ -16,7 +16,7 @@ function besideRun(run: RunName, lines: readonly string[]): string {
 
 /**
  * The program of a node that feeds others and is fed; feed.sh has its commands and answers. `id`: hexadecimal, of this
- * process. `silence`: after so many seconds without a word from the bastion, the program ends.
+ * process. `silence`: after so many seconds without a command from the bastion, the program ends.
  */
 export function feedText(
   run: RunName,
@@ -34,7 +34,7 @@ export function savingText(run: RunName, names: readonly string[]): string {
   ]);
 }
 
-/** A request to a shell without a runner: a word, the node's facts, a command, the end of one, the run that holds the node. */
+/** A request to a shell without a runner: a sign of life, facts, a command, the end of a command, the holder of the lock. */
 export type RunnerlessRequest =
   | { readonly kind: "ping" }
   | { readonly kind: "facts" }

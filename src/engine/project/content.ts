@@ -11,7 +11,7 @@ const reports = /^[^/]+\.(html|xml|md|json)$/;
 /** Deepest nesting of folders: links may lead in a circle. */
 const deepest = 16;
 
-/** A mark of each file of a project, compared when a run is resumed. */
+/** By file of a project, its hash, or size and time; compared when a run is resumed. */
 export type ProjectContent = Readonly<Record<string, string>>;
 
 /** Marks of kcore itself and of all files that are not hidden: a step's source may lie anywhere in the project. */

@@ -3,7 +3,7 @@ import { join, normalize } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { checkOf, type Trust } from "./project.ts";
 
-/** Where files of one kind are looked for: the project's folder first, then its packs', then the shipped one. */
+/** A folder to search for files of one kind: the project's first, then its packs', then the shipped one. */
 export interface Folder {
   /** Absolute path. */
   readonly path: string;
@@ -13,7 +13,7 @@ export interface Folder {
   readonly origin: "project" | "pack" | "shipped";
   /** The prefix of its files' names: a pack's `web/`. */
   readonly prefix?: string;
-  /** Looks at each file before it is read (S-20). */
+  /** Throws if an opened file is not trusted (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
 }
 
@@ -24,7 +24,7 @@ export interface FoundFile {
   readonly folder: Folder;
 }
 
-/** Packs lie here in a project, each in a folder of its name (docs/packs.md). */
+/** The folder of a project's packs, each in a folder of its name (docs/packs.md). */
 export const packsFolder = "packs";
 
 /** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: the users whose files are trusted (S-20). */
@@ -39,7 +39,7 @@ export function foldersOf(
   const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
   if (project === undefined || project === shipped) return [theirs];
   const check = trust && { check: checkOf(trust) };
-  // `.` means files of the project by their path, and has those of packs in it.
+  // `.` names the project's files by their paths; files of packs are among them.
   const packs = kind === "." ? [] : packNames(project);
   for (const name of packs) refuseShippedName(name, shipped);
   return [

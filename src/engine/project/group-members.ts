@@ -10,7 +10,7 @@ export interface Group {
 
 const seen = new Map<number, Group | undefined>();
 
-/** The group as the machine's databases (`getent`) tell of it; undefined where they know none of that number. */
+/** The group of this number in the machine's databases (`getent`); undefined if they have none. Read once. */
 export function groupOf(gid: number): Group | undefined {
   if (!seen.has(gid)) seen.set(gid, readGroup(gid, entriesOf("group", gid), entriesOf("passwd")));
   return seen.get(gid);

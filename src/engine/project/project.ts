@@ -3,13 +3,13 @@ import { dirname, join, resolve } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { groupOf, type Group } from "./group-members.ts";
 
-/** The users whose files are trusted, besides root (S-20). */
+/** The users whose files are trusted (S-20). */
 export interface Trust {
-  /** The user, and the one behind sudo. */
+  /** The process's user, root, and the user behind sudo. */
   readonly uids: readonly number[];
-  /** The users' own groups: a group without other members may write, too. */
+  /** The users' own groups, which may write if they have no other members. */
   readonly gids: readonly number[];
-  /** Tells who is in a group; the machine's databases, unless given. */
+  /** Reads a group and its members; from the machine's databases unless given. */
   readonly groupOf?: (gid: number) => Group | undefined;
 }
 
@@ -23,7 +23,7 @@ export function trustOfProcess(env: Readonly<Record<string, string | undefined>>
 
 /**
  * The project: the nearest folder upwards from `cwd` that holds `roster/` and `orchestrate/`, or the named one.
- * It, the folders above it and these two must be trusted. Gives its absolute path.
+ * The project, the folders above it and kcore's folders in it must be trusted. Returns the absolute path.
  * @throws KcoreError PROJECT_NOT_FOUND, PROJECT_NOT_TRUSTED
  */
 export function projectOf({

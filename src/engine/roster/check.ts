@@ -45,7 +45,7 @@ function circleFrom(start: string, jumpsOf: (name: string) => readonly string[])
   return search(start, [start]);
 }
 
-/** One machine must not be in a run twice: ids and ways to a machine are unique (F-16). */
+/** A machine must not be in a run twice: ids, and addresses with their routes, are unique (F-16). */
 export function checkDuplicates({ nodes, positions }: Roster, problems: Problems): void {
   const ids = new Map<string, NodeEntry>();
   const places = new Map<string, NodeEntry>();

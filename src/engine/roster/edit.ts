@@ -7,7 +7,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import { isNothing, type RosterText } from "./roster-files.ts";
 import { asFlow, asKey, type Plain } from "./flow-yaml.ts";
 
-/** A change of the text: the characters from `start` to `end` give way to `text`. */
+/** A change of the text: `text` replaces the characters from `start` to `end`. */
 interface Splice {
   readonly start: number;
   readonly end: number;
@@ -18,7 +18,7 @@ interface Splice {
 interface Change {
   readonly keys: readonly string[];
   readonly value: Plain;
-  /** A new map gets one line for each key, where the text around it is written in lines. */
+  /** A new map gets one line for each key, if the map around it is in block style. */
   readonly inLines?: boolean;
 }
 
@@ -40,7 +40,7 @@ export function addNode(source: RosterText, name: string, fields: Fields): strin
 }
 
 /**
- * The text with these fields of one node instead of those it has, its other fields as they are; every other line stays.
+ * The text with these fields of one node set and its other fields unchanged; every other line stays.
  * @throws KcoreError ROSTER_NODE_UNKNOWN, ROSTER_EDIT
  */
 export function setNodeFields({ file, text }: RosterText, name: string, fields: Fields): string {
@@ -85,7 +85,7 @@ function splicesFor(text: string, root: SourceNode, change: Change): readonly Sp
   return replacingSplices(text, { node, entry }, change);
 }
 
-/** A line of its own for a value, wherever the map has lines: a diff then shows the change alone. */
+/** Adds a value on a line of its own if the map is in block style, so that a diff shows the change alone. */
 function missingSplice(
   text: string,
   {
@@ -100,14 +100,14 @@ function missingSplice(
   if (node.kind !== "map") throw cannotEdit(node, `there is no “${key}” in it, nor can there be`);
   const last = [...node.entries.values()].at(-1);
   if (node.file.name.endsWith(".json")) return intoFlow(node, `${JSON.stringify(key)}: ${JSON.stringify(value)}`, "");
-  // All nodes on one line would soon be unreadable, and so would their diffs.
+  // `nodes: {}` becomes a block map: all nodes on one line, and their diffs, would be unreadable.
   if (last === undefined && change.inLines && entry && isAloneInLine(text, node) && root.kind === "map" && !root.flow)
     return { start: afterColon(text, entry), end: node.end, text: newLines(text, linesOf(indentBelow(entry), change)) };
   if (node.flow || last === undefined) return intoFlow(node, `${asKey(key)}: ${asFlow(value)}`, " ");
   return insertLines(text, endOf(last), linesOf(" ".repeat(last.keyAt.column - 1), change));
 }
 
-/** Whether `{}` is the last thing in its line. */
+/** Whether nothing but blanks follows `{}` on its line. */
 function isAloneInLine(text: string, map: SourceMap): boolean {
   return /^[ \t]*(?:\r?\n|$)/.test(text.slice(map.end)) && !text.slice(map.start, map.end).includes("\n");
 }
@@ -124,7 +124,7 @@ function emptySplice(
   return insertLines(text, colon, linesOf(indentBelow(entry), change));
 }
 
-/** A scalar's own characters where there are some; else all that stands after the colon. */
+/** Replaces a scalar or flow collection in place, a block list by items, and any other value after its colon. */
 function replacingSplices(
   text: string,
   { node, entry }: { readonly node: SourceNode; readonly entry: SourceEntry | undefined },
@@ -136,7 +136,7 @@ function replacingSplices(
   if (/[[{]/.test(text[node.start] ?? "")) return [{ start: node.start, end: node.end, text: asFlow(value) }];
   if (node.kind === "map" || !Array.isArray(value))
     return [{ start: afterColon(text, entry), end: endOf(entry), text: ` ${asFlow(value)}` }];
-  // One line for each item: those that stay the same are not touched.
+  // One line for each item, so that a diff shows only the items that changed.
   const items = (value as readonly Plain[]).map(asFlow);
   if (node.items.length === items.length)
     return node.items.map(({ start, end }, index) => ({ start, end, text: items[index] ?? "" }));
@@ -184,14 +184,14 @@ export function replaceScalars(
   return verified(source, root, splices, replaced(root));
 }
 
-/** A block scalar's text ends with its line break, which stays. */
+/** Replaces a scalar; the line break at the end of a block scalar's source stays. */
 function scalarSplice({ start, end, source, file }: SourceScalar, value: Plain, written?: string): Splice {
   const lineBreak = /\r?\n$/.exec(source)?.[0] ?? "";
   const text = written ?? (file.name.endsWith(".json") ? JSON.stringify(value) : asFlow(value));
   return { start, end: end - lineBreak.length, text };
 }
 
-/** The text without the line of this key at the top of a file; every other line stays as it is. @throws KcoreError ROSTER_EDIT */
+/** The text without the line of this top-level key, whose value is a scalar; every other line stays. @throws KcoreError ROSTER_EDIT */
 export function removeEntry(source: RosterText, key: string): string {
   const root = read(source);
   const entry = root.kind === "map" ? root.entries.get(key) : undefined;
@@ -215,7 +215,7 @@ function atEnd(text: string, lines: readonly string[]): Splice {
   return { start: text.length, end: text.length, text: before + written };
 }
 
-/** New lines after the line in which `offset` stands, whose comment stays with it. */
+/** Inserts lines after the line of `offset`, so that a comment at that line's end stays with it. */
 function insertLines(text: string, offset: number, lines: readonly string[]): Splice {
   const isAtLineStart = offset > 0 && text[offset - 1] === "\n";
   const newline = isAtLineStart ? offset - 1 : text.indexOf("\n", offset);
@@ -235,7 +235,7 @@ function indentBelow({ keyAt }: SourceEntry): string {
   return " ".repeat(keyAt.column + 1);
 }
 
-/** Where the deepest last value of an entry ends. */
+/** The end of an entry's last and deepest value. */
 function endOf(entry: SourceEntry): number {
   const { value } = entry;
   if (!isWithin(entry, value) || value.end === value.start) return endOfLineValue(entry);
@@ -245,7 +245,7 @@ function endOf(entry: SourceEntry): number {
   return last === undefined ? value.end : endOf(last);
 }
 
-/** For an alias, or no value: the text ends before a comment, a comma, a bracket or the line's end. */
+/** The end of an alias or of an empty value: before a comment, a comma, a bracket or the line's end. */
 function endOfLineValue({ file, end }: SourceEntry): number {
   const [found = ""] = /^\s*:?[ \t]*(\*[^\s,{}[\]]+)?/.exec(file.text.slice(end)) ?? [];
   return end + found.trimEnd().length;
@@ -270,7 +270,7 @@ function verified({ file, text }: RosterText, root: SourceNode, splices: readonl
     .sort((a, b) => b.start - a.start)
     .reduce((whole, { start, end, text: by }) => whole.slice(0, start) + by + whole.slice(end), text);
   const found = plainOf(read({ file, text: edited })) ?? {};
-  // A clone has no prototype of its own.
+  // isDeepStrictEqual compares prototypes, too; structuredClone makes them equal.
   if (!isDeepStrictEqual(structuredClone(found), structuredClone(wanted))) throw notByLines(root);
   return edited;
 }

@@ -30,7 +30,7 @@ export const LoginName = z.string().regex(/^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_
     `must be a login name (letters, digits, “_”, “.”, “-”, “+”, “@” and a domain before “\\”), not “${visible(String(input).slice(0, 80))}”`,
 });
 
-/** The roster's name of a node, jump host, group or role: never anything that a target expression reads as more. */
+/** The roster's name of a node, jump host, group or role; it has no special meaning in target expressions. */
 export const EntryName = z
   .string()
   .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, "must be 1 to 63 letters, digits, “.”, “_” or “-”")
@@ -73,7 +73,7 @@ function keyProblem(text: string): string | undefined {
     : `holds no ${type} key: its bytes say otherwise`;
 }
 
-/** A role; one that is nearly `controller` or `worker` is taken for a slip. */
+/** A role; one that resembles `controller` or `worker` is refused as a typing mistake. */
 export const Role = EntryName.refine((role) => nearRole(role) === undefined, {
   error: ({ input }) => `is no role that kcore knows; did you mean “${nearRole(String(input))}”?`,
 });

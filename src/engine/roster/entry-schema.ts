@@ -50,7 +50,7 @@ const File = z
   .max(4096)
   .regex(/^[^\0\n]+$/, "must be one line");
 
-/** The way to a host: keys of nodes, groups, defaults and jump hosts alike. */
+/** How to reach a host: keys of nodes, groups, defaults and jump hosts alike. */
 const reach = {
   port: Port.optional().describe("Of sshd; 22 unless given."),
   user: LoginName.optional().describe("The login name; root unless given."),

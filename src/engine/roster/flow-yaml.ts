@@ -14,7 +14,7 @@ export function asKey(key: string): string {
   return asText(key);
 }
 
-/** Plain where no reader could take it for anything else, also inside `[ ]`; else in double quotes (YAML 1.2.2, 7.3.1). */
+/** Unquoted if every YAML reader takes it for this text, also inside `[ ]`; else in double quotes (YAML 1.2.2, 7.3.1). */
 function asText(text: string): string {
   const isPlain =
     /^[A-Za-z/][A-Za-z0-9 ._/+=@%~-]*$/.test(text) &&

@@ -9,9 +9,9 @@ import type { FactOperator, FactTerm } from "./target-syntax.ts";
 
 export interface KeptFactsOptions {
   readonly project: string;
-  /** Facts that were gathered before, in milliseconds since the epoch, are not believed. */
+  /** Facts gathered before this time, in milliseconds since the epoch, are ignored. */
   readonly since: number;
-  /** Nodes whose facts are not known are left out, where it would be an error. */
+  /** Leaves out nodes whose facts are unknown; otherwise such a node is an error. */
   readonly skipUnknown?: boolean;
   /**
    * A file that keeps the decisions. A resumed run reads it, so that it has the same nodes though their facts
@@ -22,7 +22,7 @@ export interface KeptFactsOptions {
 
 type Decisions = Record<string, Readonly<Record<string, boolean>>>;
 
-/** How old kept facts may be where nothing else is said: milliseconds. */
+/** The default age up to which kept facts count, in milliseconds. */
 export const FACTS_AGE = 7 * 86_400_000;
 
 /** Judges fact terms of targets by the facts that `kcore facts` and runs kept in `.kcore/facts`. */
@@ -53,8 +53,8 @@ function readDecisions(file: string): Decisions {
 }
 
 /**
- * Whether a fact term is true of a node that told these facts. Of a list each item is compared: one that fits is enough, for
- * `!=` none may be equal. A fact without a comparison is true unless it is null, false, 0, the empty text or an empty list.
+ * Whether a fact term is true for these facts. In a list one matching item suffices; for `!=` no item may match.
+ * A fact without a comparison is true unless it is null, false, 0, the empty text or an empty list.
  */
 function holdsFor({ name, compare }: FactTerm, facts: NodeFacts): boolean {
   const values = factValues(facts, name);

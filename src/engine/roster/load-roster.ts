@@ -24,7 +24,7 @@ export interface LoadOptions {
   readonly home?: string;
   /** A text in the place of the file on the disk: the roster as it would be after a write. */
   readonly instead?: RosterText;
-  /** How programs and addresses in `roster/` are asked. */
+  /** How programs and addresses in `roster/` are queried. */
   readonly sources?: SourceOptions;
 }
 
@@ -44,7 +44,7 @@ export function loadRoster(project: string, { trust, home, instead, sources }: L
   return roster;
 }
 
-/** The values of keys of a jump host that its entry does not give. */
+/** Default values of a jump host. */
 const reachDefaults = { port: 22, user: "root", jump: [], hostKeys: [] };
 const nodeDefaults = {
   address: "localhost",
@@ -148,7 +148,7 @@ class Loader {
     return vars?.kind === "map" ? mapValues(vars, plainWithSealed) : {};
   }
 
-  /** `address: …` at the column of the node's own name: it is told as that, not as a node. */
+  /** Reports a node's key (`address: …`) at the column of its node's name as wrongly indented, not as a faulty node. */
   #isBesideItsNode({ key, keyAt, value }: SourceEntry, { nodes }: RosterFile): boolean {
     if (value.kind === "map" || isNothing(value) || !keysAt(NodeSchema, []).includes(key)) return false;
     const names = [...nodes.values()];
@@ -254,7 +254,7 @@ export function idOfName(name: string): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }
 
-/** Maps that are one value: half of one reference and half of another would be neither. */
+/** Keys whose maps are replaced as a whole: two merged references to secrets would be no reference. */
 const ATOMIC = new Set(["sudo.password", "identityPassphrase"]);
 
 /** `over` on top of `base`: maps merge, everything else replaces. Each value keeps the place where it was written. */

@@ -10,7 +10,7 @@ import type { SecretReference } from "#engine/params/secret-reference.ts";
 const MAX_BYTES = 64 * 1024;
 const COMMAND_LIMIT = 30_000;
 
-/** Where secrets come from; passed in, so that nothing here reaches for the real ones by itself. */
+/** The means to read secrets; passed in, so that tests can replace them. */
 export interface SecretSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Bytes of a file; `~/` is the user's home. */
@@ -22,8 +22,8 @@ export interface SecretSources {
 }
 
 /**
- * Reads the value of a reference. One line break at the end is dropped. An empty secret is an error: it is a mistake
- * more often than a wish.
+ * Reads the value of a reference. One line break at the end is dropped. An empty secret is an error, since it is rarely
+ * intended.
  * @throws KcoreError SECRET_UNREADABLE, at the reference's place; never with the secret in it.
  */
 export async function resolveSecret(
@@ -40,7 +40,7 @@ export async function resolveSecret(
     text = await readText(reference, sources);
   } catch (cause) {
     if (!(cause instanceof KcoreError)) throw cause;
-    // A sealed value stands here itself, and its own error tells the fault.
+    // The error of opening a sealed value already names its fault.
     if ("age" in reference)
       throw new KcoreError(
         cause.problems.map((problem) => ({ at, ...problem })),
@@ -107,7 +107,7 @@ function refuseOpen(name: string, { mode }: Stats): void {
 
 /**
  * The output of a command line, run by `/bin/sh -c` on this machine in a process group of its own, which is ended
- * after `limit` milliseconds. Its stderr goes to ours, since `pass` and the like ask there.
+ * after `limit` milliseconds. Its stderr is this process's, since `pass` and the like prompt there.
  * @throws KcoreError SECRET_UNREADABLE
  */
 export async function runSecretCommand(command: string, limit: number = COMMAND_LIMIT): Promise<Uint8Array> {

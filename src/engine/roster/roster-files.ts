@@ -11,7 +11,7 @@ import { checkPlaces } from "#engine/encrypted-values/places.ts";
 import { readSources, sourceNames, type SourceOptions, checkLimits } from "./sources.ts";
 import { FILE_KEYS } from "./entry-schema.ts";
 
-/** One roster file, its parts not looked into yet. */
+/** One roster file, split into its parts; the entries are not checked yet. */
 export interface RosterFile {
   /** Relative to the project: `roster/dc1.yaml`; a source's answer lies in `.kcore/roster`. */
   readonly name: string;
@@ -95,7 +95,7 @@ function rosterFileOf(name: string, source: SourceNode, problems: Problems): Ros
       continue;
     }
     const problem = unknownKey(key, keyAt, FILE_KEYS);
-    // The missing part stands beside the thing that it belongs into.
+    // The unknown key is probably an entry of the empty part above it, wrongly indented.
     const hint = `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`;
     problems.add(hollow === undefined ? problem : { ...problem, hint });
   }
@@ -118,7 +118,7 @@ function entriesIn(source: SourceMap, key: string, problems: Problems): Readonly
   return new Map();
 }
 
-/** A list of nodes, as other programs have it: each name is a key here. */
+/** The hint for a list of nodes, as other programs have it: in kcore each name is a key. */
 function namesHint(node: SourceNode): string | undefined {
   const first = node.kind === "list" ? node.items[0] : undefined;
   const name = first?.kind === "map" ? first.get("name") : undefined;
@@ -126,6 +126,7 @@ function namesHint(node: SourceNode): string | undefined {
   return `the name is the key, from column ${node.at.column} on: “${name.source}: { address: … }”`;
 }
 
+/** Whether the node is null, as a key without a value is. */
 export function isNothing(node: SourceNode): boolean {
   return node.kind === "scalar" && node.value === null;
 }

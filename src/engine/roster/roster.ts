@@ -23,7 +23,7 @@ export interface DiskEntry {
   /** A name under /dev/disk/by-path. */
   readonly busPath?: string;
   readonly model?: string;
-  /** Bytes; a disk within 2 % of it answers. */
+  /** Bytes; a disk within 2 % of it matches. */
   readonly size?: number;
   readonly use: "volumes" | "os" | "ignore";
 }
@@ -69,7 +69,7 @@ export type JumpEntry = Pick<
 export interface TargetFacts {
   /** Of each of these nodes whose facts are known, whether the term is true. */
   readonly matches: (term: FactTerm, nodes: readonly string[]) => ReadonlyMap<string, boolean>;
-  /** A node of which that decides is left out; else it is an error. */
+  /** Leaves out a node whose match depends on unknown facts; otherwise such a node is an error. */
   readonly skipUnknown: boolean;
 }
 
@@ -77,10 +77,10 @@ export interface Roster {
   /** In file order. */
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   readonly jumps: ReadonlyMap<string, JumpEntry>;
-  /** Where a node's entry stands, for problems. */
+  /** The places of the nodes' entries, for problems. */
   readonly positions: ReadonlyMap<string, SourcePosition>;
   /** The files read, relative to the project. */
   readonly files: readonly string[];
-  /** The known facts of nodes, for targets that ask for them; absent: none. */
+  /** The known facts of nodes, for targets with `fact:`; absent: none. */
   readonly facts?: TargetFacts;
 }

@@ -4,7 +4,7 @@ import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 
 const usualLimit = 30_000;
 
-/** Gets the address that is its argument; a redirected answer is refused, since the address was reviewed. */
+/** A program for Node.js that fetches the address in its argument; it refuses a redirect, since only the address was reviewed. */
 const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimit - 2000}), headers: { accept: "application/yaml, application/json" } })
   .then(async (answer) => {
     if (!answer.ok) throw new Error("it answers " + answer.status + " " + answer.statusText);
@@ -18,8 +18,8 @@ const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.tim
   .catch((error) => { process.stderr.write((error.cause?.message ?? error.message) + "\\n"); process.exitCode = 1; });`;
 
 /**
- * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address. A process
- * of its own asks it, since a roster is read at once. At most 30 s and 8 MiB; the process's children end with it.
+ * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address. A separate
+ * process fetches an address, since rosters are read synchronously. At most 30 s and 8 MiB; the process's children end with it.
  * @throws KcoreError ROSTER_SOURCE, with its stderr
  */
 export function runSource({
@@ -79,6 +79,6 @@ function endGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Nobody of it is left.
+    // The group has no process left.
   }
 }

@@ -13,18 +13,18 @@ import { runSource } from "./run-source.ts";
 import { parseReference } from "#engine/params/secret-reference.ts";
 import { scalarsOf } from "#engine/encrypted-values/places.ts";
 
-/** How the sources of a roster are asked: programs and addresses in `roster/` that print a roster file. */
+/** How the sources of a roster, programs and addresses in `roster/` that print a roster file, are queried. */
 export interface SourceOptions {
-  /** Asks the sources now, even after a fresh answer. */
+  /** Queries the sources now, even after a fresh answer. */
   readonly refresh?: boolean;
-  /** Takes a source's last answer when it fails; `warn` tells so. */
+  /** Uses a source's last answer if the source fails, and warns. */
   readonly stale?: boolean;
-  /** Asks no source and takes its last answer, however old. For work that must be quick. */
+  /** Queries no source and uses its last answer, however old. For work that must be quick. */
   readonly kept?: boolean;
   readonly warn?: (message: string) => void;
 }
 
-/** A source's answer, under the name of the file that keeps it: places in it are to be looked at there. */
+/** A source's answer, under the name of the file that keeps it: positions in the answer refer to that file. */
 export interface SourceAnswer {
   readonly name: string;
   readonly tree: SourceNode;
@@ -54,13 +54,13 @@ export function unaskedSources(project: string): string[] {
   );
 }
 
-/** The source behind a file of a roster, as it lies in the project; the file itself where a person wrote it. */
+/** The path of the source that produced a roster file; the file itself if an operator wrote it. */
 export function sourceOf(file: string): string {
   const [, name] = /^\.kcore\/roster\/(.+)\.yaml$/.exec(file) ?? [];
   return name === undefined ? file : `roster/${name}`;
 }
 
-/** The answer of each source, from the file where that is fresh. A failure is a problem, and never taken for an empty roster. */
+/** The answer of each source, from its kept file while that is fresh. A failure is a problem, never an empty roster. */
 export function readSources(
   project: string,
   problems: Problems,
@@ -91,7 +91,7 @@ class Source {
       return this.#ask();
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
-      // A source that another user could have written is not run, and not excused either.
+      // An untrusted source is not run, and its last answer does not replace it.
       const isFailure = error.problems.every(({ code }) => code !== "PROJECT_NOT_TRUSTED");
       if (!stale || !isFailure || age === undefined) throw this.#withAge(error, age);
       warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${shortAge(age)} ago`);
@@ -103,7 +103,7 @@ class Source {
     return `${keptIn}/${this.#source}.yaml`;
   }
 
-  /** Milliseconds since the last answer; none counts that is older than the source itself. */
+  /** Milliseconds since the last answer; an answer older than the source itself is never fresh. */
   #age(): number | undefined {
     const answer = statSync(join(this.#project, this.#name), { throwIfNoEntry: false });
     const source = statSync(join(this.#project, "roster", this.#source));
@@ -131,7 +131,7 @@ class Source {
     return { name: this.#name, tree: this.#keep(text) };
   }
 
-  /** Keeps a readable answer; an unreadable one lies beside it, where the error shows the place. */
+  /** Keeps a readable answer; an unreadable one is kept beside it, for the positions in the error. */
   #keep(text: string): SourceNode {
     makeFolderSync(join(this.#project, keptIn));
     const write = (name: string): void => replaceFileSync(join(this.#project, name), text);
@@ -171,12 +171,12 @@ function urlIn(shown: string, text: string): string {
 const bastionKeys: ReadonlySet<string> = new Set(["identityFile", "identityPassphrase", "consoleLog"]);
 
 const local = "transport: local";
-/** How a node becomes this machine itself. */
+/** The hint for a refused `transport: local`. */
 export const localHint = "a node with transport: local stands in a file of roster/";
 
 /**
- * Adds a problem for each value in a source's answer that the bastion would act on (S-5): one that would read a file, run a command, open
- * a secret or log in.
+ * Adds a problem for each value in a source's answer that would make the bastion read a file, run a command or use a secret.
+ * An answer is less trusted than the project (docs/security.md, A source of the roster).
  */
 export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): void {
   if (tree.kind !== "map") return;
@@ -200,7 +200,7 @@ export function checkLimits({ name, tree }: SourceAnswer, problems: Problems): v
       if (password !== undefined) refuse(password, "sudo.password");
     }
   }
-  // A parameter of type secret that is given a variable reads it as a reference.
+  // A variable given to a parameter of type secret would be read as a reference.
   for (const { node, path } of scalarsOf(tree, (value) => parseReference(value) !== undefined))
     refuse({ key: "", keyAt: node.at }, `a reference to a secret in ${path.join(".")}`);
 }

@@ -7,8 +7,8 @@ import { parseTargets, type Target, type TargetTerm } from "./target-syntax.ts";
 /**
  * The nodes that a target expression matches, in the roster's order: names and globs, `role:`, `dc:`, `group:`,
  * `label:k=v`, `fact:NAME=VALUE`, `/regex/`, `and`, `or`, `not`, parentheses; a comma means `or`. `at`: where the expression
- * begins in a file, if it comes from one. Nothing matched is an error, never “all” (S-25); so are nodes of which facts decide
- * that are not known.
+ * begins in a file, if it comes from one. No match is an error, never “all” (S-25); so is a node whose match depends on
+ * unknown facts.
  * @throws KcoreError TARGET_SYNTAX, TARGET_UNKNOWN, TARGET_EMPTY, TARGET_FACTS_UNKNOWN
  */
 export function matchTargets(
@@ -33,7 +33,7 @@ export function matchTargets(
   });
 }
 
-/** The nodes of which facts decide whether the expression means them, all others being the same. @throws as {@link matchTargets} */
+/** The nodes whose match depends on facts. @throws as {@link matchTargets} */
 export function nodesOnFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
   const matches = matcherFor(expressionText(expression), { nodes: roster.nodes });
   return [...roster.nodes.values()].filter((node) => matches(node) === undefined);
@@ -63,7 +63,7 @@ function matcherFor(
   return matcherOf(target, { text, at, names: [...nodes.keys()], facts });
 }
 
-/** Regular expressions are matched against all names at once, since that is bounded as one; facts are read at once, too. */
+/** Matches a regular expression against all names at once, under one time limit, and reads all nodes' facts at once. */
 function matcherOf(target: Target, given: MatchInput): NodeMatcher {
   const { names, facts } = given;
   switch (target.kind) {
@@ -93,7 +93,7 @@ function matcherOf(target: Target, given: MatchInput): NodeMatcher {
   }
 }
 
-/** One part that `settles` settles all; else an unknown part leaves it open. */
+/** Three-valued `and` and `or`: a part equal to `settles` decides; otherwise an unknown part makes the result unknown. */
 function joined(parts: readonly NodeMatcher[], node: NodeEntry, settles: boolean): boolean | undefined {
   let isOpen = false;
   for (const part of parts) {

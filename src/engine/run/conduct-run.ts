@@ -17,7 +17,7 @@ import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
 import { roomHint, unwritable } from "./unwritable.ts";
 
-/** A run's process, as its performer sees it. */
+/** The means that a run's process gives to `perform`. */
 export interface RunStage {
   readonly header: RunHeader;
   readonly emit: (event: RunEventBody) => void;
@@ -33,11 +33,11 @@ export interface RunStage {
 export interface ConductOptions {
   readonly folder: RunFolder;
   readonly header: RunHeader;
-  /** Performs the run and resolves with its exit code; whether it emits `run.finished` itself is up to it. */
+  /** Performs the run and resolves with its exit code; it may emit `run.finished` itself. */
   readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
   /** Makes the notifier of the run's events, once the run may begin. @throws KcoreError */
   readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
-  /** Called when views can connect. */
+  /** Called once views can connect. */
   readonly onListening?: () => void;
   /** Values that no record and no view may ever hold; asked at each event. */
   readonly secrets?: () => ReadonlySet<string>;
@@ -48,8 +48,8 @@ export interface ConductOptions {
 }
 
 /**
- * The run's own process: holds the run, writes its record, serves its views and passes on their controls. It ends when
- * the run has ended and every view has got it all. Resolves with the run's exit code.
+ * Drives a run in its own process: locks the run, writes its record, serves its views and carries out their controls. Resolves with the
+ * run's exit code when the run has ended, and every view has all events or `viewPatience` is over.
  * @throws KcoreError RUN_ALIVE when another process drives the run, RUN_RECORD_CORRUPT
  */
 export async function conductRun(options: ConductOptions): Promise<ExitCode> {
@@ -103,7 +103,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       else write(event);
   };
 
-  /** A list of runs looks at the ends of a record alone. */
+  /** Notes in the header when the present part began: a list of runs reads only the ends of a record. */
   const keepPart = (at: number) =>
     changeHeader(folder, { part: { at, ranBefore: runTime(reduceEvents(record.earlier)) } });
 
@@ -161,7 +161,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
       write(event);
     }
     record.flush();
-    // Before the nodes' logs, which repeat the record: on a full disk the room kept for the end goes to the trail.
+    // Before the nodes' logs, which only repeat the record: on a full disk the trail needs the released reserve.
     await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));
     logs.flush({ last: true });
     await socket.close(options.viewPatience ?? 10_000);
@@ -179,7 +179,7 @@ function finishedWith(exitCode: ExitCode): Extract<RunEventBody, { type: "run.fi
     1: "failed",
     2: "failed",
     3: "unreachable",
-    // Said of a dry run by the command that started it (--fail-on-change).
+    // The exit code of a command whose dry run would change something (--fail-on-change): the run itself is done.
     4: "done",
     70: "failed",
     130: "interrupted",
@@ -202,7 +202,7 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
   };
 }
 
-/** For the process's log: the run has ended, and is not undone for it. `kcore audit verify` shows the missing end. */
+/** A line for process.log: the run keeps its outcome without an end in the trail, and `kcore audit verify` shows the gap. */
 function untold({ id }: RunHeader, error: unknown): string {
   return `the end of run ${id} could not be put into the audit trail: ${(error as Error).message}`;
 }

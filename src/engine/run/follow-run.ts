@@ -20,7 +20,7 @@ export interface FollowOptions {
   readonly by: string;
   /** Whether this view can answer questions. */
   readonly answers: boolean;
-  /** Tells that the run's process, just started here, has ended. Absent: another command started the run. */
+  /** The run's process, if this command has just started it. Absent: another command started the run. */
   readonly launched?: Launched;
   /** Follow only the recorded events; do not wait for more. */
   readonly replayOnly?: boolean;
@@ -28,10 +28,10 @@ export interface FollowOptions {
   readonly from?: number;
 }
 
-/** Milliseconds from the making of a run's folder to the mark of its process there, on a machine with much to do. */
+/** Milliseconds, on a busy machine, from the creation of a run's folder until its header names the process. */
 const longestStart = 15_000;
 
-/** A view's end of a run: its events from the first on (or from where it is told), and a way to speak to it. */
+/** The client of a run for a view: reads the run's events, from the first or from `from` on, and sends controls. */
 export class RunFollower {
   readonly #options: FollowOptions;
   #socket: Socket | undefined;
@@ -45,7 +45,7 @@ export class RunFollower {
     this.#offset = options.from ?? 0;
   }
 
-  /** Says something to the run; kept until there is a connection. */
+  /** Sends a control to the run, at once or with the next connection. */
   send(control: RunControl): void {
     if (this.#socket?.writable) this.#socket.write(`${JSON.stringify(control)}\n`);
     else this.#unsent.push(control);
@@ -82,7 +82,7 @@ export class RunFollower {
     }
   }
 
-  /** Waits for the run's socket, if it will be told; not for long, as the user may leave. */
+  /** Waits for the run's socket if the started process reports it, at most 200 ms, since the operator may leave. */
   async #begun(): Promise<void> {
     const ready = this.#options.launched?.ready;
     if (!ready) return;
@@ -111,7 +111,7 @@ export class RunFollower {
     try {
       yield* this.#parse(socket);
     } catch (error) {
-      // A connection that broke is no news: the record tells the rest.
+      // A broken connection is no error: the record has the remaining events.
       if (!socket.destroyed) throw error;
     } finally {
       this.#socket = undefined;
@@ -150,11 +150,11 @@ export class RunFollower {
     const { folder, launched } = this.#options;
     if (launched) return !launched.hasExited();
     const { process, created } = await readHeader(folder);
-    // The process writes its mark when it has begun: a view that attaches at once is earlier.
+    // The process writes its mark when it has begun: a view that attaches at once may come before that.
     return process === undefined ? Date.now() - created < longestStart : isAlive(process);
   }
 
-  /** Whether the run's process ended because the disk is full: then the process could not record that. */
+  /** The problem of a full disk, as the probable reason why the run's process ended: the process could not record it. */
   async #full(): Promise<Problem | undefined> {
     const { path } = this.#options.folder;
     const probe = join(path, `.room.${process.pid}`);

@@ -6,13 +6,13 @@ import { recording } from "./unwritable.ts";
 
 export interface LaunchOptions {
   readonly folder: RunFolder;
-  /** The program and arguments that serve a run; the run's id and project are added. */
+  /** The program and arguments that drive a run; the run's id and project are added. */
   readonly program: readonly [string, ...string[]];
   /** Handed over through a pipe: never in argv, environment or file. */
   readonly passphrase?: string;
 }
 
-/** A run's process as the one that started it sees it. */
+/** A run's process, for the command that started it. */
 export interface Launched {
   readonly hasExited: () => boolean;
   /** Resolves when the run's socket is there, or never will be. */
@@ -24,7 +24,7 @@ export type WarmProcess = ChildProcess;
 
 let kept: WarmProcess | undefined;
 
-/** The next run that is launched is driven by this process. It holds nothing up; unused it ends when this process does. */
+/** Keeps a warm process for the next launched run. It does not keep this process alive; unused, it ends with this process. */
 export function keepWarm(warm: WarmProcess): void {
   kept = warm;
   warm.unref();
@@ -38,12 +38,12 @@ export function keepWarm(warm: WarmProcess): void {
 
 /**
  * Starts the run's own process, in a session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
- * Returns at once; the process appears behind the run's socket.
+ * Returns at once; later the process listens on the run's socket.
  */
 export function launchRun({ folder, program, passphrase }: LaunchOptions): Launched {
   const warm = kept;
   kept = undefined;
-  // One that could not be started, or has ended: that is told by an event that may not have come yet.
+  // A warm process may have failed or ended although its `error` or `exit` event has not come yet.
   if (warm?.pid !== undefined && warm.exitCode === null && warm.signalCode === null)
     return handOver(warm, folder, passphrase);
   const [command, ...words] = program;
@@ -59,7 +59,7 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
     child.on("error", () => (exited = true));
     // The process may be gone before it read its input; its log has the reason.
     child.stdin?.on("error", () => undefined);
-    // Only once it is written; an open pipe would keep this process until the other one ends.
+    // Destroyed once the input is written: an open pipe would keep this process alive until the other one ends.
     child.stdin?.end(JSON.stringify(passphrase === undefined ? {} : { passphrase }), () => child.stdin?.destroy());
     child.unref();
     return { hasExited: () => exited };
@@ -78,7 +78,7 @@ function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | und
     try {
       appendFileSync(folder.processLog, text, { mode: 0o600 });
     } catch {
-      // A full disk: that it ended is told all the same.
+      // On a full disk the text is lost; `hasExited` still reports the end.
     }
   });
   const told = warm.stdio[3] as Readable;

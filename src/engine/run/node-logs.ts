@@ -5,19 +5,19 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { formatProblem, type Problem } from "#errors/problem.ts";
 import { logName, type RunFolder } from "./run-folder.ts";
 
-/** Milliseconds after which a line stands in its file, and characters that are not kept waiting so long. */
+/** Milliseconds until waiting lines are written, and characters above which they are written at once. */
 const patience = 200;
 const most = 1 << 20;
 
 /**
  * Writes a node's events, output included, as text to `nodes/NAME.log`, and the bastion's own work to
- * `bastion.log`; many lines at a time, as a file is dear to open.
+ * `bastion.log`; many lines at a time, since it is expensive to open a file.
  */
 export class NodeLogs {
   readonly #folder: RunFolder;
   readonly #now: () => number;
   readonly #onError: (error: unknown) => void;
-  /** By their files. */
+  /** Waiting lines, by their files. */
   readonly #waiting = new Map<string, string>();
   #length = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -42,7 +42,7 @@ export class NodeLogs {
     else this.#flushLater();
   }
 
-  /** Writes the waiting lines. Lines whose file cannot be opened now wait on, unless this is the `last` try. */
+  /** Writes the waiting lines. If too many files are open, they wait for a further try, unless this is the `last` one. */
   flush({ last = false }: { readonly last?: boolean } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

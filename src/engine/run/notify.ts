@@ -48,7 +48,7 @@ export class Notifier {
       case "action.finished": {
         const by = "step" in event ? [event.node, event.stage, event.step] : [event.stage, event.action, event.item];
         if (event.outcome === "changed") this.#changed.add(JSON.stringify(by));
-        // The node took back a change on trial.
+        // The node reverted a change on trial.
         if (event.outcome === "interrupted") this.#changed.delete(JSON.stringify(by));
         return undefined;
       }
@@ -122,7 +122,7 @@ function mailOf(content: NoticeContent, to: string): string {
 }
 
 async function runProgram(words: readonly string[], input: string, cwd: string): Promise<void> {
-  // sendmail lies in folders that a user's PATH does not have.
+  // sendmail is in a folder that a user's PATH may lack.
   const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` };
   const { code, signal } = await run(words, { cwd, env, input, limitMs: limit, ownGroup: true });
   if (code !== 0)

@@ -1,14 +1,14 @@
 import { formatBinary } from "#base/units.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 
-/** Bytes of a run's record from which on output is left out, and characters of it that come from one node. */
+/** Bytes of a run's record from which on all output is left out, and characters of output that are recorded of one node. */
 const LIMIT = 256 * 1024 * 1024;
 const LIMIT_OF_NODE = 64 * 1024 * 1024;
 
 /**
- * Keeps a record from filling the bastion's disk with output of steps, and one node from taking the others' part of it. Beyond
- * the limit output is left out, and a single warning says so. Every other event goes on: outcomes are always told, and
- * a node's session bounds how much the node may tell of its steps.
+ * Limits the output of steps in a record, so that it cannot fill the bastion's disk, nor one node use up the others' part. Beyond a limit,
+ * output is left out, with one warning for the record and one for each node. All other events pass: a node's session bounds them
+ * (node-budget.ts).
  */
 export class OutputCap {
   readonly #limit: number;

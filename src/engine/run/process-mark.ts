@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Tells a process from every other one that has or had its number: proc(5), field 22 of `stat`, and the boot. */
+/** Identifies a process among all that have or had its number: by its start time (proc(5), field 22 of `stat`) and the boot. */
 export interface ProcessMark {
   readonly pid: number;
   /** Clock ticks after boot. */
@@ -12,7 +12,7 @@ export interface ProcessMark {
 export function markProcess(pid: number): ProcessMark | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name may hold spaces and parentheses: fields are counted from behind the last parenthesis.
+    // The name may hold spaces and parentheses: fields are counted from the last parenthesis on.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, start] = [fields[0], fields[19]];
     if (start === undefined || state === "Z" || state === "X") return undefined;
@@ -22,7 +22,7 @@ export function markProcess(pid: number): ProcessMark | undefined {
   }
 }
 
-/** Whether the very process that was marked still lives. */
+/** Whether the marked process still lives, and not only a later one with its number. */
 export function isAlive(mark: ProcessMark | undefined): boolean {
   if (mark === undefined) return false;
   const now = markProcess(mark.pid);

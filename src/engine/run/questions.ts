@@ -7,7 +7,7 @@ export interface QuestionsOptions {
   readonly mayBeAnswered: () => boolean;
   /** Called with every secret answer before anything else sees it. */
   readonly onSecret: (value: string) => void;
-  /** Ends all waiting. */
+  /** Aborted when the run is stopped: open questions end. */
   readonly stopped: AbortSignal;
   /** Milliseconds that a question waits. */
   readonly patience: number;

@@ -17,7 +17,7 @@ import type { RunFolder } from "./run-folder.ts";
 /** Bytes kept free for the end of the record. */
 export const RESERVE = 65_536;
 
-/** Events that are on the disk before long: a crash of the machine loses no more than output. */
+/** Events after which the record is flushed to the disk, so that a crash of the machine loses hardly more than output. */
 const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
   "run.started",
   "run.finished",
@@ -30,15 +30,15 @@ const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
 export interface RecordOptions {
   readonly folder: RunFolder;
   readonly now: () => number;
-  /** The bytes, whole lines, stand in the record from `at` on. */
+  /** Called when the bytes, whole lines, are in the record from offset `at` on. */
   readonly onWritten: (bytes: Buffer, at: number) => void;
-  /** An error of the file system; no event since then is in the record. */
+  /** Called for an error of the file system: some events of that write are missing in the record. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Appends events to a run's record; every line is whole or not there. Events that come in one go are written by one call,
- * before anything else happens: no view and no node acts on an event that is not in the record.
+ * Appends events to a run's record; every line is whole or not there. Events of one synchronous piece of code are written by one call, in a
+ * microtask after it: no view and no node acts on an event that is not in the record.
  */
 export class RecordWriter {
   /** Events of an earlier part of the run. */
@@ -65,7 +65,7 @@ export class RecordWriter {
     writeFileSync(folder.reserve, Buffer.alloc(RESERVE), { mode: 0o600 });
   }
 
-  /** Numbers and dates one event, and gives the date; it is written with those that follow at once. */
+  /** Numbers and dates an event, and returns the date; the next microtask writes it, with those that came meanwhile. */
   append(body: RunEventBody): number {
     this.#seq += 1;
     const at = this.#options.now();
@@ -93,7 +93,7 @@ export class RecordWriter {
     this.#mustSync = false;
   }
 
-  /** Of bytes that were written in part only the whole lines stay; the others are forgotten, their numbers too. */
+  /** After a partial write keeps only the whole lines; the numbers of the lost events are used again. */
   #keepWhole(bytes: Buffer, done: number): void {
     const kept = done === 0 ? 0 : bytes.lastIndexOf(10, done - 1) + 1;
     this.size += kept;
@@ -102,16 +102,16 @@ export class RecordWriter {
     try {
       ftruncateSync(this.#fd, this.size);
     } catch {
-      // A file system that turned read-only: whoever opens the record next cuts the torn line off.
+      // The file system may have turned read-only: the next RecordWriter cuts off the torn line.
     }
   }
 
-  /** Gives the kept room back, for the last events of a run whose disk is full. */
+  /** Removes the reserve, to make room for the last events of a run whose disk is full. */
   releaseReserve(): void {
     try {
       unlinkSync(this.#options.folder.reserve);
     } catch {
-      // Given back already.
+      // Removed already.
     }
   }
 

@@ -9,7 +9,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { recording } from "./unwritable.ts";
 import type { ProcessMark } from "./process-mark.ts";
 
-/** Where one run keeps its record; absolute paths, all below `.kcore/runs/ID/` of the project. */
+/** The files of one run's record; absolute paths, all below `.kcore/runs/ID/` of the project. */
 export type RunFolder = Readonly<ReturnType<typeof runFolder>>;
 
 /** `run.json`: the request, the operator, and the process that drives the run. Never a secret. */
@@ -25,7 +25,7 @@ export interface RunHeader {
   readonly attended: boolean;
   readonly revision?: string;
   readonly dirty?: boolean;
-  /** Of a run that was resumed: when the part that came last began, and the milliseconds that those before it took. */
+  /** For a resumed run: when its latest part began, and the milliseconds that the earlier parts took. */
   readonly part?: { readonly at: number; readonly ranBefore: number };
   /** The process that drives it, or drove it last. */
   readonly process?: ProcessMark;
@@ -48,7 +48,7 @@ export function runFolder(project: string, id: string) {
     path,
     header: join(path, "run.json"),
     events: join(path, "events.ndjson"),
-    /** Room on the disk that is given back when the disk is full, so that the end can still be written. */
+    /** Reserved room: removed when the disk is full, so that the run's end can still be written. */
     reserve: join(path, "reserve"),
     nodeLogs: join(path, "nodes"),
     /** The project's content when the run began. */
@@ -77,7 +77,7 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
     const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-    // Made aside and renamed: a list of runs never meets one without its header.
+    // Made under another name, then renamed: a list of runs never finds one without its header.
     const aside = join(runs, `.${id}-${whole.nonce}`);
     try {
       mkdirSync(aside, { mode: 0o700 });
@@ -98,7 +98,7 @@ function ignoreRecords(file: string): void {
   try {
     writeFileSync(file, "*\n", { flag: "wx" });
   } catch {
-    // Another run wrote it meanwhile, or nobody may write there: what follows says why.
+    // Another run wrote it meanwhile, or the folder is not writable, which the next write reports.
   }
 }
 
@@ -154,8 +154,8 @@ export async function listRunIds(project: string): Promise<string[]> {
 }
 
 /**
- * Where a node's log lies in a run's folder, or without a node the bastion's own, apart from the nodes': one may be called
- * “bastion”. A name can never lead out of the folder.
+ * The path of a node's log in a run's folder; without a node, that of the bastion's log, which is outside of `nodes/` because a node may be
+ * called “bastion”. No node's name can lead out of the folder.
  */
 export function logName(node?: string): string {
   return node === undefined ? "bastion.log" : `nodes/${encodeURIComponent(node).replace(/^\./, "%2E")}.log`;

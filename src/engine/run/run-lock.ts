@@ -4,8 +4,8 @@ import { KcoreError } from "#errors/problem.ts";
 import type { RunHeader } from "./run-folder.ts";
 
 /**
- * Holds a run for this process: an abstract socket (unix(7)) of a name that only readers of the header can know. The
- * kernel gives it back when the process ends, however it ends.
+ * Locks a run for this process, by an abstract socket (unix(7)) whose name only readers of the header can know. The kernel releases it when
+ * the process ends, however it ends; the returned function releases it before.
  * @throws KcoreError RUN_ALIVE when another process drives the run
  */
 export async function holdRun({ id, nonce }: Pick<RunHeader, "id" | "nonce">): Promise<() => void> {

@@ -73,13 +73,13 @@ export class RunSocket {
     return opened;
   }
 
-  /** A view watches whose operator can answer a question. */
+  /** Whether a view is connected whose operator can answer a question. */
   get hasAnswerer(): boolean {
     return this.#views.values().some(({ hello }) => hello?.answers);
   }
 
   /**
-   * The bytes stand in the record from `at` on. A view that keeps up gets them as they are,
+   * Passes on bytes that the record has from offset `at` on. A view that keeps up gets them from memory,
    * together with all others of this turn of the event loop.
    */
   push(bytes: Uint8Array, at: number): void {
@@ -104,7 +104,7 @@ export class RunSocket {
     }
   }
 
-  /** Waits until every view has got all, `patience` milliseconds at most, then closes. */
+  /** Waits until every view has the whole record, `patience` milliseconds at most, then closes. */
   async close(patience: number): Promise<void> {
     this.#server.close();
     this.#spread();
@@ -185,7 +185,7 @@ async function drained(socket: Socket): Promise<void> {
   }
 }
 
-/** The closed set of a view's messages; anything else is undefined. */
+/** A view's message; undefined for a line that is none. */
 export function parseMessage(line: string): Hello | RunControl | undefined {
   let value: unknown;
   try {

@@ -8,7 +8,7 @@ import type { RunFolder } from "./run-folder.ts";
 
 type RunStarted = Extract<RunEventBody, { type: "run.started" }>;
 
-/** Where the audit trail of a project's runs lies. */
+/** The folder of the audit trail of a project's runs. */
 export function trailFolder(project: string): string {
   return join(project, ".kcore", "audit");
 }
@@ -34,14 +34,14 @@ export interface RunEnded {
   readonly record: { readonly bytes: number; readonly sha256: string };
 }
 
-/** Records that a command removed in order. */
+/** A trail's entry of runs whose records a command of kcore removed. */
 export interface RunsPruned {
   readonly type: "runs.pruned";
   readonly who: string;
   readonly runs: readonly string[];
 }
 
-/** A command of `exec`, `ping` or `facts`, before it connects: such a command has no record of its own. */
+/** A trail's entry of an `exec`, `ping` or `facts`, written before it connects: such a command has no record. */
 export interface AdHocBegan {
   readonly type: "adhoc.started";
   readonly who: string;
@@ -71,7 +71,7 @@ export class RunTrail {
     for (const event of earlier) this.#count(event);
   }
 
-  /** @throws NodeJS.ErrnoException when the beginning cannot be written: such a run must not go on */
+  /** @throws NodeJS.ErrnoException when the beginning cannot be written: such a run must not continue */
   see(event: RunEventBody): void {
     this.#count(event);
     if (event.type !== "run.started") return;

@@ -20,7 +20,7 @@ export function unwritable(folder: string, error: unknown): Problem | undefined 
   };
 }
 
-/** Calls `write` on the folder, before the run began anything. @throws KcoreError RUN_RECORD_UNWRITABLE */
+/** Runs `write`, which writes below the folder before the run starts anything. @throws KcoreError RUN_RECORD_UNWRITABLE */
 export function recording<T>(folder: string, write: () => T): T {
   try {
     return write();

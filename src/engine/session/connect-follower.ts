@@ -9,9 +9,9 @@ import type { Host } from "#engine/transport/host.ts";
 interface ConnectOptions extends Omit<FollowerOptions, "host"> {
   readonly session: SessionOptions;
   readonly attempt: number;
-  /** After an abort no further attempt is made. */
+  /** Once aborted, no further attempt is made. */
   readonly stopping: AbortSignal;
-  /** Whether an abort also ends the attempt under way. */
+  /** Whether `stopping` also ends the attempt under way. */
   readonly mayStop: boolean;
   readonly onHost: (host: Host) => void;
 }

@@ -23,6 +23,7 @@ interface Reconnect {
 }
 
 interface ConnectionRequest {
+  /** A runner and its segment are sent in one go with the follower's text. */
   readonly withFlight: boolean;
   readonly attempt: number;
   /** Set after a lost connection. */
@@ -57,7 +58,7 @@ export interface Connection {
   readonly unanswered: number;
   /** When the last SSH connection was made, in milliseconds since 1970. */
   readonly reachedAt: number;
-  /** Milliseconds that the reboot at the end of the running segment may take. */
+  /** Milliseconds that the reboot at the end of the running segment may take; undefined: it does not reboot the node. */
   readonly reboot: number | undefined;
   readonly isStopped: boolean;
 }

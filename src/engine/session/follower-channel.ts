@@ -19,7 +19,7 @@ export interface FollowerOptions {
   readonly run: RunVariables;
   /** Input of root's shell, sent without waiting for the shell's first answer. */
   readonly text: string;
-  /** Bytes of the journal that are known already; default: none. */
+  /** Bytes of the journal that the bastion has already; default: none. */
   readonly offset?: number;
   /** `again`: the last password was wrong; then undefined means that there is no other. */
   readonly sudoPassword: (again?: boolean) => Promise<string | undefined>;
@@ -34,7 +34,7 @@ export interface FollowerOptions {
   /** Called if the node's shell has sent nothing for `quiet` milliseconds. */
   readonly onSilence?: () => void;
   readonly quiet?: number;
-  /** Milliseconds in which the node's shell must answer first; default: a minute. */
+  /** Milliseconds in which the node's shell must give its first answer; default: a minute. */
   readonly patience?: number;
 }
 
@@ -44,7 +44,7 @@ export interface FollowerChannel {
   send(text: string | Uint8Array): Promise<void>;
   /** Bytes that the node has taken, counted from an arbitrary start. */
   taken(): number;
-  /** Resolves when the channel is gone, with its output beside frames; never rejects. */
+  /** Resolves when the channel is gone, with its output outside of frames; never rejects. */
   readonly closed: Promise<string>;
   /** Closes the stdin of the running command, which continues. */
   endInput(): void;

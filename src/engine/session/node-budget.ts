@@ -1,7 +1,7 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
 
-/** Characters that a node may send about itself, without output, and more for each of its steps. */
+/** Characters that a node may send without the output of steps: a base, and an addition for each of its steps. */
 const base = 16 << 20;
 const ofStep = 128 << 10;
 /** Characters of values that are kept at a time. */

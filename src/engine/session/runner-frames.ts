@@ -58,7 +58,7 @@ export function runnerFrameTransition(
     case "need": {
       const asked = rest.split(" ");
       const wanting = { ...state, asked, exchanges: state.exchanges + 1 };
-      // Blobs are sent once a connection: two answers at a time would mix in the stream.
+      // If the connection is not up yet, its `up` sends the blobs: two answers at a time would mix in the stream.
       return connection === "up" ? stay(wanting, { do: "send-blobs", names: asked }) : stay(wanting);
     }
     case "trial":
@@ -69,7 +69,7 @@ export function runnerFrameTransition(
     case "lock": {
       // A runner has the lock, so the segment of the runner before it is over.
       if (first !== "held") return begun(state, first === "taken-over" ? [tookOver(second, context)] : []);
-      // The journal tells of an earlier attempt, which found the node locked.
+      // The frame belongs to an earlier attempt, which found the node locked.
       if (isPast) return stay(state);
       return gone(state, { type: "locked", problem: nodeLocked(context.node, second, third) });
     }

@@ -16,7 +16,7 @@ type RunnerPhase =
   | { readonly at: "working" }
   /** The last segment succeeded, and the runner ends without being asked. `due`: the batch for a new runner. */
   | { readonly at: "ending"; readonly due?: Batch }
-  /** The runner works on a segment of an earlier process of this run, and was told to stop. */
+  /** The runner works on a segment of an earlier process of this run, and was sent `stop`. */
   | { readonly at: "inherited" }
   /** The runner's `bye` is awaited. `fin` was sent, or will be sent once there is a connection. */
   | {

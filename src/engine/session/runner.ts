@@ -55,7 +55,7 @@ export function runnerTransition(
       const command = { do: "send-command", text: `${event.how}\n` } as const;
       if (event.how === "abort" && isAtWork(phase)) return stay({ ...state, stopRequest }, command, abortLimit);
       if (phase.at !== "ending") return stay({ ...state, stopRequest }, command);
-      // A runner that hears of the stop in time does not end by itself: it waits for `fin`.
+      // A runner that gets the stop in time does not end by itself: it waits for `fin`.
       return go(
         { ...state, stopRequest },
         { at: "idle" },

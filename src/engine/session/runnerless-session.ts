@@ -25,7 +25,7 @@ import {
 import { exactly, newStream, outputOf } from "./step-output.ts";
 
 export interface RunnerlessOptions {
-  /** The question to a node without steps. `run`: `unlock` ends only this run. */
+  /** The request to a node if the work has no step. `run`: `unlock` ends only this run. */
   readonly look: "ping" | "facts" | "holder" | "unlock";
   readonly run?: string;
   /** The stdin of a command; called once per node. */
@@ -33,8 +33,8 @@ export interface RunnerlessOptions {
 }
 
 /**
- * Opens sessions that leave no trace of kcore on the node: one shell at a channel, without lock, state folder or journal. A step's apply
- * runs once; a lost connection does not resume it.
+ * Opens sessions that leave no trace of kcore on the node: a channel runs one shell, without lock, state folder or journal. A step's apply
+ * runs once; after a lost connection it is not resumed.
  */
 export function runnerlessSessions(how: RunnerlessOptions): OpenSession {
   return (options) => new RunnerlessSession(options, how);

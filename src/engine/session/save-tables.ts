@@ -7,7 +7,7 @@ import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
-/** Frames of one node: twice the portions of a GiB. */
+/** Most frames of one node: twice the portions of 64 KiB (frames.ts) in a GiB. */
 const mostFrames = 1 << 15;
 
 interface SaveOptions {

@@ -105,7 +105,7 @@ export class SessionTransport {
         });
       } catch (error) {
         const { stopping } = this.#options;
-        // The stop ended a fetch, and the runner was told of the stop.
+        // The stop ended a fetch, and the runner has got the stop, too.
         if (stopping.aborted && error === stopping.reason) return;
         // The blob cannot be sent, as when a file of the project changed during the run. The runner must not wait for it.
         this.send("stop\n");

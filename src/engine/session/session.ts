@@ -38,7 +38,7 @@ export interface SessionOptions {
   readonly dryRun: boolean;
   /** Disks that the run may wipe, as `DISK:FINGERPRINT`. */
   readonly grants: readonly string[];
-  /** Keeps the tables of granted disks before the node is told of a grant. */
+  /** Keeps the tables of granted disks before the node gets a grant. */
   readonly tables: TableStore;
   readonly emit: Emit;
   /** Gives the node's sudo password, from the roster or the operator; undefined: without one. */
@@ -46,7 +46,8 @@ export interface SessionOptions {
   /** Outcomes of the node's steps, by id, in the record of a resumed run; they are not reported again. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
   /**
-   * Unlocks the root disk of a machine that waits for it at boot; true if it did. Called when the node cannot be reached any more.
+   * Unlocks the root disk of a machine that waits for its key at boot; true if it was unlocked. Called when the node is unreachable after a
+   * lost connection.
    * @throws KcoreError HOST_UNREACHABLE while the machine does not wait for a key, UNLOCK_FAILED when waiting cannot help
    */
   readonly unlock?: (signal: AbortSignal) => Promise<boolean>;
@@ -62,7 +63,7 @@ export interface SessionOptions {
   readonly feed?: BlobFeed;
   /** Milliseconds before each attempt to reconnect, varied at random; default: half a minute in all. */
   readonly retryDelays?: readonly number[];
-  /** Limits how many sessions connect at once; resolves with the function that gives the place back. */
+  /** Limits how many sessions connect at once; resolves with the function that releases the slot. */
   readonly connectSlot: () => Promise<() => void>;
 }
 

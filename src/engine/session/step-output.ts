@@ -1,7 +1,7 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
-/** A node keeps twenty pieces of a stream, the first large chunk and the last ones (runner.sh, k_reader), by their numbers. */
+/** Numbers of a stream's pieces (runner.sh, k_reader): an attempt has a million of them. Its first twenty pieces are small, and all are kept. */
 const [piecesOfTurn, turn] = [20, 1_000_000];
 /** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec` (segment.ts), and a few more. */
 const keptChunks = 72;
@@ -85,7 +85,7 @@ export function outputOf({ decoder }: OutputStream, bytes: Uint8Array, skipped =
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];
 }
 
-/** Drops the oldest large chunk. The first twenty pieces stay, because the node keeps them. */
+/** Drops the oldest large chunk but the first: the node keeps the first large chunk and the twenty pieces before. */
 function forgetOldest(chunks: Map<number, number>): void {
   chunks.delete(Math.min(...[...chunks.keys()].filter((chunk) => chunk % turn > piecesOfTurn)));
 }

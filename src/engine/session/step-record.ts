@@ -38,7 +38,7 @@ export interface StepRecord {
   kept: number;
 }
 
-/** By the runner's word for them. */
+/** Outcomes by their words in `end` frames. */
 export const outcomes: ReadonlyMap<string, Outcome> = new Map([
   ["ok", "ok"],
   ["changed", "changed"],
@@ -121,7 +121,7 @@ function releaseValues(record: StepRecord, budget: NodeBudget): void {
   record.kept = 0;
 }
 
-/** The result that the step registers; undefined: it depends on a step that a dry run did not take. */
+/** The result that the step registers; undefined: there is no such step, or a dry run cannot know its result. */
 export function registeredResult(record: StepRecord | undefined): Registered | undefined {
   if (!record || record.outcome === "would-change" || record.outcome === "unknown" || record.isConditional)
     return undefined;

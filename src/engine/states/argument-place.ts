@@ -11,7 +11,7 @@ export function argumentPlace(args: SourceNode, said: string): SourcePosition | 
   return found && placeOf(found);
 }
 
-/** The place of a value; for a block, its first line of text instead of the mark behind the key. */
+/** The place of a value; for a block scalar, its first line of text instead of the indicator after the key. */
 function placeOf({ file, start, source, style, at }: SourceScalar): SourcePosition {
   const line = style === "block" ? /\n\s*(?<text>\S.*)/.exec(source) : null;
   const text = line?.groups?.["text"]?.trimEnd();

@@ -8,7 +8,7 @@ import { expandSteps, type ExpandOptions } from "./expand-steps.ts";
 import type { States } from "./open-states.ts";
 import type { State } from "./state.ts";
 
-/** The node in the texts of checked steps; the checked parts are the same on any node. */
+/** Placeholder for the node of checked steps: the results of a check do not depend on it. */
 const ANY = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
 
 const ANY_NODE = new Unknown("the node");
@@ -77,7 +77,7 @@ function unknownParams(names: Iterable<string>): Map<string, GivenParam> {
   return new Map([...names].map((name) => [name, { value: new Unknown(`the parameter ${name}`) }]));
 }
 
-/** Reads no secret, and runs no command that prints one. */
+/** The SecretReader of checks: reads no secret, and runs no command that prints one. */
 export function leaveUnknown(): Promise<Unknown> {
   return Promise.resolve(new Unknown("a secret"));
 }

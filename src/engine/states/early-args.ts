@@ -9,7 +9,7 @@ import { Problems } from "#engine/yaml/problems.ts";
 import { problemsOf } from "#engine/yaml/validate.ts";
 
 /**
- * The faults of a step's arguments that no late value can mend: unknown keys, and wrong values of known arguments.
+ * The faults of a step's arguments that no late value can correct: unknown keys, and wrong values of known arguments.
  * Missing arguments, and faults of several arguments together, wait for all values.
  */
 export function knownArgProblems(module: ModuleDefinition, args: SourceNode, scope: Scope): readonly Problem[] {

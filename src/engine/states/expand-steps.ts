@@ -64,7 +64,7 @@ interface IncludeContext {
   readonly require: readonly string[];
 }
 
-/** By an id as the file has it, the ids of the node's steps: several for `each`, none if all were left out. */
+/** Maps an id of the file to the ids of the node's steps: several for `each`, none if all were left out. */
 type Ids = Map<string, readonly string[]>;
 
 class Expander {
@@ -139,7 +139,7 @@ class Expander {
     }
   }
 
-  /** The state's name; with `#2` and so on when this node has had it already. */
+  /** The state's name; with `#2` and so on if an earlier use of the state on this node has it. */
   #prefix(state: string): string {
     let prefix = state;
     for (let count = 2; this.#taken.has(`${prefix}/`); count++) prefix = `${state}#${count}`;
@@ -153,7 +153,7 @@ class Expander {
     for (const { scope, late } of this.#instances(step, outer)) {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
-      // Nothing of an include that is left out is checked: its parameters may only make sense in the other case.
+      // An include that is left out is not checked: its parameters may be valid only if it applies.
       const is = known(conditions);
       if (is === false) continue;
       const begin = this.#unresolved.length;
@@ -258,7 +258,7 @@ class Expander {
     return undefined;
   }
 
-  /** One instance for a plain step, one for each item of `each`, one that waits when the items are not known yet. */
+  /** One instance for a plain step, one for each item of `each`, one that waits if the items are not known yet. */
   #instances(
     { each }: ModuleStepSource | IncludeSource,
     scope: NodeScope,
@@ -310,7 +310,7 @@ class Expander {
       restartOn: kept("restartOn"),
       onFailure: kept("onFailure"),
     };
-    // Without its reason to run, a reaction to a step that was left out would run as a step of its own.
+    // A reaction is skipped if all its named steps were left out: without them it would run unconditionally.
     const gone = (["onFailure", "onChanges"] as const).find(
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );
@@ -335,7 +335,7 @@ class Expander {
   }
 }
 
-/** The parameters that rest on nodes' answers. */
+/** The parameters that depend on nodes' answers. */
 function untrustedParams(
   given: ReadonlyMap<string, GivenParam>,
   params: Readonly<Record<string, unknown>>,

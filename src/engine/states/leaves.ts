@@ -1,15 +1,15 @@
 import type { Step } from "#engine/step/define.ts";
 import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
 
-/** A thing that stays on a node when its step has left the state. */
+/** A thing that remains on a node after its step was removed from the state. */
 export interface Leaving {
   /** As messages name it: `file /etc/motd`. */
   readonly what: string;
-  /** Paths, or names as in `what`: another step with one of them keeps the same thing. */
+  /** Paths, or names as in `what`: another step with one of them manages the same thing. */
   readonly places: readonly string[];
   /** The file or user whose removal removes the thing. */
   readonly within?: string;
-  /** The thing is a part of the file `within`; other steps may keep other parts. */
+  /** The thing is a part of the file `within`; other steps may manage other parts. */
   readonly isPart?: true;
   /** A step, as YAML, that removes the thing. Absent: only a note that a step changes the file `within`. */
   readonly by?: string;
@@ -17,7 +17,7 @@ export interface Leaving {
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name the kept thing, `name` unless listed; `|` separates two ways. Each item of a list is a thing. */
+/** By module, the arguments that name the managed thing; `name` unless listed. `|` separates alternatives; each item of a list is a thing. */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],
@@ -36,7 +36,7 @@ const byPath = new Set(
 const inParts = new Set("authorized_key.present file.block file.line hosts.entry mount.mounted".split(" "));
 const takesAway = new Set(["file.absent", "service.stopped"]);
 
-/** The things that a step leaves, and the files that it changes; if the names may be secret, the files alone. */
+/** The things that would remain of a step, and the files that it changes; if the names may be secret, the files alone. */
 export function leavesOf(
   module: string,
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },
@@ -77,7 +77,7 @@ export function leavesOf(
   return things.length > 0 ? [...things, ...files.filter(({ what }) => what !== within)] : files;
 }
 
-/** The things' names, a list for each way of `naming` whose arguments are all given. */
+/** The things' names, a list for each alternative of `naming` whose last argument is given. */
 function namesIn(args: Readonly<Record<string, unknown>>, naming: string): Readonly<Record<string, string>>[][] {
   return naming.split("|").flatMap((keys) => {
     let found: Readonly<Record<string, string>>[] = [{}];

@@ -9,10 +9,10 @@ import type { LateScope } from "./planned-step.ts";
 
 const unknownFacts = new Unknown("facts", { facts: true }, factMembers);
 
-/** Computes the values of parameters that rest on late values. */
+/** Computes the values of parameters that depend on late values. */
 export type LateParams = (late: LateScope) => Readonly<Record<string, unknown>>;
 
-/** The paths `params.x` and `item` that rest on nodes' answers, each with its source; undefined for an answer itself. */
+/** The paths `params.x` and `item` that depend on nodes' answers, each with its source; undefined for an answer itself. */
 export type UntrustedPaths = ReadonlyMap<
   string,
   { readonly node: SourceNode; readonly scope: (late: LateScope | undefined) => Scope } | undefined
@@ -30,7 +30,7 @@ interface FixedNames {
 /** The names of expressions at one place: inside one use of a state, for one item. */
 export class NodeScope {
   readonly #shared: FixedNames;
-  /** Register name → id of the step that registers; grows as steps are expanded, and all places share it. */
+  /** Register name → id of the step that registers; grows as steps are expanded; all scopes of the node share it. */
   readonly #registers: Map<string, string>;
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;

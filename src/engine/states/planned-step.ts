@@ -38,13 +38,13 @@ export interface PlannedStep {
   readonly runAs?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly sensitive: boolean;
-  /** The step's change stays only if a new connection confirms it, in so many seconds (docs/runner.md, On trial). */
+  /** The change stays only if a new connection confirms it within `confirm` seconds (docs/runner.md, On trial). */
   readonly risk?: "connectivity";
   readonly confirm?: number;
   /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;
   readonly milestone?: string;
-  /** The step's output is recorded byte for byte, and much of it is kept: the operator asked for it. */
+  /** The step's output is recorded byte for byte, and more of it is kept: it is the output that an operator asked for. */
   readonly exact?: true;
 }
 

@@ -60,7 +60,7 @@ function blobOfFile(folders: readonly Folder[], name: string): Blob {
   return new Blob({ sha256, size, sensitive: false, read, label: name, ...omitUndefined({ bytes }) });
 }
 
-/** Files up to this size stay in memory: modules look into keys and certificates. */
+/** Bytes: files up to this size stay in memory, since modules parse keys and certificates. */
 const smallLimit = 64 << 10;
 
 function hashFile(file: number): { sha256: string; size: number; bytes?: Uint8Array } {

@@ -37,7 +37,7 @@ export interface StepParts {
   readonly files: Files;
   readonly templates: Templates;
   readonly node: NodeEntry;
-  /** The reason for which the step is left out; absent: not known before the run. */
+  /** Why its requisites leave the step out; absent: they do not. */
   readonly skip?: string;
   /** The Unknown that the step's `each` waits for. */
   readonly late?: Unknown;
@@ -155,7 +155,7 @@ function refuseFiles(step: Step, { module, source }: StepParts, user: string): v
   });
 }
 
-/** Refuses a trial of a change that cannot be taken back, and of a step that may not run when its turn comes. */
+/** Refuses `risk` for a change that cannot be reverted, and for a step that other steps' results may leave out. */
 function refuseTrial(
   step: Step,
   { module, source, requisites }: StepParts,
@@ -242,7 +242,7 @@ function needsOf(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): Pick<N
   return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
 }
 
-/** Opens sealed values now, since no sealed value can be opened when the step is rendered on its turn. @throws SealedValue */
+/** Requires that sealed values are open now: none can be opened when the step is rendered during the run. @throws SealedValue */
 function openLateSecrets(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): void {
   for (const { node, scope } of parts.conditions) openReferred(referencesOf(node), scopeOf(scope));
   openReferred(mergeReferences([referencesOf(parts.source.node), ...templateReferences(parts)]), scopeOf(parts.scope));

@@ -4,16 +4,16 @@ import { basename } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 
-/** A node's request for a content which the bastion has yet to fetch. */
+/** A node's request for a content that the bastion may still have to fetch. */
 export interface FetchRequest {
   /** Aborted when the node no longer waits. */
   readonly signal: AbortSignal;
-  /** Called while a fetch goes on, now and then with its progress; `total` where the server names it. */
+  /** Called with the progress while a fetch runs; `total` if the server reports it. */
   readonly onProgress: (progress: { readonly got: number; readonly total?: number }) => void;
 }
 
 /**
- * Bytes that a step needs on the node; sent only when the node lacks them, checked by SHA-256 there. In an `sh` text
+ * Bytes that a step needs on the node; sent only if the node lacks them, and checked there by SHA-256. In an `sh` text
  * `${blob}` becomes the quoted path of the bytes on the node.
  */
 export class Blob {
@@ -26,8 +26,8 @@ export class Blob {
   /** Reads the bytes; called only if the node asks for them. */
   readonly read: () => Promise<Uint8Array>;
   /**
-   * For a content that the bastion may not have yet: fetches it, and gives the blob to send. Rejects with the step's
-   * refusal.
+   * For a content that the bastion may not have yet: fetches it, and resolves with the blob to send. A rejection is the
+   * refusal of the step.
    */
   readonly fetch: ((request: FetchRequest) => Promise<Blob>) | undefined;
   /** The bytes, when they are in memory already. */
@@ -80,8 +80,8 @@ const makers = new Map<string, () => Promise<void>>();
 
 /**
  * Registers `make` for a file of a cache. It runs when a node asks for the file and the file is missing or has another
- * hash. The key is the file's name, for the life of the process, which is one run: an action gives only plain values to
- * a step.
+ * hash. The registry is a global of the run's process, since an action can pass only plain values to a step, and no
+ * function.
  */
 export function remadeBy(file: string, make: () => Promise<void>): void {
   makers.set(file, make);
@@ -119,7 +119,7 @@ async function readOnce(file: string, sha256: string): Promise<Uint8Array> {
   return found.bytes;
 }
 
-/** Bytes that are hashed before other work gets its turn. */
+/** Bytes that are read and hashed between two turns of the event loop. */
 const piece = 4 << 20;
 
 async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; readonly sha256: string }> {
@@ -139,7 +139,7 @@ async function readHashed(file: string): Promise<{ readonly bytes: Uint8Array; r
   }
 }
 
-/** The same bytes as a text of sh that assigns them to `b_text`; they hold no NUL. */
+/** The blob in the form `assignment`; its bytes must contain no NUL. */
 export function asAssignment({ sha256, size, sensitive, read, bytes, label }: Blob): Blob {
   return new Blob({ sha256, size, sensitive, read, form: "assignment", ...omitUndefined({ bytes, label }) });
 }

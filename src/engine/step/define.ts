@@ -51,16 +51,16 @@ export interface Step {
   /** The facts that must hold. Empty only together with `always`. */
   readonly want: Facts;
   /**
-   * Prints facts with `fact NAME VALUE`. An absent thing is a value, never an error; it fails only if it cannot tell.
+   * Prints facts with `fact NAME VALUE`. Absence is a value, no error: it fails only if it cannot read the state.
    */
   readonly probe: Sh;
-  /** Closes the gap. Absent: an assertion, or under `retry` a wait. */
+  /** Makes the facts hold. Absent: the step is an assertion, or under `retry` a wait. */
   readonly apply?: Sh;
   /**
-   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply wants. It prints
+   * Before apply, once, never in dry runs: finds, without changing anything, which of `offers` apply needs. It prints
    * them, a line each: name (blobName), size in bytes, and words for apply. Only those are sent. Apply runs once for
-   * each portion of them. Then `$k_asked` is a file with its lines, `$k_more` is not empty while others follow, and the
-   * blobs lie in `"$K_RUN"/blobs`.
+   * each portion of them: `$k_asked` is a file with the portion's lines, `$k_more` is not empty if others follow, and
+   * the blobs are in `"$K_RUN"/blobs`.
    */
   readonly asks?: Sh;
   /** The blobs that `asks` may name; not sensitive. */
@@ -71,7 +71,7 @@ export interface Step {
   readonly effects?: Effects;
   /** Runs when want and have differ, before apply, in dry runs too: `refuse CODE TEXT` stops the step. */
   readonly guard?: Sh;
-  /** In dry runs, behind the guard: fails, without changing anything, where apply would fail; see foresee.sh. */
+  /** In dry runs, after the guard: fails if apply would fail, and changes nothing; see foresee.sh. */
   readonly foresee?: Sh;
   /**
    * Before apply and react of a step on trial: records the present state for the revert, by `keep_path`, `keep_unit`,
@@ -85,16 +85,16 @@ export interface Step {
   /** The text that `show` will print once the step is in order. */
   readonly shown?: string;
   /**
-   * Missing ones end the step: TOOL_MISSING. They are looked for before anything is applied, if no earlier step may
-   * bring them, and at the step's turn.
+   * A missing one fails the step (TOOL_MISSING). They are looked up at the step's turn and, if no earlier step may
+   * install them, before anything is applied.
    */
   readonly tools?: readonly Tool[];
-  /** The step may bring programs that a later step needs. */
+  /** The step may install programs that a later step needs. */
   readonly brings?: true;
-  /** Never in order before it ran: views show “always changes”, and shipped states refuse it. */
+  /** The step is never in order before it has run: views show “always changes”, and shipped states refuse it. */
   readonly always?: true;
   /**
-   * With `always`: apply can report no change, by the word `same` behind its command's code; see reported-change.sh.
+   * With `always`: apply can report “no change” by the word `same` after its exit code; see reported-change.sh.
    */
   readonly tells?: true;
   /** The step ends the boot: the segment ends here and the bastion waits for a new boot_id. */
@@ -103,14 +103,14 @@ export interface Step {
   readonly sensitive?: boolean;
   /** Prints a few lines at most, so that its output needs no reader of its own: saves processes on the node. */
   readonly quiet?: true;
-  /** Seconds that probe and apply may take together; 60 unless told otherwise. The step key `timeout` wins. */
+  /** Seconds that probe and apply may take together; 60 by default. The step key `timeout` takes precedence. */
   readonly timeout?: number;
   /**
    * Seconds for which the step, with all its processes, may neither read nor write a byte: for steps that move many
    * bytes, even slowly. `timeout` is then the hard limit.
    */
   readonly stall?: number;
-  /** An assertion or wait that is tried again: the step key `retry` wins. */
+  /** For an assertion or wait: further attempts. The step key `retry` takes precedence. */
   readonly retry?: Retry;
 }
 
@@ -120,13 +120,13 @@ export interface Retry {
   readonly interval: number;
 }
 
-/** The engine's knowledge of the node and the run when it makes a step; plain values, the same for each attempt. */
+/** The node and the run as a module's `step` sees them; the same values for each attempt. */
 export interface StepContext {
   /** The roster's name of the node. */
   readonly node: string;
-  /** The node's UUID in the roster; modules mark with it the things that they make on disks. */
+  /** The node's UUID in the roster; modules derive from it the ids of all that they make on disks. */
   readonly nodeId?: string;
-  /** Where kcore keeps its things on the node (`stateDir` of the roster). */
+  /** kcore's own folder on the node (`stateDir` of the roster). */
   readonly stateDir: string;
   /** True when the step has the key `sensitive`: nothing of it may be shown, not even its hash. */
   readonly sensitive?: boolean;
@@ -145,7 +145,7 @@ export interface StepContext {
 export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   /** As written in states: `service.running`. */
   readonly name: string;
-  /** One sentence: the thing that the module keeps in order. */
+  /** One sentence: the kind of resource that the module manages. */
   readonly summary: string;
   /** Other names for `kcore modules --search`: those of Ansible, Salt and pyinfra, and of the program behind it. */
   readonly alsoKnownAs?: readonly string[];
@@ -154,7 +154,7 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
    * `.meta({ examples })` that show each of its fields. Fields that a shell reads are `shellText` or `shellWords` (shell-text.ts).
    */
   readonly args: Schema;
-  /** Codes that its texts may `refuse` with, those of the library and of fragments included. */
+  /** Codes with which its texts may call `refuse`, including those of step.sh and of fragments. */
   readonly refusals?: readonly ErrorCode[];
   /** Pure: the same arguments and context give the same step. Throws KcoreError for arguments that cannot work. */
   readonly step: (args: z.output<Schema>, context: StepContext) => Step;

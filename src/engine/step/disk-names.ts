@@ -13,7 +13,7 @@ const LinkName = z
   .regex(/^[A-Za-z0-9_+=@:#.,-]{1,255}$/, "must be the name of a link below /dev/disk, without the folder")
   .refine((name) => !/^\.\.?$/.test(name), "must be the name of a link");
 
-/** The ways to name a whole disk. */
+/** The arguments that can identify a whole disk. */
 export const diskFields = {
   serial: Label.optional().describe("Its serial number, as `lsblk -o SERIAL` shows it."),
   wwn: Label.optional().describe("Its World Wide Name, as `lsblk -o WWN` shows it."),
@@ -35,8 +35,8 @@ export function isOneDisk({ serial, wwn, byId, busPath, model, size }: DiskField
 }
 
 /**
- * A whole disk, named by its own serial number or the like, or by its place; names such as `/dev/sdb` change from boot
- * to boot. Exactly one disk of the node must match.
+ * A whole disk, identified by its own ids, its place, or its model and size, because names such as `/dev/sdb` change
+ * from boot to boot. Exactly one disk of the node must match.
  */
 export const DiskId = z
   .strictObject(
@@ -65,7 +65,7 @@ export type DiskId = z.output<typeof DiskId>;
 
 type DiskKind = "serial" | "wwn" | "byId" | "busPath" | "model" | "size" | "size and model";
 
-/** The name of a disk: its kind and its value; a size in bytes, before the model. */
+/** The disk's name: its kind, and its value; `size and model` has the size in bytes first. */
 export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields): { kind: DiskKind; value: string } {
   if (serial !== undefined) return { kind: "serial", value: serial };
   if (wwn !== undefined) return { kind: "wwn", value: wwn };
@@ -77,7 +77,7 @@ export function diskName({ serial, wwn, byId, busPath, model, size }: DiskFields
     : { kind: "size and model", value: `${size} ${model}` };
 }
 
-/** One spelling for naa.5000c500…, 0x5000C500… and wwn-0x5000c500…, the same as the node's text has (plain_wwn). */
+/** One spelling for naa.5000c500…, 0x5000C500… and wwn-0x5000c500…, as `plain_wwn` in disk-functions.ts. */
 export function plainWwn(wwn: string): string {
   return wwn
     .toLowerCase()
@@ -97,7 +97,7 @@ export const PartitionOf = z
   .meta({ examples: [{ disk: { serial: "S3Z8NB0K" }, partition: "data" }] });
 export type PartitionOf = z.output<typeof PartitionOf>;
 
-/** The name of a volume group, and of a logical volume (lvm(8), Valid names): no option, no path, no name of LVM's own. */
+/** The name of a volume group, and of a logical volume (lvm(8), Valid names): no option, no path, no reserved name. */
 export const VolumeName = z
   .string()
   .regex(/^[A-Za-z0-9_+][A-Za-z0-9_.+-]{0,63}$/, "must be a name of letters, digits, “_”, “.”, “+” and “-”")
@@ -121,7 +121,7 @@ interface VolumeOf {
  */
 export type DeviceOf = (PartitionOf | VolumeOf | { readonly array: string }) & { readonly encrypted?: boolean };
 
-/** Arguments that name a device of kcore's, on which other things lie. */
+/** Arguments that name a device that kcore made: a partition, a logical volume or an array. */
 export const carrierFields = {
   disk: DiskId.optional().describe("The disk, as disk.partitioned names it, together with partition."),
   partition: PartitionName.optional().describe("The name that disk.partitioned gave the partition."),
@@ -130,7 +130,7 @@ export const carrierFields = {
   array: ArrayName.optional().describe("Instead of these: the array that md.array made."),
 };
 
-/** The same, also for the opened LUKS container on it. */
+/** {@link carrierFields}, and `encrypted` for the opened LUKS container on the device. */
 export const deviceFields = {
   ...carrierFields,
   encrypted: z
@@ -142,7 +142,7 @@ export const deviceFields = {
 /** The message for arguments that name no device, or several. */
 export const namesOneDevice = "needs disk and partition, vg and lv, or array";
 
-/** Such a device as a value of its own. */
+/** A device of {@link deviceFields} as one argument. */
 export const Device = z
   .strictObject(deviceFields)
   .meta({
@@ -191,8 +191,8 @@ export function partitionGuid(node: Node, { disk, partition }: PartitionOf): str
 }
 
 /**
- * The identity of a device of ours: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
- * chooses the UUID of a logical volume, so its names stand for it.
+ * The id of a device that kcore made: a partition's PARTUUID, an array's UUID, an opened LUKS container's UUID. LVM
+ * chooses a logical volume's UUID itself, so its id is derived from its names.
  */
 export function deviceGuid(node: Node, device: DeviceOf): string {
   const guid = carrierGuid(node, device);
@@ -210,7 +210,7 @@ export function luksUuid(guid: string): string {
   return uuidOf(guid.toLowerCase(), "luks");
 }
 
-/** How device-mapper calls an opened container, as installers do: /dev/mapper/luks-UUID. */
+/** The device-mapper name of an opened container, as distributions' installers choose it: /dev/mapper/luks-UUID. */
 export function mappingName(uuid: string): string {
   return `luks-${uuid}`;
 }
@@ -237,7 +237,7 @@ export function shownUuid(uuid: string, fstype: string): string {
   return fstype === "vfat" ? `${uuid.slice(0, 4)}-${uuid.slice(4, 8)}`.toUpperCase() : uuid;
 }
 
-// The node's id is a part: a disk from another node is foreign, and its data is safe.
+// The node's id is a part: a disk that kcore partitioned on another node is foreign here, so its data is safe.
 function seed({ node, nodeId }: Node, disk: DiskId): string[] {
   const { kind, value } = diskName(disk);
   return [nodeId ?? node, kind, value];

@@ -4,39 +4,39 @@
  */
 export type Resource =
   /**
-   * The file, link or folder at a path; of a folder its mode and owner, not its entries. For a read: with the wanted
-   * owner.
+   * The file, link or folder at a path; of a folder its mode and owner, not its entries. To read: `owner` is the wanted
+   * one.
    */
   | { readonly is: "path"; readonly path: string; readonly owner?: string | undefined }
   /** A path with everything beneath it. */
   | { readonly is: "tree"; readonly path: string }
   /** To write: a folder's mode and owner, and whether others than the owner may then make names in it. */
   | { readonly is: "folder"; readonly path: string; readonly owner: string; readonly isOpen: boolean }
-  /** To write: folders above a path, where they are missing. */
+  /** To write: missing folders above a path. */
   | { readonly is: "parents"; readonly path: string }
-  /** To read: a folder or file that has to be there; the step's own probe does not depend on it. */
+  /** To read: a folder or file that must exist for apply; the step's probe does not depend on it. */
   | { readonly is: "place"; readonly path: string }
   /** A user or group; to write: `renumbers` when its number may be another one afterwards, `goes` when it is removed. */
   | { readonly is: "user" | "group"; readonly name: string; readonly renumbers?: boolean; readonly goes?: boolean }
-  /** To read: a user or group that shall own something. */
+  /** To read: a user or group that is to own a file. */
   | { readonly is: "owner" | "ownerGroup"; readonly name: string }
-  /** Packages with everything that they bring, unless the effects name it beside `known`; to read: that some are there. */
+  /** To write: packages with all that they install; with `known`, the effects name that themselves. To read: that packages are installed. */
   | { readonly is: "packages"; readonly known?: true }
-  /** To read: that packages, a service, or anything at a path are not there. */
+  /** To read: the absence of packages, of anything at a path, or of a service. */
   | { readonly is: "noPackages" }
   | { readonly is: "noFile"; readonly path: string }
   | { readonly is: "noService"; readonly name: string }
   /** A unit's state; to write with `unit`: its text alone. */
   | { readonly is: "service" | "unit"; readonly name: string }
-  /** A disk by one of its names, `*` where the disk is not known. */
+  /** A disk by one of its names; `*` if the disk is not known. */
   | { readonly is: "disk"; readonly name: string }
-  /** To write: the running system, as far as a boot ends it. */
+  /** To write: a reboot. */
   | { readonly is: "boot" }
-  /** To read: a program that has to be there. */
+  /** To read: a program that must exist. */
   | { readonly is: "program"; readonly name: string }
-  /** To read: answers, listeners and free resources of this moment. */
+  /** To read: the present state of ports, services' answers and free resources. */
   | { readonly is: "system" }
-  /** The effects of an operator's text: known only as far as the text names them. */
+  /** The effects of an operator's command, as far as its text names them. */
   | { readonly is: "command"; readonly text: string };
 
 export interface Effects {
@@ -63,7 +63,7 @@ export function ownersOf({ owner, group }: Owned): Resource[] {
   ];
 }
 
-/** A folder that gets a mode and an owner. */
+/** The write of a folder's mode and owner; without a mode 0755 is assumed. */
 export function folderOf({
   path,
   mode,
@@ -74,8 +74,8 @@ export function folderOf({
 }
 
 /**
- * The verdicts of a probe that still hold after a change: a digit for “in order”, one for “would change”. 2: the
- * verdict holds. 1: it is reported with the condition that the change does not reach it. 0: it is unknown.
+ * Whether the verdicts of a dry run's probe still hold after an earlier step's change: a digit for “in order”, one for
+ * “would change”. 2: it holds. 1: it is reported on the condition that the change does not affect it. 0: it is unknown.
  */
 export type Survival = `${0 | 1 | 2}${0 | 1 | 2}`;
 
@@ -85,12 +85,12 @@ const wouldChange = "02";
 const both = "22";
 const perhaps = "11";
 
-/** The survival of a verdict behind both changes. */
+/** The survival of a verdict after both changes. */
 export function afterBoth(one: Survival, other: Survival): Survival {
   return [0, 1].map((at) => [one.charAt(at), other.charAt(at)].sort()[0]).join("") as Survival;
 }
 
-/** The verdicts on `rest` that survive `change`; undefined if the two are independent. */
+/** The survival of verdicts that depend on `rest` after `change`; undefined if the two are independent. */
 export function survives(change: Resource, rest: Resource): Survival | undefined {
   switch (change.is) {
     case "path":
@@ -133,7 +133,7 @@ function afterPath(
       if (rest.path === path || (rest.is === "tree" && isBeneath(path, rest.path))) return none;
       if (!isBeneath(rest.path, path)) return undefined;
       if (change.is !== "folder") return none;
-      // The folder's entries stay as they are. Only root, or the owner of both, is sure to get in (files.sh, safe_parents).
+      // The entries stay, but safe_parents (files.sh) accepts only a closed folder of root or of the entry's own owner.
       return !change.isOpen && ["root", "0", rest.is === "path" ? rest.owner : undefined].includes(change.owner)
         ? both
         : inOrder;
@@ -143,7 +143,7 @@ function afterPath(
     case "program":
       return change.is === "tree" || path === rest.name || path.endsWith(`/${rest.name}`) ? "12" : undefined;
     case "command":
-      // A new folder, or another owner of a folder, brings nothing into it.
+      // Making a folder, or changing its owner, does not change its entries.
       return mentionsPath(rest.text, path, { beneath: change.is !== "folder" }) ? none : undefined;
     default:
       return undefined;
@@ -249,7 +249,7 @@ function isUnder(path: string, folders: readonly string[]): boolean {
   return folders.some((folder) => path === folder || isBeneath(path, folder));
 }
 
-/** Whether a text names the path, one above it (but `/`) or one beneath it. */
+/** Whether a text names the path, a folder above it (except `/`) or, with `beneath`, a path beneath it. */
 function mentionsPath(text: string, path: string, { beneath = true } = {}): boolean {
   for (const [found] of text.matchAll(/\/[\w@.+:-][\w@.+:/-]*/g)) {
     const named = found.replace(/\/+$/, "");

@@ -1,6 +1,6 @@
 import { withinTime } from "./within-time.ts";
 
-/** Characters that a back slash makes plain both in an ERE and in JavaScript; \< or \w are GNU's own. */
+/** Characters that a back slash makes literal both in an ERE and in JavaScript; \< or \w are GNU extensions. */
 const plainBehindSlash = String.raw`.[]()*+?{}|^$\/-"`;
 
 const classes: Readonly<Record<string, string>> = {
@@ -61,7 +61,7 @@ function plain(rest: string): Piece | undefined {
   return { made: rest.charAt(0), length: 1 };
 }
 
-/** In brackets, a back slash is plain, and so is a `]` that comes first. */
+/** In brackets a back slash is literal, and so is a `]` at the start. */
 function bracket(rest: string): Piece | undefined {
   const [whole, not = "", inner = ""] = /^\[(\^?)(\]?(?:\[:[a-z]+:\]|[^\]])*)\]/.exec(rest) ?? [];
   if (whole === undefined || /\[[.=]/.test(inner)) return undefined;

@@ -49,7 +49,7 @@ export const UnitName = z
       : `${name}.service`,
   );
 
-/** A URL of http or https, without a password, whose host cannot be taken for an option. */
+/** A URL of http or https, in printable ASCII, without user and password. */
 export const HttpUrl = z
   .string()
   .regex(
@@ -60,7 +60,7 @@ export const HttpUrl = z
 /** A SHA-256 in lower-case hex, as sha256sum(1) prints it. */
 export const Sha256 = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256: 64 hex digits");
 
-/** A text that may be secret (`secrets` of the roster give {@link Secret}). */
+/** A text that may be a {@link Secret}, as the roster's `secrets` are. */
 export const Text = z.union([z.string(), z.instanceof(Secret)]);
 
 /** A size in bytes: a number, or text with a unit: `512M`, `10GiB`, `1T` (powers of 1024). */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 
 /**
- * The fingerprints, in upper-case hex, of the keys in an ASCII-armoured block of OpenPGP public keys (RFC 9580). Empty
- * for a text that is no such block, is more than one, or holds a private key.
+ * The fingerprints, in upper-case hex, of the primary keys in one ASCII-armoured block of OpenPGP public keys (RFC
+ * 9580). Empty for any other text, and for a block with a private key or with a key of another version than 4 and 6.
  */
 export function fingerprintsOf(armoured: string): readonly string[] {
   const [, body] =
@@ -25,7 +25,7 @@ interface Packet {
   readonly body: Buffer;
 }
 
-/** RFC 9580, 4.2, without the lengths that only streams of data have. */
+/** RFC 9580, 4.2, without partial body lengths, which only data packets may have. */
 function packetsOf(bytes: Buffer): readonly Packet[] | undefined {
   const packets: Packet[] = [];
   for (let at = 0; at < bytes.length;) {
@@ -56,7 +56,7 @@ function oldLength(bytes: Buffer, at: number, header: number): Length | undefine
   return width > 4 || at + width > bytes.length ? undefined : { from: at + width, size: bytes.readUIntBE(at, width) };
 }
 
-/** RFC 9580, 5.5.4; empty for versions too old to sign with. */
+/** RFC 9580, 5.5.4; empty for key versions other than 4 and 6. */
 function fingerprintOf(key: Buffer): string {
   const length = Buffer.alloc(4);
   length.writeUInt32BE(key.length);

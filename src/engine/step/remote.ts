@@ -1,7 +1,7 @@
 import { type FetchRequest, Blob, fileBlob } from "./blob.ts";
 import type { Secret } from "./secret.ts";
 
-/** A content by its URL. */
+/** A file to download, identified by its hash. */
 export interface RemoteContent {
   readonly url: string | Secret;
   readonly sha256: string;
@@ -9,14 +9,14 @@ export interface RemoteContent {
   readonly label: string;
   /** Headers for the URL's own server. */
   readonly headers: Readonly<Record<string, string | Secret>>;
-  /** Absolute path of the CA to trust; absent: those of this machine's Node. */
+  /** Absolute path of the CA to trust; absent: the default CAs of the program that fetches. */
   readonly caFile?: string | undefined;
   /** A proxy; absent: the proxy of the environment. */
   readonly proxy?: string | undefined;
 }
 
 /**
- * Brings a content to this machine, unless it is here, and gives the file.
+ * Fetches a content to the bastion, unless the bastion has it, and resolves with the file.
  * @throws KcoreError DOWNLOAD_FAILED, DOWNLOAD_DIFFERS
  */
 export type Fetch = (

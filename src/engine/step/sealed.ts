@@ -22,7 +22,7 @@ export function sealedText(bytes: Uint8Array): string {
   return `age:${Buffer.from(bytes).toString("base64")}`;
 }
 
-/** A secret that stands encrypted in a file, and is opened when its value is first needed. */
+/** A secret that is encrypted in a file of the project, and opened when its value is first needed. */
 export class Sealed extends Secret {
   readonly text: string;
   readonly at: SourcePosition | undefined;
@@ -59,8 +59,8 @@ export function sealed(text: string, at?: SourcePosition): Sealed {
 }
 
 /**
- * Thrown where a value is needed that is not opened yet. It is no error of the operator's: the value is opened and the
- * work done again.
+ * Thrown where a value is needed that is not opened yet. It is no operator's error: {@link whileOpening} opens the value
+ * and repeats the work.
  */
 export class SealedValue extends Error {
   readonly sealed: Sealed;
@@ -71,7 +71,7 @@ export class SealedValue extends Error {
     this.sealed = value;
   }
 
-  /** As a problem, for code that can open nothing any more, as in a step that waited for facts. */
+  /** As a problem, for code that cannot open values any more, such as a step that was rendered after facts came. */
   asProblem(): Problem {
     return {
       code: "SECRET_UNREADABLE",

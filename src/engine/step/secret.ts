@@ -22,7 +22,7 @@ export class Secret {
 
   constructor(value: string) {
     this.#value = value;
-    // A sealed value that is not open yet is empty.
+    // The empty text of a sealed value that is not open would mask everything.
     if (value !== "") values.add(value);
   }
 

@@ -2,7 +2,7 @@ import { Blob } from "./blob.ts";
 import { quote } from "#base/quote.ts";
 import { MASK, Secret } from "./secret.ts";
 
-/** The values for `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is put in as it is. */
+/** The values for `${…}` of an `sh` text: words are quoted, lists become several words, `Sh` is inserted unchanged. */
 export type ShValue = ShWord | Sh | readonly ShWord[];
 export type ShWord = string | number | Secret | Blob;
 
@@ -10,7 +10,7 @@ export type ShWord = string | number | Secret | Blob;
 export interface ShNames {
   readonly secret: (value: Secret) => string;
   readonly blob: (blob: Blob) => string;
-  /** The text for a quoted value; the quoted value itself unless given. */
+  /** Replaces a quoted value; by default the value stays. */
   readonly word?: (quoted: string) => string;
 }
 
@@ -53,7 +53,7 @@ export class Sh {
     let text = "";
     for (const part of this.parts)
       if (typeof part === "string") text += part;
-      // Part of a name of ours, such as `found_1`: no other text can stand for it.
+      // A value right after a letter or digit completes an identifier such as `found_1`, so `word` must not replace it.
       else if (part instanceof Word) text += /\w$/.test(text) ? part.quoted : word(part.quoted);
       else text += part instanceof Secret ? secret(part) : blob(part);
     return text;
@@ -79,7 +79,7 @@ function asItIs(quoted: string): string {
 /** The texts of a template between its holes, made once for each place in the sources. */
 const typed = new WeakMap<TemplateStringsArray, readonly string[]>();
 
-/** Builds sh text from a template: every value is quoted, so no value can become syntax. The only place that joins. */
+/** Builds sh text from a template: every value is quoted, so no value can become syntax. No other function joins text and values. */
 export function sh(strings: TemplateStringsArray, ...values: readonly ShValue[]): Sh {
   const texts = typed.get(strings) ?? strings.raw.map(asTyped);
   typed.set(strings, texts);
@@ -96,7 +96,7 @@ function asTyped(text: string): string {
   return text.replaceAll("\\${", "${").replaceAll("\\`", "`");
 }
 
-/** Text that is sh already: only constants of this repository, never a value from a user or a node. */
+/** Text that is sh already: a constant of this repository or the code of an operator's module, never a value. */
 export function rawSh(text: string): Sh {
   return new Sh([text]);
 }

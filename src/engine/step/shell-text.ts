@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** The way in which a shell reads an argument: as one text, or among a program's words (`sh -c TEXT`). */
+/** How a shell reads an argument: as one text, or as one of a program's words (`sh -c TEXT`). */
 export interface ShellRead {
   readonly as: "text" | "words";
   /** The shell's name; undefined if no shell reads this text beside these arguments. */
@@ -16,7 +16,7 @@ export const shellReads = z.registry<ShellRead>();
  */
 export type ShellText = string & z.core.$brand<"ShellText">;
 
-/** The type of an argument that a shell reads: at once, by cron, by systemd, or at a login. */
+/** The type of an argument that a shell reads: in the step, or later for cron, systemd or a login. */
 export function shellText<Schema extends z.ZodType>(
   schema: Schema,
   shell: ShellRead["shell"] = () => "sh",

@@ -1,14 +1,14 @@
 import { createContext, Script } from "node:vm";
 
-/** Milliseconds of elapsed time; on a busy machine other processes use some of them. */
+/** Milliseconds of elapsed time, not of CPU time: generous for a busy machine. */
 const usual = 1000;
 
 const context = createContext({});
 const script = new Script("work()");
 
 /**
- * The value of `work`; undefined if it runs too long or too deep: for example, an operator's regular expression may
- * never end.
+ * The value of `work`; undefined if it runs too long or recurses too deep, as an operator's regular expression or JSON
+ * Schema may.
  */
 export function withinTime<T>(work: () => T, timeout = usual): { readonly value: T } | undefined {
   context["work"] = work;

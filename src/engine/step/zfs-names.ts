@@ -3,7 +3,7 @@ import type { StepContext } from "./define.ts";
 import { Size } from "./fields.ts";
 import { uuidOf } from "./uuid.ts";
 
-/** The name of a ZFS pool (zpool-create(8)): no word of its command line, no Solaris name of a disk. */
+/** The name of a ZFS pool: none that zpool-create(8) reserves, and no disk name of Solaris. */
 export const PoolName = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_.-]{0,63}$/, "must be a name of letters, digits, “_”, “.” and “-”")
@@ -17,10 +17,10 @@ export const DatasetName = z
   .max(160)
   .regex(/^[A-Za-z0-9][A-Za-z0-9_.:-]*(?:\/[A-Za-z0-9][A-Za-z0-9_.:-]*)*$/, "must be a dataset's name behind its pool");
 
-/** Properties that are amounts: zfs(8) shows them in bytes on request, and `none` as 0. */
+/** Properties with a size as value: zfs(8) prints them in bytes (-p), and `none` as 0. */
 const sizes = ["quota", "refquota", "reservation", "refreservation", "recordsize", "volblocksize"];
 
-/** Properties by name, each value as ZFS shows it. Properties of other arguments, and kcore's marks, are refused. */
+/** Properties by name, each value in the form that ZFS prints. Those in `others`, which other arguments set, are refused. */
 export function Properties(others: readonly string[]): z.ZodType<Readonly<Record<string, string>>> {
   return z
     .record(
@@ -53,16 +53,15 @@ export function poolGuid({ node, nodeId }: Node, name: string): string {
 }
 
 /**
- * The pool's comment: of all texts that a pool can carry, its disks show only this one without an import. At most 32
- * bytes.
+ * The pool's comment, at most 32 bytes: the only text of a pool that its disks show without an import.
  */
 export function poolMark(guid: string): string {
   return `kcore ${guid.replaceAll("-", "").slice(0, 24)}`;
 }
 
 /**
- * A stable host id, by which ZFS knows the owner of a pool, also after a new installation of the node. Eight hex
- * digits, not all zero.
+ * A host id (eight hex digits, not zero) by which ZFS recognizes the pool's owner; it stays the same when the node is
+ * installed again.
  */
 export function hostId({ node, nodeId }: Node): string {
   return `1${uuidOf(nodeId ?? node, "host id").slice(1, 8)}`;

@@ -13,14 +13,14 @@ export interface PublicKey {
 const longest = 1 << 16;
 
 /**
- * Constant, for any login shell, as `Host.exec` asks: the line is read from stdin. A key that is there without options is not
- * added, under any comment. The last line there may lack its end.
+ * Constant and fit for any login shell, as `Host.exec` requires: the key comes on stdin. A key that the file has without options, under
+ * any comment, is not added again. The file's last line may lack its line feed.
  */
 const command = `exec /bin/sh -c 'umask 077; read -r type body comment && cd && mkdir -p .ssh || exit 1; f=.ssh/authorized_keys; key="$type $body"; if [ -f "$f" ] && grep -q -e "^$key\\$" -e "^$key " "$f"; then echo there; exit 0; fi; if [ -s "$f" ] && [ -n "$(tail -c 1 "$f")" ]; then echo; fi >>"$f" && printf "%s\\n" "$key\${comment:+ $comment}" >>"$f" || exit 1; if command -v restorecon >/dev/null 2>&1; then restorecon -R .ssh; fi'`;
 
 /**
- * Puts a public key into the user's ~/.ssh/authorized_keys (sshd(8)), once, beside the keys that are there. Returns whether it is
- * new. @throws KcoreError KEY_NOT_ADMITTED
+ * Adds a public key to the user's ~/.ssh/authorized_keys (sshd(8)), once, and keeps the other keys. Returns whether the key is new there.
+ * @throws KcoreError KEY_NOT_ADMITTED
  */
 export async function admitKey(host: Host, user: string, { type, key, comment = "" }: PublicKey): Promise<boolean> {
   const channel = await host.exec(command, { input: `${`${type} ${key} ${comment}`.trimEnd()}\n` });
@@ -30,7 +30,7 @@ export async function admitKey(host: Host, user: string, { type, key, comment = 
     // A node may print without end.
     if ((said += String(chunk)).length > longest) break;
   const { code } = said.length > longest ? { code: undefined } : await channel.exit;
-  // A login shell may greet before it.
+  // A login shell may print a greeting before the answer.
   if (code === 0) return !/^there$/m.test(said);
   throw hostFailure({
     code: "KEY_NOT_ADMITTED",

@@ -12,18 +12,18 @@ import type { AgentKey } from "./ssh-agent.ts";
 import type { Identity } from "./login-keys.ts";
 import { signNextRequest } from "./ssh2-internals.ts";
 
-/** Offers the configured ways in turn, and remembers them for messages. */
+/** One login: offers its keys, or its password, in turn, and keeps the outcome for messages. */
 export interface Authentication {
   readonly offers: "keys" | "password";
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
   /** The number of keys that were not offered. */
   readonly left: number;
-  /** The methods that the server would still accept when no way was left. */
+  /** The methods that the server accepts, by its last answer. */
   methods: readonly string[];
-  /** The server took a key and wants more: two factors. */
+  /** The server accepted a key or the password, and wants a second factor. */
   partial: boolean;
-  /** No way is left: ssh2's next report is final. */
+  /** No key, and no password, is left to offer: ssh2's next error is final. */
   exhausted: boolean;
 }
 
@@ -65,7 +65,7 @@ export function createAuthentication(
   return state;
 }
 
-/** An agent that knows one key: ssh2 offers all of an agent's keys at a stretch, we decide one at a time. */
+/** An agent with one key: ssh2 would offer all keys of an agent in a row, but kcore decides about each. */
 class SingleKeyAgent extends ssh2.BaseAgent<ParsedKey> {
   readonly #agentKey: AgentKey;
 

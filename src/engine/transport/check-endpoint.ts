@@ -7,8 +7,8 @@ const hostName = /^(?!-)[A-Za-z0-9_-]{1,63}(\.(?!-)[A-Za-z0-9_-]{1,63})*\.?$/;
 const userName = /^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,127}\$?$/;
 
 /**
- * Allow-lists for a roster's keys of a host (S-2), once more at the edge. ssh2 spawns nothing, so nothing could be
- * injected, but a name that only some software misreads gets no further. The files for OpenSSH's client rest on it.
+ * Checks an endpoint's values, and those of its jump hosts, against allow-lists (S-2), a second time after the roster. ssh2 starts no
+ * shell, so no command can be injected there. The files for OpenSSH's client (openssh-config.ts) rely on this check.
  * @throws KcoreError ENDPOINT_INVALID
  */
 export function checkEndpoint({ name, address, port, user, jump }: Endpoint): void {

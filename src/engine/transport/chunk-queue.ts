@@ -1,12 +1,12 @@
-/** Bytes on their way from a stream to one reader, with a soft limit: the stream is told when to pause and go on. */
+/** A queue of bytes between a stream and one reader, with a soft limit at which the stream must pause. */
 export interface ChunkQueue extends AsyncIterable<Uint8Array> {
   /** False when the limit is reached: pause the source until `onRoom` was called. */
   push(chunk: Uint8Array): boolean;
-  /** No more will come; queued chunks are still read. */
+  /** No further chunk comes; queued chunks are still read. */
   end(): void;
   /** Ends at once and drops unread chunks. */
   discard(): void;
-  /** Resolves when `end` was called and everything was taken. */
+  /** Resolves when `end` was called and every chunk was read, or after `discard`. */
   readonly drained: Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue 
         if (chunk !== undefined) yield chunk;
         else if (ended) break;
         else await new Promise<void>((resolve) => (wake = resolve));
-        // The yielded chunk has been taken: only now may the end be told.
+        // The reader is through with the yielded chunk: only now may `drained` resolve.
         stir();
       }
     },

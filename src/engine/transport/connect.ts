@@ -14,30 +14,29 @@ import type { Hop } from "./openssh-config.ts";
 import { openSocket } from "./socket.ts";
 
 export interface TransportOptions {
-  /** Where `.ssh` is looked for. */
+  /** The folder that has `.ssh`. */
   readonly home: string;
   /** The ssh-agent's socket, `SSH_AUTH_SOCK`. */
   readonly agentSocket?: string;
-  /** Believed about hosts that the roster pins no key of; `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`. */
+  /** Trusted for hosts without a key in the roster; default: `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`. */
   readonly knownHostsFiles?: readonly string[];
   readonly names?: Names;
-  /** Milliseconds without a sign of life after which a connection counts as lost; 15,000. */
+  /** Milliseconds without a sign of life after which a connection counts as lost; default: 15,000. */
   readonly silence?: number;
 }
 
-/** Opens connections, and keeps the things that they share in one run: names, decrypted keys, jump hosts. */
+/** Opens the connections of one run, which share resolved names, decrypted keys and connections to jump hosts. */
 export interface Transport {
   readonly connect: Connect;
   /**
-   * The key that a host presents, and proves to hold; it is not trusted, and no login follows. For
-   * `kcore roster trust`. Jump hosts on the way are verified and logged in to as usual.
+   * The key that a host presents and proves to hold, without trust in it and without a login, for `kcore roster trust`. Jump hosts are
+   * verified and logged in to as in `connect`.
    * @throws KcoreError as `connect`, but for the host's own key.
    */
   scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
   /**
-   * Logs in once, by a password if one is given, where the host's key is trusted, and leaves a public key in the user's
-   * ~/.ssh/authorized_keys: the one given, or the public half of the first key that `connect` would offer. Jump hosts are
-   * logged in to as usual, and never see a password. Nothing else uses passwords (ADR 0014).
+   * Logs in once to a host with a trusted key, and adds a public key to the user's ~/.ssh/authorized_keys: the given one, or that of the first
+   * key that `connect` would offer. A given password is used for this login alone (ADR 0014); jump hosts never see it.
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
@@ -46,7 +45,7 @@ export interface Transport {
 }
 
 export interface Admission {
-  /** Absent: keys log in. */
+  /** Absent: the login uses keys. */
   readonly password?: string;
   /** Absent: the first key that `connect` would offer. */
   readonly key?: PublicKey;
@@ -55,12 +54,12 @@ export interface Admission {
 export interface Admitted {
   /** The key's name in messages. */
   readonly label: string;
-  /** Whether it was not there before. */
+  /** Whether the key was not in authorized_keys before. */
   readonly isNew: boolean;
 }
 
 const defaultTimeout = 10_000;
-/** An operator may have to touch a security key, or a ticket to be fetched. */
+/** ssh may wait until an operator touches a security key, or for a ticket of Kerberos. */
 const programTimeout = 60_000;
 
 /** A transport for one run. ssh2 is loaded when the first SSH connection is made, not before. */
@@ -73,7 +72,7 @@ export function createTransport(options: TransportOptions): Transport {
   const trustedKeys = async ({ address, port, hostKeys }: Endpoint): Promise<TrustedKeys> => {
     const found = lookUpKnownHost(await (known ??= Promise.all(files.map(readKnownHosts))), address, port);
     const pinned = hostKeys.map(parseHostKey).filter((key): key is HostKey => key !== undefined);
-    // Pins are the roster's word, in git, seen by others: no file of this machine adds to them. A revocation does.
+    // Keys in the roster are in git, where others see them: this machine's files add none to them, but may revoke them.
     return hostKeys.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
   };
   const findIdentities = async () => {
@@ -126,7 +125,7 @@ export function createTransport(options: TransportOptions): Transport {
     checkEndpoint(endpoint);
     if (endpoint.transport === "local") return (await import("./local-host.ts")).openLocal(endpoint.name);
     if (endpoint.transport === "openssh") return openByProgram(endpoint, given);
-    // Before the clock starts: a passphrase may have to be typed.
+    // The keys come before the timeout starts: an operator may have to type a passphrase.
     return open(endpoint, { identities: await (await findIdentities()).find(endpoint) }, given);
   };
   const jumps = createJumps(connect);
@@ -164,7 +163,7 @@ function named(key: PublicKey): NamedKey {
   return { label: key.comment ?? key.type, key };
 }
 
-/** There is always one: where none is found, that is the error. */
+/** The first key's public half; `find` throws rather than return an empty list. */
 function ownKey(identities: readonly Identity[]): NamedKey {
   const [{ label, key }] = identities as [Identity];
   return { label, key: { type: key.type, key: key.getPublicSSH().toString("base64"), comment: "kcore" } };

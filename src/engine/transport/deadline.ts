@@ -1,4 +1,4 @@
-/** Told apart from the caller's own reasons to abort. */
+/** The abort reason of a deadline, a type of its own: a caller may abort for other reasons. */
 export class DeadlinePassed extends Error {
   constructor(milliseconds: number) {
     super(`nothing within ${milliseconds / 1000} s`);
@@ -7,8 +7,8 @@ export class DeadlinePassed extends Error {
 }
 
 /**
- * Does work whose signal fires after `milliseconds`, for a `DeadlinePassed`, or with the caller's own signal and for its reason. The
- * work obeys its signal itself.
+ * Runs `work` with a signal that aborts after `milliseconds`, with a `DeadlinePassed`, or when the caller's signal does, with its reason.
+ * The work itself must obey the signal.
  */
 export async function withDeadline<T>(
   milliseconds: number,
@@ -28,7 +28,7 @@ export async function withDeadline<T>(
   }
 }
 
-/** The promise's outcome, unless the signal fires first: then its reason is thrown. A late result is disposed of. */
+/** The promise's outcome; if the signal aborts first, its reason is thrown, and `dispose` gets a late result. */
 export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal, dispose?: (late: T) => void): Promise<T> {
   let abort: (() => void) | undefined;
   const aborted = new Promise<never>((_, reject) => {
@@ -39,7 +39,7 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal, dis
   try {
     return await Promise.race([promise, aborted]);
   } catch (error) {
-    // Either it lost the race, and must not leave a socket open; or it is the one that failed, and nothing is left.
+    // A promise that lost the race must not leave a socket open; one that rejected left nothing.
     promise.then(
       (late) => dispose?.(late),
       () => undefined,

@@ -4,10 +4,10 @@ import { isIP } from "node:net";
 import { orAborted, withDeadline } from "./deadline.ts";
 import { HostUnreachable, messageOf } from "./host-problems.ts";
 
-/** Names of hosts, each looked up once. */
+/** Resolves host names, each once. */
 export interface Names {
   /**
-   * All addresses of a name, best first; an address is its own. Within 5 seconds.
+   * All addresses of a name, within 5 seconds: from DNS, IPv4 before IPv6. An IP address resolves to itself.
    * @throws KcoreError DNS_FAILED, exit code 3.
    */
   resolve(name: string): Promise<readonly string[]>;
@@ -90,7 +90,7 @@ async function askInTurn(
     if (addresses.length > 0) return addresses;
     failure = answers.find((answer) => answer.status === "rejected")?.reason;
   }
-  // Names of mDNS, of nsswitch modules, of the machine itself.
+  // The system's resolver also knows names of mDNS, of nsswitch modules, and of this machine.
   try {
     const addresses = await system();
     if (addresses.length > 0) return addresses;

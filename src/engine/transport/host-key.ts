@@ -43,7 +43,7 @@ export function parseHostKey(text: string): HostKey | undefined {
   return key?.type === type ? key : undefined;
 }
 
-/** Whether a key that a host presents is trusted, by its fingerprint: ssh(1) shows nothing else of it. */
+/** Whether a key that a host presents is trusted, by its fingerprint: ssh(1) prints no more of the key. */
 export function hostKeyTrust(
   presented: Pick<HostKey, "fingerprint">,
   trusted: TrustedKeys,
@@ -53,7 +53,7 @@ export function hostKeyTrust(
   return trusted.keys.length === 0 ? "unknown" : "changed";
 }
 
-/** Why a host's key is not accepted, told so that the operator can decide; undefined when it is (S-1, F-23). */
+/** The error for a host key that is not accepted, with the keys for the operator to compare; undefined: it is accepted (S-1, F-23). */
 export function hostKeyProblem(
   { name, address, port }: { readonly name: string; readonly address: string; readonly port: number },
   presented: Pick<HostKey, "type" | "fingerprint">,

@@ -3,8 +3,8 @@ import type { ErrorCode } from "#errors/codes.ts";
 
 /**
  * Why a host could not be reached, or was lost:
- * `busy` its sshd dropped the connection unheard (MaxStartups, penalties): try again later, with fewer at once;
- * `files` this machine opens no further file for us (EMFILE, ENFILE): try again when others are closed;
+ * `busy` its sshd dropped the connection before the login (MaxStartups, penalties): try again later, with fewer at once;
+ * `files` this machine opens no further file for kcore (EMFILE, ENFILE): try again when others are closed;
  * `timeout`, `refused`, `lost` the network; `dns` the name; `handshake` the two sides cannot talk to each other.
  */
 export type UnreachableReason = "busy" | "files" | "timeout" | "refused" | "lost" | "dns" | "handshake";
@@ -29,7 +29,7 @@ export function isBusy(error: unknown): boolean {
   return error instanceof KcoreError && error.problems.some(({ code }) => code === "CHANNEL_REFUSED");
 }
 
-/** A failure of one host that its operator has to mend; other hosts are not concerned. Exit code 1. */
+/** The error for one host that its operator has to repair; other hosts are not affected. Exit code 1. */
 export function hostFailure(
   problem: { code: ErrorCode; message: string; hint?: string | undefined; detail?: string | undefined },
   cause?: unknown,
@@ -37,7 +37,7 @@ export function hostFailure(
   return new KcoreError(problem, { cause, exitCode: exitCodes.failed });
 }
 
-/** The login is there, and runs no shell for kcore: with the words that it said instead. */
+/** The problem of a login that runs no POSIX shell for kcore; `said`: its output instead. */
 export function shellUnusable(host: string, said = ""): Problem {
   const detail = said.trim();
   return {
@@ -48,7 +48,7 @@ export function shellUnusable(host: string, said = ""): Problem {
   };
 }
 
-/** A host took none of the keys, or not the password, that it was offered. */
+/** A host accepted none of the offered keys, or not the offered password. */
 export class LoginRefused extends KcoreError {
   readonly host: string;
 
@@ -62,7 +62,7 @@ export class LoginRefused extends KcoreError {
   }
 }
 
-/** The caller called off the wait for this. */
+/** The error of an operation that its caller aborted. */
 export function interrupted(what: string, cause?: unknown): KcoreError {
   return new KcoreError(
     { code: "INTERRUPTED", message: `${what} was called off` },

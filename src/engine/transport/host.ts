@@ -11,8 +11,8 @@ export interface Channel {
   /** Sends bytes to stdin; resolves when more may be sent (backpressure), rejects when the channel is gone. */
   write(bytes: Uint8Array | string): Promise<void>;
   /**
-   * Grows with the bytes of stdin that the other end has taken; only differences tell. Over SSH it follows the window: bytes that are
-   * merely on their way do not count, and of the last piece some 100 KiB may never be told.
+   * Counts the bytes of stdin that the other end has taken, from an arbitrary start. Over SSH it follows the channel's window: bytes in
+   * transit do not count, and up to some 100 KiB of the last write may never be counted.
    */
   taken(): number;
   /** Closes stdin. */
@@ -44,8 +44,8 @@ export interface Host {
   /** The host key in use, `TYPE BASE64`; absent for the local transport. */
   readonly hostKey?: string;
   /**
-   * Starts a command given to the user's login shell. Only constant texts of ours: values travel on stdin.
-   * When it rejects with HOST_UNREACHABLE the command may have run: the answer was lost, not the request.
+   * Starts a command by the user's login shell. The command must be a constant of kcore's: values travel on stdin.
+   * After a rejection with HOST_UNREACHABLE the command may have run: perhaps only the answer was lost.
    * @throws KcoreError CHANNEL_REFUSED when the server allows no more channels (MaxSessions).
    */
   exec(command: string, options?: ExecOptions): Promise<Channel>;
@@ -68,7 +68,7 @@ export interface Endpoint {
   readonly identityFile?: string;
   /** Called once per key file and run, only for an encrypted key; `again`: the last passphrase was wrong. */
   readonly passphrase?: (again?: boolean) => Promise<string | undefined>;
-  /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are believed. */
+  /** `TYPE BASE64` each; empty: only ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts are trusted. */
   readonly hostKeys: readonly string[];
   /** Hosts to go through, first hop first. */
   readonly jump: readonly Endpoint[];
@@ -76,7 +76,7 @@ export interface Endpoint {
 
 export interface ConnectOptions {
   readonly signal?: AbortSignal;
-  /** Milliseconds for TCP, key exchange and authentication together; 10,000 unless told otherwise. */
+  /** Milliseconds for TCP, key exchange and authentication together; default: 10,000, and 60,000 for `openssh`. */
   readonly timeout?: number;
 }
 

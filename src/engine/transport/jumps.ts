@@ -4,7 +4,7 @@ import type { Connect, Endpoint, Host } from "./host.ts";
 
 /** Connections to jump hosts, each shared by all nodes behind it. */
 export interface Jumps {
-  /** A stream from the hop to the target's port; the hop is verified by its own pins and used by its own key (S-9). */
+  /** A stream from the hop to the target's port; the hop is verified by its own host keys and logged in to with its own key (S-9). */
   dial(hop: Endpoint, target: Pick<Endpoint, "address" | "port">, signal: AbortSignal): Promise<Duplex>;
   close(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export function createJumps(connect: Connect): Jumps {
     const key = identityOf(hop);
     let jump = jumps.get(key);
     if (!jump) {
-      // Without the caller's signal: others may wait for the same hop. It has a deadline of its own.
+      // The caller's signal must not end it: other nodes may wait for the same hop. `connect` has a timeout of its own.
       const made: Jump = { host: connect(hop), users: 0 };
       jumps.set(key, (jump = made));
       made.host.then(

@@ -16,7 +16,7 @@ export interface KnownHosts {
   readonly ignored: readonly string[];
 }
 
-/** Reads the text of a known_hosts(5) file. Never throws: a line that is not understood believes nothing. */
+/** Parses the text of a known_hosts(5) file. Never throws: an unknown line trusts no key, and is listed in `ignored`. */
 export function parseKnownHosts(text: string, file: string): KnownHosts {
   const entries: KnownHost[] = [];
   const ignored: string[] = [];
@@ -35,7 +35,7 @@ export function parseKnownHosts(text: string, file: string): KnownHosts {
   return { file, entries, ignored };
 }
 
-/** Reads a known_hosts file; one that is not there knows nothing, one that cannot be read says why. */
+/** Reads a known_hosts file. A missing file has no entries; for an unreadable one, `ignored` has the reason. */
 export async function readKnownHosts(file: string): Promise<KnownHosts> {
   try {
     return parseKnownHosts(await readFile(file, "utf8"), file);
@@ -45,7 +45,7 @@ export async function readKnownHosts(file: string): Promise<KnownHosts> {
   }
 }
 
-/** The entries of a host in the files. With a port of its own a host is looked up as `[host]:port`, as OpenSSH does. */
+/** The entries of a host in the files. With another port than 22 its name there is `[host]:port`, as for OpenSSH. */
 export function lookUpKnownHost(files: readonly KnownHosts[], address: string, port: number): TrustedKeys {
   const name = port === 22 ? address : `[${address}]:${port}`;
   const found = files.map((known) => ({
@@ -84,12 +84,12 @@ function matchesHash(field: string, name: string): boolean {
   const [, version, salt, hash] = field.split("|");
   if (version !== "1" || !salt || !hash) return false;
   const expected = Buffer.from(hash, "base64");
-  // SHA-1 is the format's (sshd(8)), and hides a name; it authenticates nothing.
+  // The format prescribes SHA-1 (sshd(8)); the hash only hides the name, and authenticates nothing.
   const actual = createHmac("sha1", Buffer.from(salt, "base64")).update(name).digest();
   return expected.length === actual.length && timingSafeEqual(expected, actual);
 }
 
-/** `*` any text, `?` one character; linear, since patterns may come from others. */
+/** `*` any text, `?` one character; without exponential backtracking, since patterns may come from others. */
 function matchesPattern(pattern: string, text: string): boolean {
   let [p, t, star, resume] = [0, 0, -1, 0];
   while (t < text.length) {

@@ -2,8 +2,8 @@ import type { Duplex } from "node:stream";
 import { realTimers, type Timers } from "#base/timers.ts";
 
 /**
- * Calls back once when no byte was heard for `limit` milliseconds. Any byte counts as a sign of life: behind a
- * big upload over a slow line the answers to keepalives wait (F-2).
+ * Calls `onSilence` once, when no byte has arrived for `limit` milliseconds; the returned function ends the watch. Any byte counts: on a
+ * slow line, answers to keepalives wait behind a large transfer (F-2).
  */
 export function watchLiveness(
   socket: Duplex,
@@ -19,7 +19,7 @@ export function watchLiveness(
     forget = after(milliseconds, () => {
       const late = now() - due;
       const silence = now() - heard;
-      // This process itself stood still (suspended, or busy): bytes that came meanwhile are not read yet.
+      // This process itself was suspended or busy: bytes that arrived meanwhile are not read yet.
       if (late > 1000) return wait(limit / 3);
       if (silence >= limit) onSilence();
       else wait(limit - silence);

@@ -57,10 +57,10 @@ function startCommand(name: string, command: string, onStderr: ExecOptions["onSt
   const { username, shell } = userInfo();
   const child = spawn("/bin/sh", ["-c", command], {
     stdio: ["pipe", "pipe", "pipe"],
-    // As sshd does where there is no home.
+    // sshd, too, uses / for a user without a home.
     cwd: existsSync(homedir()) ? homedir() : "/",
     detached: true,
-    // As a login gives it: nothing of our own environment, where secrets may be, reaches a command.
+    // The environment of a login: kcore's own, which may have secrets, must not reach a command.
     env: {
       HOME: homedir(),
       USER: username,

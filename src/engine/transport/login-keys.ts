@@ -19,7 +19,7 @@ export interface Identity {
 }
 
 export interface IdentityOptions {
-  /** Where `.ssh` is looked for. */
+  /** The folder that has `.ssh`. */
   readonly home: string;
   /** The agent's socket; `SSH_AUTH_SOCK`. */
   readonly agentSocket?: string;
@@ -37,7 +37,7 @@ export interface Identities {
 const usualFiles = ["id_ed25519", "id_ecdsa", "id_rsa"];
 type AskPassphrase = NonNullable<Endpoint["passphrase"]>;
 
-/** A finder whose keys live as long as it does: one for each run. */
+/** Makes a finder for one run; it keeps the decrypted keys in memory. */
 export function createIdentities({ home, agentSocket }: IdentityOptions): Identities {
   const files = new Map<string, Promise<Identity>>();
   let agentKeys: Promise<readonly Identity[]> | undefined;
@@ -54,7 +54,7 @@ export function createIdentities({ home, agentSocket }: IdentityOptions): Identi
     if (!found) {
       found = loadKeyFile(path, ask, fromAgent);
       files.set(path, found);
-      // A missing or wrong passphrase may be mended and asked for again.
+      // A failure is not kept: the operator may still give the right passphrase.
       found.catch(() => files.delete(path));
     }
     return found;
@@ -70,7 +70,7 @@ export function createIdentities({ home, agentSocket }: IdentityOptions): Identi
         const path = join(home, ".ssh", file);
         if (!(await isThere(path))) continue;
         try {
-          // An encrypted key is asked for only when there is nothing else to try.
+          // The passphrase of an encrypted file is asked for only if there is no other key to try.
           const identity = await fromFile(path, found.length > 0 ? undefined : passphrase);
           if (!found.some(({ key }) => samePublic(key, identity.key))) found.push(identity);
         } catch (error) {
@@ -163,7 +163,7 @@ async function readKeyFile(path: string): Promise<string> {
   let mode: number;
   try {
     const found = await stat(path);
-    // As ssh(1): only for files of our own, since root's view of another user's file says nothing.
+    // ssh(1), too, checks the mode only of files that its own user owns.
     mode = found.uid === process.getuid?.() ? found.mode & 0o777 : 0;
     text = await readFile(path, "utf8");
   } catch (error) {

@@ -13,16 +13,16 @@ export interface OneFlight {
     input: Uint8Array | string | undefined,
     done: (error: Error | undefined, started?: Started) => void,
   ): void;
-  /** A channel of another kind is being opened: the next one is not the first any more. */
+  /** A channel of another kind is opened: the next command's channel is not the connection's first. */
   passBy(): void;
 }
 
 const packetLimit = 32 * 1024 - 1024;
 
 /**
- * Starts commands; the first of a connection in one flight: channel open, exec request and input leave together instead
- * of one round trip each. Both servers that this is done for number the first channel 0 and take requests in order; any
- * other server, any later channel, and an ssh2 that looks different go the public way, one after the other.
+ * Starts commands. For the first one of a connection, channel open, exec request and input leave together instead of one round trip each.
+ * This needs a server that numbers the first channel 0 and takes requests in order (OpenSSH, dropbear). Any other server, any later
+ * channel, and an unknown ssh2 get them one after the other, through ssh2's public interface.
  */
 export function createOneFlight(client: Client): OneFlight {
   let first = true;

@@ -6,7 +6,7 @@ export interface OneTimeKey {
   readonly line: string;
 }
 
-/** Makes an Ed25519 key pair. Some of a thousand that ssh2 makes are such that neither ssh2 nor OpenSSH can read them: these are made anew. */
+/** Makes an Ed25519 key pair. A few in a thousand of ssh2's pairs can be read neither by ssh2 nor by OpenSSH: another pair replaces them. */
 export function makeOneTimeKey(): OneTimeKey {
   for (;;) {
     const { private: secret, public: line } = ssh2.utils.generateKeyPairSync("ed25519", { comment: "kcore-feed" });

@@ -3,7 +3,7 @@ import type { Endpoint } from "./host.ts";
 import { hostFailure } from "./host-problems.ts";
 import type { TrustedKeys } from "./host-key.ts";
 
-/** A host on the way, or the last one, and the trusted keys of it. */
+/** A jump host, or the target, with its trusted keys. */
 export interface Hop {
   readonly endpoint: Endpoint;
   readonly trusted: TrustedKeys;
@@ -12,11 +12,11 @@ export interface Hop {
 export interface OpenSshFiles {
   /** ssh_config(5). */
   readonly config: string;
-  /** known_hosts(5), with a name for each host of its own. */
+  /** known_hosts(5), with an alias for each host. */
   readonly knownHosts: string;
 }
 
-/** For all hosts on the way: never a question, nothing forwarded, nothing of the user's own multiplexing. */
+/** Options for all hosts: no prompts, no forwarding, and no connection that outlives its process. */
 const always = [
   "BatchMode yes",
   "StrictHostKeyChecking yes",
@@ -38,9 +38,9 @@ const always = [
 ];
 
 /**
- * OpenSSH's configuration for a host: the roster's values come first, then ours, and behind them the files of the user and of the
- * system, of which the first value counts. So a name or address of the roster may have its own `Host` there. `checkEndpoint`
- * has checked the values. Where no key is pinned, ssh trusts its own files, strictly.
+ * OpenSSH's configuration for a host. Of each option the first value counts: the roster's, then kcore's, then those of the user's and the
+ * system's files, which may have a `Host` for the target's address. `checkEndpoint` has checked the values. For a host without a trusted
+ * key here, ssh uses its own known_hosts files, strictly.
  */
 export function openSshFiles(
   hops: readonly [Hop, ...Hop[]],

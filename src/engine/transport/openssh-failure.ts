@@ -15,7 +15,7 @@ function presentedKey(stderr: string): { readonly type: string; readonly fingerp
   return type === undefined || fingerprint === undefined ? undefined : { type, fingerprint };
 }
 
-/** The host key in use: its fingerprint, and itself if it is one that we know. */
+/** The host key in use: its fingerprint, and the key itself if it is one of the trusted keys. */
 export function keyInUse(
   stderr: string,
   { keys }: TrustedKeys,
@@ -41,7 +41,7 @@ const unreachable: readonly (readonly [RegExp, UnreachableReason, string])[] = [
   [/no matching|Unable to negotiate/, "handshake", "the two sides have no algorithm in common"],
 ];
 
-/** The reason why ssh could not log in, by its messages: in the words of the other transport. */
+/** The error for a failed login, read from ssh's messages: the same errors as those of the ssh2 transport. */
 export function loginFailure(endpoint: Endpoint, trusted: TrustedKeys, stderr: string): Error {
   const lines = sshMessages(stderr);
   const said = lines.join("\n");

@@ -1,12 +1,12 @@
 import type { Exit } from "./host.ts";
 
-/** The command, as an argument of sh, with marks of its beginning and of its exit status, since ssh's own failures look like 255. */
+/** Wraps a command for sh, with marks for its start and its exit status: without them, ssh's own failures would look like status 255. */
 export function framed(command: string, mark: string): string {
   const script = `echo ${mark}; /bin/sh -c "$0"; s=$?; printf "\\n${mark} %s\\n" "$s" >&2; exit "$s"`;
   return `exec /bin/sh -c '${script}' '${command.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Passes on the output behind the mark, and drops the output of a login shell's own files before it. */
+/** Passes on the output after the mark, and drops the output of start-up files of the login shell before it. */
 export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
   let before: Buffer | undefined = Buffer.alloc(0);
   return (chunk) => {

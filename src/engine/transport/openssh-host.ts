@@ -19,14 +19,14 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 interface OpenSshOptions {
   /** Jump hosts first, with the trusted keys of each host. */
   readonly hops: readonly [Hop, ...Hop[]];
-  /** Where `.ssh/config` is looked for. */
+  /** The folder that has `.ssh/config`. */
   readonly home: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * A connection made by this machine's own `ssh` (ADR 0019): with the features of ssh_config(5), security keys and GSSAPI that ssh2
- * lacks. One process holds it, a short one each opens a channel on it. @throws KcoreError as `Connect`
+ * Connects by this machine's own `ssh` (ADR 0019), with features that ssh2 lacks: all of ssh_config(5), security keys, GSSAPI. One ssh
+ * process holds the connection, and one more serves each channel. @throws KcoreError as `Connect`
  */
 export async function openOpenSsh({ hops, home, signal }: OpenSshOptions): Promise<Host> {
   const { endpoint, trusted } = hops.at(-1) as Hop;
@@ -67,7 +67,7 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
   });
   const lost = (what: string, detail?: string) =>
     new HostUnreachable("lost", { message: `${what}: ${reason ?? `the connection to ${name} is gone`}`, detail });
-  /** Never a connection of its own, even when the master's is gone. */
+  /** Starts an ssh process for one channel; `ProxyCommand=false` prevents a connection of its own when the master's is gone. */
   const client = (...words: string[]): Child => {
     const first = ["-F", join(folder, "config"), "-o", "ProxyCommand=false", "-S", join(folder, "c"), "-T"];
     const child = spawn("ssh", [...first, ...words], {

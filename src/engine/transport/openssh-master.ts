@@ -5,7 +5,7 @@ import { orAborted } from "./deadline.ts";
 import { createTail } from "#base/tail.ts";
 import { HostUnreachable } from "./host-problems.ts";
 
-/** Holds one connection (ControlMaster) as long as stdin is open: it ends with us, however we end. Given its folder, then ssh. */
+/** Runs ssh as a ControlMaster as long as stdin is open, so that it ends with kcore, however that ends. Arguments: the folder, the ssh command. */
 const holder = `exec 3<&0
 folder=$1
 shift
@@ -44,7 +44,7 @@ export interface Master {
   readonly end: () => void;
 }
 
-/** Resolves once it has logged in. @throws MasterEnded; the signal's reason */
+/** Starts the ControlMaster, and resolves once ssh has logged in. @throws MasterEnded; the signal's reason */
 export async function startMaster(folder: string, address: string, signal: AbortSignal): Promise<Master> {
   const socket = join(folder, "c");
   const words = ["ssh", "-F", join(folder, "config"), "-v", "-N", "-T", "-M", "-S", socket, "--", address];
@@ -65,7 +65,7 @@ export async function startMaster(folder: string, address: string, signal: Abort
   const ready = new Promise<void>((resolve, reject) => {
     child.stderr.on("data", (chunk: Buffer) => {
       tail.push(chunk);
-      // ssh listens when it has logged in. Its messages may be a jump host's, its socket is not.
+      // ssh makes the socket once it has logged in to the target; a message about a login may concern a jump host.
       if (existsSync(socket)) resolve();
     });
     void ended.then(() => reject(new MasterEnded(tail.text())));
@@ -80,7 +80,7 @@ export async function startMaster(folder: string, address: string, signal: Abort
   return { said: () => tail.text(), ended, end };
 }
 
-/** @throws HostUnreachable where this machine has no room for another process: then there are no streams either */
+/** The process, if it was started. @throws HostUnreachable if not: such a process has no streams */
 export function started<Process extends ChildProcess>(child: Process, name: string): Process {
   if (child.pid !== undefined) return child;
   child.on("error", () => undefined);

@@ -19,7 +19,7 @@ export function authenticateByPassword(user: string, password: string): Authenti
   };
   const handler: AuthHandlerMiddleware = (methods, partialSuccess, next) => {
     state.partial ||= partialSuccess === true;
-    // The server's methods are known after a request that asks for nothing.
+    // A request by the method “none” makes the server list its methods (RFC 4252, section 5.2).
     if (!methods) return next({ type: "none", username: user });
     state.methods = methods as readonly string[];
     const method =

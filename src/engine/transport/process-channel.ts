@@ -12,11 +12,11 @@ export interface ProcessChannelOptions {
   /** The host, for messages. */
   readonly name: string;
   readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
-  /** Takes the child's output and gives the command's part of it; absent: all of it. */
+  /** Gets the child's output and returns the command's part of it; absent: all of it. */
   readonly filter?: (chunk: Buffer) => Buffer;
   /** Turns the child's end and stderr into those of the command that it stands for. */
   readonly endOf?: (exit: Exit, stderr: string) => { readonly exit: Exit; readonly stderr: string };
-  /** Ends the child when its channel is closed, which by itself only finds its streams gone. */
+  /** Kills the child when its channel is closed; without this, the child only loses its streams. */
   readonly kill?: boolean;
   /** Gets the child's stderr as it arrives, and undefined at its end. */
   readonly onStderr?: (chunk?: Buffer) => void;

@@ -7,13 +7,13 @@ import type { UnreachableReason } from "./host-problems.ts";
 export interface Target {
   readonly name: string;
   readonly port: number;
-  /** Tried as RFC 8305 says, all of them, best first. */
+  /** Tried in this order, as in RFC 8305, until one connects. */
   readonly addresses: readonly string[];
 }
 
 /**
  * Opens a TCP connection without Nagle's delay, which ssh2 would leave on: 42 ms per exchange.
- * @throws KcoreError HOST_UNREACHABLE; INTERRUPTED when the caller called it off; the signal's reason if it had fired.
+ * @throws KcoreError HOST_UNREACHABLE; INTERRUPTED when the caller aborts; the signal's reason if it was aborted before.
  */
 export async function openSocket({ name, port, addresses }: Target, signal: AbortSignal): Promise<Socket> {
   const where = `${addresses[0] ?? "?"} port ${port}`;

@@ -18,7 +18,7 @@ export interface Agent {
 const listLimit = 5000;
 const signLimit = 30_000;
 
-/** The ssh-agent(1) behind a socket. */
+/** The ssh-agent(1) that listens on a socket. */
 export function openAgent(socket: string): Agent {
   const agent = new ssh2.OpenSSHAgent(socket);
   const fail = (what: string, cause: unknown) =>

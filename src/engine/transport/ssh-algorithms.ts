@@ -1,7 +1,7 @@
 import type { Algorithms } from "ssh2";
 import { hostKeyAlgorithms, type HostKey } from "./host-key.ts";
 
-/** The offered algorithms: ssh2's list without SHA-1, MD5, CBC and compression, and those of host keys. */
+/** The offered algorithms: ssh2's without SHA-1, MD5, CBC, RC4 and compression, and `hostKeyAlgorithms` for the host key. */
 export function safeAlgorithms(trusted: readonly HostKey[]): Algorithms {
   const chosen = {
     serverHostKey: hostKeyAlgorithms(trusted),

@@ -4,7 +4,7 @@ import { hostFailure } from "./host-problems.ts";
 import type { Channel, Exit } from "./host.ts";
 import { createTail } from "#base/tail.ts";
 
-/** Bytes of stdout held for a reader that is behind, beside ssh2's own window of 2 MiB. */
+/** Bytes of stdout held for a slow reader, beside ssh2's own window of 2 MiB. */
 const stdoutLimit = 256 * 1024;
 /** A window is 2 MiB; more unread bytes than this come only from a server that does not keep to it. */
 const unreadLimit = 8 * 1024 * 1024;
@@ -12,14 +12,14 @@ const stderrLimit = 64 * 1024;
 /** Bytes of stdin given to ssh2 at a time. */
 const sliceLimit = 64 * 1024;
 
-/** Our words for one of ssh2's session channels whose command was started. */
+/** The Channel of an ssh2 session channel whose command was started. */
 export function createSshChannel(stream: ClientChannel, hostName: string, onStderr?: (bytes: Buffer) => void): Channel {
   const stderr = createTail(stderrLimit);
   const stdout = createChunkQueue(stdoutLimit, () => stream.resume());
   const waiting = new Set<(error: Error) => void>();
   const { promise: exit, resolve: resolveExit } = Promise.withResolvers<Exit>();
   let over = false;
-  /** Bytes of stdin that the window took; the window shows how many of them have left it again. */
+  /** Bytes of stdin that ssh2 has sent. Together with the window they show how many the server has taken. */
   let accepted = 0;
 
   const gone = () =>
@@ -50,7 +50,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
   });
   stream.on("error", () => undefined);
   stream.on("end", () => stdout.end());
-  // The exit status may have come before any listener; it is told again here.
+  // The exit status may have come before any listener; ssh2 repeats it here.
   stream.on("close", (code?: number | null, signal?: string) => {
     finish();
     stdout.end();
@@ -72,10 +72,10 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
       const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
       await new Promise<void>((resolve, reject) => {
         waiting.add(reject);
-        // In slices, all at once, so that nothing gets between them: `taken` tells how far the window is through with them.
+        // In slices, so that `taken` grows during a large write; all at once, so that no other write gets between them.
         for (let at = 0; at === 0 || at < whole.length; at += sliceLimit) {
           const slice = whole.subarray(at, at + sliceLimit);
-          // ssh2 calls back when the window took it all; never, when the channel closed before.
+          // ssh2 calls back when it has sent the slice; never, if the channel closes before.
           stream.write(slice, (error) => {
             accepted += slice.length;
             if (!error && at + sliceLimit < whole.length) return;

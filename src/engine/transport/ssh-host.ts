@@ -7,7 +7,7 @@ import { createOneFlight } from "./one-flight.ts";
 import { channelOpened } from "./open-channel.ts";
 import { createSshChannel } from "./ssh-channel.ts";
 
-/** Milliseconds for a farewell to be sent before the socket is torn down. */
+/** Milliseconds for the disconnect message to be sent before the socket is destroyed. */
 const closeLimit = 1000;
 
 export interface SshHostParts {
@@ -50,7 +50,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     const opening = new Promise<T>((resolve, reject) => {
       start((error, opened) => (error || opened === undefined ? reject(error as Error) : resolve(opened)));
     }).catch((error: unknown) => {
-      // A number of RFC 4254, section 5.1, is the server's own word; anything else came with the connection's end.
+      // An error with a reason code (RFC 4254, section 5.1) is the server's refusal; any other may mean a lost connection.
       if ((error as { reason?: unknown }).reason === undefined && !isAlive(socket)) throw lost(what, error);
       throw refuse(error as Error);
     });
@@ -105,7 +105,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
 
   const close = async () => {
     reason ??= "closed by kcore";
-    // Once the farewell has left, the server's is not waited for: that would be a round trip, and its own tidying up.
+    // kcore does not wait for the server's close: that would cost a round trip, and the time of the server's clean-up.
     socket.once("finish", () => socket.destroy());
     client.end();
     const timer = setTimeout(() => socket.destroy(), closeLimit);

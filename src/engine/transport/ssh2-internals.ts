@@ -19,15 +19,15 @@ type SignCallback = (data: Buffer, done: (signature: Buffer) => void) => void;
 interface InnerClient {
   readonly protocol: InnerProtocol;
   /**
-   * Bytes of input that a command's start may carry before the server has named its window; undefined: it is no server
-   * of which we know that it takes requests ahead of its answers.
+   * Bytes of input that may follow an exec request before the server has granted a window; undefined: the server is not known to take
+   * requests ahead of its answers.
    */
   readonly ahead: number | undefined;
 }
 
 /**
- * By the server's software version. OpenSSH grants 2 MiB as soon as the command runs, which is before it looks at them;
- * dropbear 24 KiB unless told otherwise.
+ * `ahead` by the server's software version. OpenSSH grants a window of 2 MiB when the command starts, before it reads the input; dropbear
+ * grants 24 KiB by default.
  */
 const aheadOf: readonly (readonly [RegExp, number])[] = [
   [/^OpenSSH_(\d{2,}|[7-9])\./, 1024 * 1024],
@@ -85,9 +85,9 @@ interface InnerService {
 }
 
 /**
- * Lets the first authentication request leave in one flight with the request for the service that takes it: a server that
- * refuses the service ends the connection anyhow (RFC 4253, section 10). That saves a round trip. Only with servers that are
- * known to take both in order. The key's signature must not depend on the server's later messages (RSA's does, RFC 8308).
+ * Sends the first authentication request together with the request for the authentication service, which saves a round trip: a server that
+ * refuses the service disconnects anyhow (RFC 4253, section 10). Only with servers that are known to take both in order. The key's
+ * signature must not depend on the server's later messages (RSA's does, RFC 8308).
  * Must be called when the key exchange has ended.
  */
 export function logInAtOnce(client: Client): void {
@@ -100,7 +100,7 @@ export function logInAtOnce(client: Client): void {
   protocol.service = (name) => {
     protocol.service = request;
     request(name);
-    // The server's own word, when it comes, is no news.
+    // The server's own SERVICE_ACCEPT comes later, and must not be handled a second time.
     handlers.SERVICE_ACCEPT = () => undefined;
     accept(protocol, name);
   };
@@ -108,8 +108,8 @@ export function logInAtOnce(client: Client): void {
 
 /**
  * OpenSSH's sshd names all its host keys after a login, and ssh2 has it prove each of them. These signatures cost both
- * sides more than the rest of the login, for keys that are not used, since only pinned keys are trusted. Leaves the
- * question out; must be called before the login ends.
+ * sides more than the rest of the login, for keys that are not used, since only keys known before are trusted. This
+ * suppresses ssh2's request for the proofs; must be called before the login ends.
  */
 export function skipHostKeyProof(client: Client): void {
   const { _protocol: protocol, _callbacks: callbacks } = client as unknown as {

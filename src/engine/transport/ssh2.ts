@@ -21,7 +21,7 @@ export interface SshParts {
   readonly socket: Duplex;
   readonly trusted: TrustedKeys;
   readonly identities: readonly Identity[];
-  /** Logs in by it, and by no key. */
+  /** The login uses it, and no key. */
   readonly password?: string;
   /** Milliseconds without a sign of life after which the connection counts as lost; a third of it between keepalives. */
   readonly silence: number;
@@ -74,7 +74,7 @@ export async function openSsh({
     if (only && !second && only.key.type !== "ssh-rsa") logInAtOnce(client);
   });
   client.on("error", (error: Error & ClientErrorExtensions) => {
-    // With these ssh2 goes on to the next key by itself.
+    // After these errors ssh2 offers the next key by itself.
     if (error.level === "agent" || (error.level === "client-authentication" && !authentication.exhausted)) return;
     reject(error);
   });
@@ -86,13 +86,13 @@ export async function openSsh({
       username: endpoint.user,
       readyTimeout: 0,
       keepaliveInterval: Math.floor(silence / 3),
-      // When a connection is dead is decided in `liveness.ts`.
+      // `liveness.ts` decides when a connection is dead.
       keepaliveCountMax: Number.MAX_SAFE_INTEGER,
       algorithms: safeAlgorithms(trusted.keys),
       authHandler: authentication.handler,
       hostVerifier: (blob: Buffer) => {
         const key = hostKeyOf(blob);
-        // A key that changes while connected (a new exchange) is as bad as one that changed before.
+        // A later key exchange on the connection must present the same key.
         if (accepted) return accepted.key === key?.key;
         const problem = key ? hostKeyProblem(endpoint, key, trusted) : undefined;
         if (problem || !key) reject(problem ?? new Error("the host key is malformed"));
@@ -112,7 +112,7 @@ export async function openSsh({
   } catch (error) {
     client.destroy();
     socket.destroy();
-    // Called off by the caller: the caller names the reason.
+    // The caller aborted, and reports its own reason.
     if (signal.aborted && error === signal.reason && !(error instanceof DeadlinePassed)) throw error;
     throw explain(error, { endpoint, phase, authentication, banner: banner.trim() });
   } finally {
@@ -128,7 +128,7 @@ interface Circumstances {
   readonly banner: string;
 }
 
-/** SSH_DISCONNECT_TOO_MANY… has no number; sshd gives protocol error (2) for it, RFC 4253 11.1 also 14. */
+/** Disconnect codes for too many failed keys (RFC 4253, section 11.1): sshd sends PROTOCOL_ERROR (2), others NO_MORE_AUTH_METHODS_AVAILABLE (14). */
 const authenticationDisconnects: ReadonlySet<unknown> = new Set([2, 14]);
 
 function explain(error: unknown, { endpoint, phase, authentication, banner }: Circumstances): Error {

@@ -4,10 +4,10 @@ import type { Host } from "./host.ts";
 /** Constant; Debian's initrd runs it for any request (cryptsetup-initramfs, README.initramfs). */
 const command = "cryptroot-unlock";
 
-/** `lost`: the connection ended meanwhile, as it may when the machine goes on; `unasked`: the initrd wanted no key just then. */
+/** `lost`: the connection ended meanwhile, as it may when the machine goes on booting; `unasked`: the initrd waited for no key. */
 export type Unlocked = "open" | "lost" | "unasked";
 
-/** Gives the key to an initrd that waits for it, on stdin alone; called off, it is `lost`. @throws KcoreError UNLOCK_FAILED when it does not fit */
+/** Sends the key to an initrd that waits for it, on stdin alone; `lost` if the signal aborts. @throws KcoreError UNLOCK_FAILED for a wrong key */
 export async function unlockHost(host: Host, key: string, signal: AbortSignal): Promise<Unlocked> {
   const channel = await host.exec(command, { input: key, signal });
   channel.end();

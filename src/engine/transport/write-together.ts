@@ -1,8 +1,8 @@
 import type { Duplex } from "node:stream";
 
 /**
- * Lets everything that is written in one go leave in one system call. ssh2 writes the length, the body and the tag of
- * each packet for themselves; without Nagle's delay each of them would be a TCP segment that wakes the other side up.
+ * Joins all writes of one turn of the event loop into one system call. ssh2 writes length, body and tag of each packet one by one; without
+ * Nagle's delay, each would be a TCP segment that wakes up the other side.
  */
 export function writeTogether(socket: Duplex): void {
   const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;

@@ -15,17 +15,17 @@ import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, typ
 import { oddBlankProblem, unquotedProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 
-/** Aliases in all; those inside an alias's value count again: a bomb needs many more. */
+/** The most aliases of a file, those inside an alias's value counted again: an alias bomb needs many more. */
 const MAX_ALIASES = 50;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
 interface Anchored {
   readonly node: SourceNode;
-  /** How many aliases were followed to make it. */
+  /** The number of aliases inside the node. */
   readonly aliases: number;
 }
 
-/** Turns the library's nodes into ours; a fault is added to `problems`, and null stands in its place. */
+/** Turns the YAML library's nodes into source nodes; a fault is added to `problems` and becomes null. */
 export function buildTree(file: SourceFile, root: Node, problems: Problems): SourceNode {
   return new TreeBuilder(file, problems).node(root);
 }

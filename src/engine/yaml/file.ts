@@ -1,6 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
 
-/** A text the user wrote, and where its lines begin; turns offsets into places as an editor shows them. */
+/** A text that an operator wrote; turns offsets into lines and columns as an editor shows them. */
 export class SourceFile {
   /** As problems name it: relative to the project, or `--params`. */
   readonly name: string;

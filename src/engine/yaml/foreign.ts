@@ -4,16 +4,16 @@ import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
 import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 
-/** Values that a file may have in all; the values of aliases count again: a bomb has many more. */
+/** The most values of a file, those of aliases counted again: an alias bomb has many more. */
 const mostValues = 500_000;
 
 /**
- * Reads YAML as PyYAML does, by which Salt reads its own: YAML 1.1, so that `yes` is true, and with merge keys; tags are passed over. The last
- * of two equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
+ * Reads YAML as PyYAML and thus Salt do: YAML 1.1, so that `yes` is true, with merge keys; tags are ignored. The last of two
+ * equal keys counts. JSON is read as well. Up to 8 MiB, 64 levels deep.
  * @throws KcoreError YAML_SYNTAX; the errors of parseSource for encoding, size and depth
  */
 export function parseForeign(file: string, text: string | Uint8Array): SourceNode {
-  // JSON may be indented by tabs, YAML may not: one space takes each one's place.
+  // JSON may be indented by tabs, YAML may not: replace each tab by one blank, which keeps the positions.
   const decoded = decodeSource(file, text, MAX_ROSTER_BYTES);
   const source = new SourceFile(file, /^\s*[[{]/.test(decoded) ? decoded.replaceAll("\t", " ") : decoded);
   const composer = new Composer({ version: "1.1", merge: false, uniqueKeys: false, prettyErrors: false });
@@ -22,7 +22,7 @@ export function parseForeign(file: string, text: string | Uint8Array): SourceNod
     code: "YAML_SYNTAX" as const,
     message: `not valid YAML: ${message}`,
     at: source.position(Math.min(start, Math.max(0, source.text.length - 1))),
-    // Such files hold passwords.
+    // The line may hold a password.
     conceal: true as const,
   }));
   if (problems.length > 0) throw new KcoreError(problems);

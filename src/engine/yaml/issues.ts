@@ -14,7 +14,7 @@ export interface Checked {
   readonly schema: z.ZodType;
 }
 
-/** A zod issue in our words, at its place: several for several unknown keys. */
+/** A zod issue as a problem in kcore's words, at its place; several problems for several unknown keys. */
 export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   if (issue.code === "unrecognized_keys") {
     const { path, keys } = issue;
@@ -29,17 +29,17 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   const at = placeOf(checked.node, issue.path);
   const subject = subjectOf(issue.path);
   const message = `${subject} ${words(issue, given)}`;
-  // The schema of a reference to a secret says so: the line may hold the secret itself.
+  // The schema of a reference to a secret sets this code: the line may hold the secret itself.
   if (issue.code === "custom" && issue.params?.["code"] === "SECRET_LITERAL")
     return [{ code: "SECRET_LITERAL", message, at, hint: "then change the secret: it was in a file", conceal: true }];
   if (issue.code === "custom" && issue.params?.["conceal"] === true)
     return [{ code: "YAML_TYPE", message, at, conceal: true }];
-  // A rule over a whole map or list says all there is to say.
+  // The message of a rule over a whole map or list needs no subject.
   if (issue.code === "custom" && typeof given === "object") return [{ code: "YAML_TYPE", message: issue.message, at }];
   return [{ code: "YAML_TYPE", message, at, ...hintFor(issue, given, checked) }];
 }
 
-/** Of a map that takes any key of a certain form. */
+/** The problem of a key whose form a map's schema refuses. */
 function wrongKey({ path, issues, message }: Extract<Issue, { code: "invalid_key" }>, node: SourceNode): Problem {
   const [parent, key] = [path.slice(0, -1), String(path.at(-1))];
   const why = issues[0] ? words(issues[0], key) : message;
@@ -85,7 +85,7 @@ function missing(issue: Issue, { node }: Checked): Problem {
   return { code: "YAML_KEY_MISSING", message: `“${name}” is missing${where}`, at: placeOf(node, parent) };
 }
 
-/** Of a union: the branch that came furthest; if none got into the value, all that it may be. */
+/** The problems of the union's branch that matched furthest; if none matched at all, one problem with everything accepted. */
 function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checked: Checked): Generator<Problem> {
   const branches = issue.errors.map((issues) =>
     issues.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }) as Issue),
@@ -112,7 +112,7 @@ function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checke
     };
 }
 
-/** Says nothing of the value but that it is none of this branch. */
+/** Whether an issue says only that the value is not of this branch. */
 function isOtherValue(code: Issue["code"]): boolean {
   return code === "invalid_type" || code === "invalid_value";
 }
@@ -184,7 +184,7 @@ function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: stri
   return {};
 }
 
-/** How a map is written, where a list stands, or a key without the blank behind its colon. */
+/** The hint for a list, or a key without a blank after its colon, where a map is expected. */
 export function mapHint(node: SourceNode | undefined): string | undefined {
   if (node?.kind === "scalar") {
     const [, key, value] = /^([\w.-]+):(\S.*)$/.exec(String(node.value)) ?? [];

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { SourceFile } from "./file.ts";
 
-/** A fault in the library's words. */
+/** An error of the YAML library. */
 interface LibraryError {
   readonly code: string;
   readonly message: string;
@@ -36,7 +36,7 @@ function syntax(
   return { code: "YAML_SYNTAX", message, at: source.position(start, length), hint };
 }
 
-/** `{ a: 1 b: 2 }`: before the key that stands here, or behind the value that does. */
+/** The comma missing in `{ a: 1 b: 2 }`: before the key at `start`, or after the value at `start`. */
 function missingComma(source: SourceFile, start: number): Problem | undefined {
   const rest = source.text.slice(start);
   const [value = ""] = keyHere.test(rest) ? [] : (/^(?:"[^"\n]*"|'[^'\n]*'|[^\s,{}[\]"']+)\s+/.exec(rest) ?? []);
@@ -89,7 +89,7 @@ function tab(source: SourceFile, offset: number): Problem {
   );
 }
 
-/** A character that looks like a blank indents this line or one next to it, or stands behind a colon or a dash there. */
+/** The problem of a character that only looks like a blank, as indentation or after a colon or dash, on this line or a neighbour. */
 function oddBlank(source: SourceFile, offset: number): Problem | undefined {
   const { start } = source.lineAt(offset);
   const next = source.text.indexOf("\n", offset) + 1;
@@ -116,7 +116,7 @@ interface Lead {
   readonly text: string;
 }
 
-/** The beginning of a line. */
+/** The key or dash at the beginning of a line, with its indentation. */
 function leadOf(source: SourceFile, offset: number): Lead | undefined {
   const { text, start } = source.lineAt(offset);
   const indent = (/^ */.exec(text)?.[0] ?? "").length;
@@ -125,7 +125,7 @@ function leadOf(source: SourceFile, offset: number): Lead | undefined {
   return token === undefined ? undefined : { offset: start + indent, indent, token, text: rest };
 }
 
-/** The line begins where nothing above it does. */
+/** The problem of a line at whose column no line above begins. */
 function indentation(source: SourceFile, offset: number): Problem | undefined {
   const line = leadOf(source, offset);
   if (!line) return undefined;
@@ -148,7 +148,7 @@ function indentation(source: SourceFile, offset: number): Problem | undefined {
   );
 }
 
-/** A key behind a value: on the same line, or on the next one, which stands too deep. */
+/** The problem of a key after a value: on the same line, or on the next one, indented too far. */
 function afterValue(source: SourceFile, offset: number): Problem | undefined {
   const { text, start } = source.lineAt(offset);
   const rest = text.slice(offset - start);
@@ -179,7 +179,7 @@ function quotedName(token: string): string {
   return `“${token.replaceAll(/^["']|["']$/g, "")}”`;
 }
 
-/** Where the innermost bracket stands that is open at a place. */
+/** The offset of the innermost bracket that is still open at `end`. */
 function openBracket(text: string, end: number): number | undefined {
   const open: number[] = [];
   for (let at = 0; at < end; at++) {
@@ -187,7 +187,7 @@ function openBracket(text: string, end: number): number | undefined {
     const isFirst = at === 0 || /[\s,[{:]/.test(text[at - 1] ?? "");
     if (character === "#" && isFirst) at = endOf(text, "\n", at);
     else if ((character === '"' || character === "'") && isFirst) at = endOf(text, character, at);
-    // Within a plain text a bracket is a letter, unless it stands in another one.
+    // Inside a plain text a bracket is an ordinary character, unless the text itself is within brackets.
     else if ((character === "{" || character === "[") && (isFirst || open.length > 0)) open.push(at);
     else if (character === "}" || character === "]") open.pop();
   }

@@ -57,7 +57,6 @@ export class SourceList extends Located {
   }
 }
 
-/** A key and its value. */
 export class SourceEntry extends Located {
   readonly key: string;
   readonly value: SourceNode;

@@ -8,8 +8,8 @@ import { Problems } from "./problems.ts";
 import { decodeSource, tokenize } from "./scan.ts";
 
 /**
- * Parses strict YAML 1.2 into a tree that knows its places. `file` is the name that problems show. An empty text is
- * a null scalar. Refused, each with its own words: more than 1 MiB (`maxBytes`), other encodings than UTF-8, NUL,
+ * Parses strict YAML 1.2 into a tree whose nodes know their places. `file` is the name that problems show. An empty text
+ * is a null scalar. Refused, each with its own message: more than 1 MiB (`maxBytes`), other encodings than UTF-8, NUL,
  * `%YAML 1.1`, unknown tags, several documents, more than 50 aliases, 64 levels, duplicate or prototype keys;
  * numbers with a leading zero, unquoted `{{…}}`, and all that YAML itself only warns about.
  * @throws KcoreError with every problem found.
@@ -37,7 +37,7 @@ export function parseSource(
 }
 
 /**
- * Parses the documents of a text, as {@link parseSource} does one; those that hold nothing are left out.
+ * Parses the documents of a text, as {@link parseSource} does one; empty documents are left out.
  * @throws KcoreError with every problem found.
  */
 export function parseDocuments(file: string, text: string | Uint8Array): readonly SourceNode[] {
@@ -73,12 +73,12 @@ function composeAll(source: SourceFile): readonly Document.Parsed[] {
         hint: "remove the %YAML line",
       });
   problems.throwIfAny();
-  // Duplicate keys are looked for by the tree builder: the library's own check is quadratic.
+  // The tree builder finds duplicate keys: the library's own check is quadratic.
   const composer = new Composer({ version: "1.2", schema: "core", uniqueKeys: false, prettyErrors: false });
   return [...composer.compose(tokens, true, source.text.length)] as Document.Parsed[];
 }
 
-/** Mistakes in a file whose likely reason is told. */
+/** The most lines of a file for which the likely mistake is searched. */
 const guessed = 20;
 
 function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {
@@ -88,7 +88,7 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
     const [start, end] = error.pos;
     const offset = Math.min(start, Math.max(0, source.text.length - 1));
     const at = source.position(offset, Math.max(1, end - start));
-    // One mistake often gives several errors in its line; the first tells most.
+    // One mistake often causes several errors in its line; the first one says most.
     if (lines.has(at.line)) return [];
     lines.add(at.line);
     const unquoted = unquotedExpression(source, offset);
@@ -100,7 +100,7 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
         at,
         hint: "remove the tag; quote the value if it is a text",
       };
-    // Each is looked for in the whole text: of a thousand mistakes the first ones tell enough.
+    // Each search reads the whole text, so only the first mistakes get one.
     const likely = lines.size <= guessed ? likelyMistake(source, error) : undefined;
     const problem = likely ?? { code: "YAML_SYNTAX" as const, message: syntaxMessage(error.message), at };
     const key = JSON.stringify(problem);
@@ -110,7 +110,7 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
   });
 }
 
-/** The library's sentence in our form: no final stop, a small first letter. */
+/** The library's message in the form of kcore's: no final stop, a small first letter. */
 function syntaxMessage(message: string): string {
   const plain = message.replace(/\.$/, "");
   return `not valid YAML: ${plain.charAt(0).toLowerCase()}${plain.slice(1)}`;

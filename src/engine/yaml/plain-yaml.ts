@@ -11,7 +11,7 @@ export function parsePlainYaml(text: string): unknown {
   return plainOf(parseSource("the YAML text", text));
 }
 
-/** All keys in a text of YAML or JSON, in doubt more than there are: a lenient reader might find any of them. */
+/** All keys that a lenient reader of YAML or JSON might find in a text; rather too many than too few. */
 export function keysIn(text: string): readonly string[] {
   const words = [...text.matchAll(/[\w-]+(?=["']?\s*:)/g)].map(([word]) => word);
   const tokens = tokensOf(text);

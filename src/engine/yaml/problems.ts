@@ -2,7 +2,7 @@ import { KcoreError, type Problem } from "#errors/problem.ts";
 
 const SHOWN_AT_MOST = 100;
 
-/** Collects problems, so that the user sees all of them at once. */
+/** Collects problems, so that an operator sees all of them at once. */
 export class Problems {
   readonly #list: Problem[] = [];
   readonly #seen = new Set<string>();
@@ -18,7 +18,7 @@ export class Problems {
     }
   }
 
-  /** Runs `work`; keeps the problems it throws and gives undefined then. Bugs are thrown on. */
+  /** Runs `work`; keeps the problems that it throws and returns undefined then. Bugs are rethrown. */
   attempt<T>(work: () => T): T | undefined {
     try {
       return work();

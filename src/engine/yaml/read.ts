@@ -10,12 +10,12 @@ export interface ReadOptions {
   readonly name?: string;
   /** Bytes; 1 MiB unless given. */
   readonly maxBytes?: number;
-  /** Looks at the opened file and throws if it is not to be trusted (S-20). */
+  /** Throws if the opened file is not trusted (S-20). */
   readonly check?: (name: string, stats: Stats) => void;
 }
 
 /**
- * The bytes of a regular file, at most `maxBytes`, of the very file that was checked.
+ * The bytes of a regular file, at most `maxBytes`, read through the descriptor that was checked.
  * @throws KcoreError FILE_UNREADABLE, FILE_TOO_LARGE; errors of `check`.
  */
 export function readBytes(path: string, { name = path, maxBytes = MAX_SOURCE_BYTES, check }: ReadOptions = {}): Buffer {
@@ -55,7 +55,7 @@ export function readSource(path: string, options: ReadOptions = {}): SourceNode 
 
 function open(path: string, name: string): number {
   try {
-    // O_NONBLOCK: a FIFO in the place of a file must not hang us.
+    // O_NONBLOCK: opening a FIFO in place of a file must not block.
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 
-/** The keys that a schema knows for the map at `path`, for suggestions; empty where any key may stand. */
+/** The keys that a schema knows for the map at `path`, for suggestions; empty if any key is allowed. */
 export function keysAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
   let found: readonly Definition[] = unwrap(schema);
   for (const part of path) found = found.flatMap((definition) => childrenOf(definition, part)).flatMap(unwrap);

@@ -15,7 +15,9 @@ interface Disk {
   readonly isFirst?: boolean;
 }
 
-/** A virtual machine as QEMU is told of it. A saved state fits only one that is the same in all but disks, names and address. */
+/**
+ * A virtual machine for QEMU. A saved state fits only a machine that is the same in all but disks, names and address.
+ */
 export interface Qemu {
   /** Where its root, its sockets and its logs are. */
   readonly folder: string;
@@ -52,7 +54,7 @@ function machineArguments(): string[] {
     machine: "pc,usb=off,vmport=off,hpet=off",
     accel: "tcg,thread=multi,tb-size=512",
     cpu: "qemu64,-svm,+rdrand,+ssse3,+sse4.1,+sse4.2,+popcnt",
-    // A second one would cost a quarter more, as each is told of the other's work.
+    // A second processor would cost a quarter more, as each has to follow the other's work.
     smp: "1",
     m: String(memory),
     display: "none",
@@ -117,11 +119,13 @@ export async function qemuArguments({ folder, image, id, cable, mac, disks, tpm,
 }
 
 /**
- * The kernel finds its own time scale wrong on a loaded machine: it is told. The clock of the emulated processor is this machine's.
- * `norandmaps`: QEMU translates code anew for each address that it runs at, and random addresses made a process three times as dear.
+ * On a loaded machine the kernel measures the clock's rate wrong, so its command line gives the rate. The clock of the
+ * emulated processor is this machine's.
+ * `norandmaps`: QEMU translates code anew for each address that it runs at, and random addresses made a process three
+ * times as dear.
  */
 async function kernelLine(): Promise<string> {
-  // Twice the clock's rate where the processor has a steady one; “cpu MHz” beside it goes up and down with the load.
+  // bogomips is twice the clock's rate if the processor has a steady one; “cpu MHz” varies with the load.
   const [, bogomips = "0"] = /^bogomips\s*:\s*([\d.]+)/m.exec(await readFile("/proc/cpuinfo", "utf8")) ?? [];
   const kilohertz = Math.round(Number(bogomips) * 500);
   const clock = `tsc=reliable tsc_early_khz=${kilohertz}`;

@@ -11,7 +11,7 @@ interface Message {
   readonly data?: Record<string, unknown>;
 }
 
-/** How long QEMU may take for an answer, in milliseconds: it is one thread beside two busy processors. */
+/** How long QEMU may take for an answer, in milliseconds: one thread of a busy machine gives it. */
 const patience = 300_000;
 
 /** A connection to a QEMU's monitor (QMP, QEMU's docs/interop/qmp-spec). One command at a time. */
@@ -75,7 +75,7 @@ export async function dial(path: string, lives: () => Promise<boolean>): Promise
     const socket = connect(path);
     try {
       await once(socket, "connect");
-      // The socket's end says enough.
+      // The close event suffices.
       return socket.on("error", () => {});
     } catch (error) {
       if (!(await lives())) throw nodeFailed({ message: `the machine ended: ${(error as Error).message}` });

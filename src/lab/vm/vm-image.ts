@@ -15,7 +15,7 @@ const longest = 1_200_000;
 /** Debian's kernel for virtual machines, and the packages of the initrd. */
 const packages = ["linux-image-cloud-amd64", "busybox-static"];
 
-/** Changes with everything that a machine's image is made from but the Debian tree. */
+/** A hash of everything but the Debian tree that a machine's image is made from. */
 export async function hashVmImage(): Promise<string> {
   const assets = assetFolder();
   const inside = await readdir(join(assets, "vm"), { recursive: true, withFileTypes: true });
@@ -37,7 +37,7 @@ export async function makeVmImage(folder: string, tree: string, apt: Apt): Promi
   await rm(archive, { recursive: true });
 }
 
-/** Changes with the inputs of a saved state: the machine, QEMU and this machine's clock. */
+/** A hash of the inputs of a saved state: the machine, QEMU and this machine's clock. */
 export async function hashGolden(image: string): Promise<string> {
   return hash(image, await qemuVersion(), ...(await machineKind()));
 }

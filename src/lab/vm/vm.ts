@@ -17,9 +17,10 @@ import { makeRoot } from "./vm-image.ts";
 import { startInGroup } from "../cgroup.ts";
 
 /**
- * Starts a virtual machine that does not run: the first time by going on from the saved state of all machines, which takes
- * seconds, later by booting from its own root. One with a TPM, which the saved state has not, boots the first time, too. One that is live boots from its first disk as soon as that has a boot loader; until then each start is a
- * first one, as that of a live medium is. Throws `LAB_NODE_FAILED`.
+ * Starts a virtual machine that does not run. The first time it resumes the saved state of all machines, which takes
+ * seconds; later it boots from its own root. With a TPM, which the saved state lacks, it boots the first time, too. A
+ * live machine boots from its first disk once that has a boot loader; until then each start is a first one, as of a
+ * live medium. Throws `LAB_NODE_FAILED`.
  */
 export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const { folder } = node;
@@ -36,7 +37,7 @@ export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const cable = cableOf(place, node.number);
   const disks = disksOf(node);
   const mac = macOf(place, node);
-  // The kernel of a resumed state is in it; the kernel of the next boot is on the disk.
+  // A live machine gets no kernel: a resumed one has it in its state, and the next boot finds it on the disk.
   const goesOn = isNew && node.tpm !== true;
   const qemu: Qemu = { folder, ...(isLive ? {} : { image }), id: node.id, cable, mac, disks: goesOn ? [] : disks };
   const group = groupOf(place, node);
@@ -85,7 +86,7 @@ async function unpack(monitor: Qmp, file: string, onConsole: (line: string) => P
   await unplug(monitor, serial);
 }
 
-/** Whether it has got its name: until then it is nothing but the state that all begin with. */
+/** Whether a virtual machine has its name: until then it is a mere copy of the saved state. */
 export function isNamed(node: NodeRecord): boolean {
   return existsSync(nameMark(node));
 }
@@ -94,7 +95,7 @@ function nameMark({ folder }: NodeRecord): string {
   return join(folder, "named");
 }
 
-/** Whether the first sector of the first disk, which is the firmware's own to run, holds a program. */
+/** Whether the first sector of the first disk holds a program, which the firmware would run. */
 async function isBootable(node: NodeRecord): Promise<boolean> {
   const disk = await open(diskFile(node, 0));
   try {
@@ -115,7 +116,7 @@ export interface DiskMove {
   readonly serial?: string | undefined;
 }
 
-/** Puts a machine's disk in while it runs, or takes it out; by the number that it has in its record. */
+/** Plugs a machine's disk in while it runs, or unplugs it; `index`: the disk's number in the node's record. */
 export async function moveDisk(place: Place, node: NodeRecord, { index, to, serial }: DiskMove): Promise<void> {
   const disk = disksOf(node)[index];
   if (!disk) throw nodeFailed({ message: `${node.name} has no disk ${index}` });
@@ -142,7 +143,7 @@ async function withMonitor<T>(
   }
 }
 
-/** Lets a machine go on that was saved standing still. */
+/** Resumes a machine that was stopped when it was saved. */
 async function goOn(monitor: Qmp): Promise<void> {
   for (;;) {
     const { status } = (await monitor.execute("query-status")) as { status: string };

@@ -1,7 +1,7 @@
 import { assignment, NixCode, type NixValue } from "./nix-text.ts";
 import type { Card, LiveMachine } from "./machine.ts";
 
-/** A line of a module: path and value; a text before it is a comment. */
+/** A line of a module: a path and its value; a text alone is a comment. */
 type Line = string | readonly [path: string, value: NixValue, ...names: readonly string[]];
 
 /** A NixOS module: `head` names its arguments. */
@@ -14,7 +14,7 @@ function moduleText(head: string, lines: readonly Line[]): string {
   return `{ ${head} }:\n\n{\n${body.join("\n")}\n}\n`;
 }
 
-/** The flake of all machines: a folder below hosts/ is one of them, so that no further one has to be written here. */
+/** The flake of all machines: each folder below hosts/ is one, so that a new machine does not change the flake. */
 export function flakeText(release: string): string {
   return `{
   description = "Machines that kcore installed";
@@ -96,7 +96,7 @@ function byPartUuid(guid: string): string {
   return `/dev/disk/by-partuuid/${guid}`;
 }
 
-/** hosts/NAME/disko.nix: the disk as kcore partitioned it, in the words of disko. */
+/** hosts/NAME/disko.nix: the disk as kcore partitioned it, as a configuration of disko. */
 export function diskoText({ disk, partitions }: LiveMachine): string {
   const filesystem = (format: string, mountpoint: string, mountOptions: readonly string[]): NixValue => ({
     type: "filesystem",
@@ -138,7 +138,7 @@ export function diskoText({ disk, partitions }: LiveMachine): string {
 `;
 }
 
-/** The needs of deploy_node on a node, which NixOS has to meet itself. */
+/** The parts of a deployed node that NixOS itself must declare. */
 interface KcoreNeeds {
   readonly isController: boolean;
   /** Units by name, as deploy_node would write them. */

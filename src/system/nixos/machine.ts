@@ -2,7 +2,7 @@
 export interface LiveMachine {
   /** The roster's name; `nixosConfigurations.NAME`. */
   readonly name: string;
-  /** Whom kcore logs in as. */
+  /** The user as whom kcore logs in. */
   readonly user: string;
   /** Authorized keys of root and of that user. */
   readonly rootKeys: readonly string[];
@@ -32,7 +32,7 @@ export interface Card {
   readonly nameServers: readonly string[];
 }
 
-/** The cards of the fact `network`: for each `[Card NAME]`, and behind it the text of a systemd.network(5) file. */
+/** Reads the fact `network`: for each card the line `[Card NAME]`, and then the text of a systemd.network(5) file. */
 export function readCards(text: string): readonly Card[] {
   return text
     .split(/^(?=\[Card )/m)

@@ -1,8 +1,8 @@
-/** A value to be written as Nix: a text of the operator's or the node's can be nothing but a string there. */
+/** A value to be written as Nix: a text from an operator or node can only become a string. */
 export type NixValue =
   string | number | boolean | NixCode | readonly NixValue[] | { readonly [name: string]: NixValue };
 
-/** A piece of Nix of our own, put in as it is. */
+/** Nix code of kcore's own, written unchanged. */
 export class NixCode {
   readonly text: string;
   constructor(text: string) {
@@ -12,7 +12,7 @@ export class NixCode {
 
 const widest = 100;
 
-/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix has no way to say. */
+/** The value as an expression, its further lines indented by `indent`. Texts must not hold NUL, which Nix cannot express. */
 export function nixText(value: NixValue, indent = ""): string {
   if (typeof value === "string") return stringText(value, indent);
   if (value instanceof NixCode) return value.text;
@@ -34,7 +34,7 @@ export function assignment(path: readonly string[], value: NixValue, indent = ""
   return `${path.map(nameText).join(".")} = ${nixText(value, indent)};`;
 }
 
-/** Only simple expressions may stand in a list. */
+/** An item of a list: Nix needs parentheses around any other than a simple expression. */
 function itemText(item: NixValue, indent: string): string {
   const text = nixText(item, indent);
   const isOne = item instanceof NixCode ? !/\s/.test(text) : typeof item !== "number" || item >= 0;

@@ -11,13 +11,13 @@ export interface Generated {
   readonly path: string;
   /** `kept`: an operator changed it, and it differs from kcore's text. */
   readonly fate: "same" | "written" | "kept";
-  /** The file's text then. */
+  /** The file's text afterwards. */
   readonly text: string;
 }
 
 /**
- * Files that kcore makes, and makes again only while they are unchanged: the first line of each has the hash of the lines behind
- * it. `dryRun`: only tells.
+ * Writes files that kcore makes, and again only while they are unchanged: the first line of each has the hash of the lines
+ * after it. `dryRun`: writes nothing.
  */
 export async function writeGenerated(
   folder: string,
@@ -52,7 +52,7 @@ function stampOf(body: string): string {
   return `# Made by kcore, which makes it anew until you change it. ${hash}\n`;
 }
 
-/** Names that a command line may be too short for. */
+/** git reads the names from stdin, since a command line may be too short for them. */
 const listed = ["--pathspec-from-file=-", "--pathspec-file-nul"];
 
 /** `committed`; `staged`: there was other work in the repository, or git would not commit; `none`: no repository. */
@@ -92,7 +92,7 @@ export async function isClean(project: string, signal: AbortSignal): Promise<boo
   }
 }
 
-/** Whether commits are signed here, for which a passphrase may be asked wherever the operator has a terminal or a screen. */
+/** Whether git signs commits here: it may then ask for a passphrase on an operator's terminal or screen. */
 async function signs(project: string, signal: AbortSignal): Promise<boolean> {
   const words = ["config", "--type=bool", "--default=false", "--get", "commit.gpgSign"];
   return (await git(project, words, { signal })).trim() === "true";

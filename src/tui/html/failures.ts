@@ -7,13 +7,13 @@ import { count, badge, stepLabel } from "./labels.ts";
 import type { Lane } from "./work.ts";
 import { planOf, formatNodes, type DryRunStep } from "../dry-run-plan.ts";
 
-/** Causes beyond these stand in the rows alone. */
+/** The most causes that have a card; the nodes' rows show the others. */
 const MANY = 100;
 const NAMES = 60;
 
 type SourceLine = (at: SourcePosition) => string | undefined;
 
-/** The first cause of each failure, without its consequences; nodes that failed alike stand together. */
+/** The first cause of each failure, without its consequences; nodes that failed alike share one card. */
 export function drawFailures(model: RunModel, lanes: readonly Lane[], sourceLine?: SourceLine): HtmlValue {
   const failures = failuresOf(model);
   if (failures.length === 0) return undefined;

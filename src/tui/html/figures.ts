@@ -43,7 +43,7 @@ export function drawFigures(model: RunModel, tally = tallyOfRun(model), isLive =
 const ROWS = 8;
 const SHORTEST = 1_000;
 
-/** The longest steps over all nodes, with which a faster run would begin. */
+/** The longest steps over all nodes: the first to shorten for a faster run. */
 export function drawSlowest(model: RunModel, lanes: readonly Lane[]): HtmlValue {
   const times = new Map<string, { readonly title: string; readonly kind: string; readonly all: [number, Lane][] }>();
   for (const lane of lanes)

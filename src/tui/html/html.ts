@@ -2,7 +2,7 @@ import { cleanText } from "#engine/events/clean.ts";
 import { readFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 
-/** Text that is HTML already, made by {@link html} and the page's own parts alone. */
+/** Text that is HTML already; only {@link html} and the page's own parts make it. */
 export class Html {
   readonly source: string;
 
@@ -55,7 +55,7 @@ function escapeText(text: string): string {
     .replace(invisible, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
-/** A style or script that stands in a page, and its hash for the page's policy (CSP Level 3, 2.3.1). */
+/** A style or script inside a page, and its hash for the page's policy (CSP Level 3, 2.3.1). */
 export interface PagePart {
   readonly html: Html;
   readonly hash: string;

@@ -9,7 +9,7 @@ import { count, runningTime, stepLabel } from "./labels.ts";
 /** Up to this many rows, failed nodes are open from the start and stages are listed. */
 export const FEW = 12;
 
-/** From here on the browser lays out only the rows in sight. */
+/** With more rows the browser lays out only those in sight. */
 const MANY = 100;
 
 export interface Timeline {
@@ -19,7 +19,7 @@ export interface Timeline {
   readonly rows: readonly Html[];
   /** The address of the rows' bodies for the page's script; absent: the page is complete in itself. */
   readonly live?: string;
-  /** The run goes on, and its page with it. */
+  /** Whether a process works on the run, so that its page changes. */
   readonly isLive?: boolean;
   /** The note for a browser without scripts. */
   readonly scriptless: string;

@@ -29,7 +29,7 @@ export function scrolled(
   };
 }
 
-/** Two blocks beside each other with a bar between them, hung from the rule that both begin with. */
+/** Two blocks beside each other with a bar between them; `hung`: both begin with a rule, to which the bar is joined. */
 export function besides(
   left: readonly Line[],
   leftWidth: number,

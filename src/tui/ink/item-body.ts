@@ -63,7 +63,7 @@ export function itemStory({ item, theme, width, wrap, find }: BodyProps): Story 
     return known;
   const { problem, changes, diff, tail, streams } = item;
   const parts = [
-    // The whole output stands below.
+    // The detail is cut if the output below has all of it.
     problem
       ? problemLines(
           causeFirst(tail.trim() === "" ? problem : endOfDetail(problem, LINES), item.exitStatus),
@@ -137,7 +137,7 @@ export function changeLines(changes: readonly Change[], { glyphs }: Theme, width
   });
 }
 
-/** A fact may be long, or a whole text: its first line, and how many there are. */
+/** The first line of a fact, which may be a whole text, and the number of its lines. */
 function shown(value: string, { ellipsis }: Glyphs): string {
   if (value === "") return "(empty)";
   const lines = value.replace(/\n$/, "").split("\n");

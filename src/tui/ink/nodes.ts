@@ -23,7 +23,7 @@ interface NodesProps extends Pick<SceneProps, "theme" | "now" | "usual"> {
   readonly waits?: (name: string) => string | undefined;
 }
 
-/** The heading and the rows of the window, no line for other nodes; and the common start of names that are cut. */
+/** The heading and the rows of the window; `common`: the common start of names that are cut. */
 export function nodeLines({ rows, window, selected, theme, width, now, usual, sort, waits }: NodesProps): {
   readonly lines: readonly Line[];
   readonly common: string;
@@ -52,7 +52,7 @@ interface ColumnOptions {
   readonly usual: ReadonlyMap<string, number> | undefined;
   readonly sort: Sort;
   readonly waits: NodesProps["waits"];
-  /** Whether milestones have a column, or stand where a step would. */
+  /** Whether milestones have a column, or take the place of a step. */
   readonly milestones: "column" | "step";
 }
 
@@ -162,7 +162,7 @@ function stepCell(row: NodeRow, width: number, { glyphs, now, usual, milestones,
   if (item?.outcome === "failed") {
     const why = causeLine(item);
     if (why === undefined) return [span(item.title, "failed")];
-    // Without room for both, the cause counts: the step's name stands below as well.
+    // Without room for both, only the cause is shown: the step's name stands below as well.
     const room = width - widthOf(oneLine(why)) - 2;
     const cause = span(room < -2 ? fitCause(why, width, glyphs) : why);
     return [...(room >= 6 ? [span(fit(item.title, room, glyphs), "failed"), span(": ")] : []), cause];
@@ -212,11 +212,11 @@ export interface CountsProps {
   readonly common: string;
   readonly theme: Theme;
   readonly width: number;
-  /** The part of them that is in sight, if not all are. */
+  /** The visible part of the nodes, if not all are visible. */
   readonly window?: Window;
 }
 
-/** The rule above the nodes: counts by state, and the filter. On a narrow terminal marks alone tell the state. */
+/** The rule above the nodes: counts by state, and the filter. On a narrow terminal the states are marks without words. */
 export function countsLine({ all, shown, filter, search, sort, common, theme, width, window }: CountsProps): Line {
   const { glyphs } = theme;
   const filtered = [filter === "all" ? "" : filter, search === "" ? "" : `“${search}”`].filter((text) => text !== "");

@@ -126,8 +126,8 @@ export class RunView implements RunDrawing {
   }
 
   /**
-   * After the last event: resolves with the operator's wish. It resolves at once if all went well and no key was used, or if
-   * the operator stopped the run here.
+   * After the last event: resolves with the operator's choice. Resolves at once if the operator stopped the run here, or if a
+   * run that was no dry run succeeded and no key was used.
    */
   rest(): Promise<AfterRun> {
     const { outcome, dryRun } = this.#take();

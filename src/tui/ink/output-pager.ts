@@ -11,7 +11,7 @@ export interface OutputPlace {
   readonly step: string;
   /** Columns that a row has. */
   readonly width: number;
-  /** Lines that are longer go on in the next row. */
+  /** Whether longer lines continue in the next row. */
   readonly wrap: boolean;
   /** The searched text; empty: no search. */
   readonly find: string;
@@ -37,7 +37,7 @@ export const mostMatches = 10_000;
 
 interface Place {
   readonly row: number;
-  /** Of the event's line in the record. */
+  /** The offset of the event's line in the record. */
   readonly at: number;
 }
 
@@ -54,7 +54,7 @@ export class OutputPager {
   #places: Place[] = [];
   #rows = 0;
   #matches: number[] = [];
-  /** Bytes of the record that were scanned, and the last event that may be. */
+  /** Bytes of the record that were scanned, and the number of the last event to scan. */
   #scanned = 0;
   #until = 0;
   #turn = 0;
@@ -90,7 +90,7 @@ export class OutputPager {
     return this.#matches;
   }
 
-  /** Takes in the step's output up to the event of this number. */
+  /** Reads the step's output up to the event of this number. */
   follow(seq: number): void {
     if (seq < this.#until) this.#restart();
     if (seq === this.#until) return;
@@ -172,7 +172,7 @@ export class OutputPager {
     }
   }
 
-  /** Calls for each event of the step from `start` on, up to the event `until`; tells how far it got. */
+  /** Calls `call` for each event of the step from `start` on, up to the event `until`, and `passed` with the offset reached. */
   async #each({ start, until, call, passed = () => undefined }: Walk): Promise<void> {
     let at = start;
     let rest: Buffer = Buffer.alloc(0);
@@ -196,7 +196,7 @@ export class OutputPager {
     }
   }
 
-  /** The lines of the record that speak of the step, in their order. */
+  /** The lines of the record that may be about the step, in their order. */
   *#eventsIn(buffer: Buffer, end: number) {
     const next = this.#needles.map((needle) => buffer.indexOf(needle));
     for (;;) {

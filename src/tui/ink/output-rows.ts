@@ -10,7 +10,7 @@ export type Range = readonly [from: number, to: number];
 export interface OutputRow {
   readonly text: string;
   readonly stream: Stream;
-  /** The matches of a search; a match that goes on in the next row is marked in both. */
+  /** The matches of a search; a match that continues in the next row is marked in both. */
   readonly marks?: readonly Range[];
   /** A match begins here. */
   readonly isMatch?: true;

@@ -106,7 +106,7 @@ export function foresightLines(model: RunModel, theme: Theme, width: number): re
   ];
 }
 
-// The overlay is drawn anew with each key; the run has ended.
+// The plan of a model never changes, and the overlay is drawn at each key.
 const known = new WeakMap<RunModel, DryRunPlan>();
 
 function keep(model: RunModel): DryRunPlan {

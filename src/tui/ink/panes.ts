@@ -24,7 +24,7 @@ type Choice = Pick<Scene, "rows" | "selected" | "row" | "items" | "itemIndex" | 
 interface Area {
   readonly width: number;
   readonly height: number;
-  /** Rows for the nodes, and the fewest rows for the selected node. */
+  /** Rows for the nodes and the selected node's work together; of these, the fewest for that work. */
   readonly inner: number;
   readonly preview: number;
 }
@@ -127,7 +127,7 @@ function foundSpans({ find, matches }: Pick<StepBody, "find" | "matches">): Line
   return [span(` “${find.text}” `, "accent"), span(`${found} `, count === 0 && matches ? "warning" : "strong")];
 }
 
-/** Steps and the selected one's story: beside each other where there is room, else one below the other. */
+/** Steps and the selected step's texts: beside each other where there is room, else one below the other. */
 function nodePane(props: SceneProps, { width, height }: Area, { items, itemIndex, item }: Choice, row: NodeRow): Pane {
   const { ui, theme, now } = props;
   const isWide = width >= 110;

@@ -22,7 +22,7 @@ export interface RunUi {
   readonly follow: boolean;
   /** The step's texts fill the whole terminal. */
   readonly full: boolean;
-  /** Long lines of output go on in the next row. */
+  /** Long lines of output continue in the next row. */
   readonly wrap: boolean;
   /**
    * After a change of wrapping: the share of all rows, 0 to 1, at which the body continues once their number is known.

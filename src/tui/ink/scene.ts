@@ -16,7 +16,7 @@ export interface SceneProps {
   readonly ui: RunUi;
   readonly size: Size;
   readonly theme: Theme;
-  /** Milliseconds since the epoch, by the run's clock; below by the operator's. */
+  /** Milliseconds since the epoch: `now` by the run's clock, which a replay sets; `real` by the operator's. */
   readonly now: number;
   readonly real: number;
   readonly project: string;
@@ -47,7 +47,7 @@ export interface Scene {
   /** The question that the keys answer now. */
   readonly question?: Question;
   readonly replay: boolean;
-  /** All stages stand beside the nodes. */
+  /** Whether all stages are shown beside the nodes. */
   readonly showsStages: boolean;
   readonly page: Extent;
 }

@@ -83,12 +83,12 @@ export class Screen {
     this.#tick = setInterval(() => this.news(), 1000).unref();
   }
 
-  /** Draws within 100 ms. */
+  /** Draws within 100 ms, on a slow machine within a second. */
   news(): void {
     this.#pace.news();
   }
 
-  /** Draws now: a key changed something. */
+  /** Draws within 33 ms, after a key or a change of the terminal. */
   key(): void {
     this.#pace.key();
   }
@@ -121,7 +121,7 @@ export class Screen {
     const suspension = await suspendInk();
     this.#options.stdout.write("\u001b[?25h");
     process.off("SIGTSTP", this.#onStop);
-    // The whole job stops, as if the terminal had sent it: a shell script that started us waits with us.
+    // The whole job stops, as if the terminal had sent the signal: a shell script that started kcore stops, too.
     process.kill(0, "SIGTSTP");
     // The stop takes effect within this wait; without job control the process continues after it.
     await wait(100);

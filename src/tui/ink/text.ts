@@ -31,7 +31,7 @@ export function fit(text: string, width: number, { ellipsis }: Pick<Glyphs, "ell
   return width <= 0 ? "" : `${takeColumns(clean, width - 1)}${ellipsis}`;
 }
 
-/** The same, filled up with blanks. */
+/** The text in exactly `width` columns, filled with blanks or cut. */
 export function fitExactly(text: string, width: number, glyphs: Pick<Glyphs, "ellipsis">, align?: "right"): string {
   const cut = fit(text, width, glyphs);
   return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cut))) + cut : padColumns(cut, width);

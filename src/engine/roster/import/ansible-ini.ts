@@ -29,7 +29,7 @@ export function readPlainInventory(inventory: Inventory, { file, text }: Foreign
   if (refused.length > 0) throw new KcoreError(refused.slice(0, 20));
 }
 
-/** How the import of an inventory goes on where kcore's own reader refuses it. */
+/** The common fields of a problem where kcore's own reader refuses an inventory. */
 export const unsure = {
   code: "ROSTER_IMPORT",
   hint: "install ansible-core, or import what it prints elsewhere: ansible-inventory -i FILE --list | kcore roster import --from ansible -",

@@ -18,7 +18,7 @@ export interface AnsibleAnswer {
   readonly encrypted: readonly string[];
 }
 
-/** The line that names a host, a group, or a variable of one. */
+/** Finds the line that names a host, a group, or a variable of one. */
 export type Locate = (owner: string, variable?: string) => SourcePosition;
 
 type Values = Readonly<Record<string, unknown>>;
@@ -46,7 +46,7 @@ export function readList(inventory: Inventory, list: InventoryList, locate: Loca
       inventory.host(name, locate(name)).vars.set(key, { value, at: locate(name, key) });
 }
 
-/** Gives a host the values that Ansible's precedence finds, where the order of groups alone would give others. */
+/** Sets a host's own value wherever Ansible's precedence and kcore's order of groups give different ones. */
 export function correctValues(inventory: Inventory, list: InventoryList, locate: Locate): void {
   for (const [name, values] of variablesOfHosts(list)) {
     const host = inventory.host(name, locate(name));
@@ -57,7 +57,7 @@ export function correctValues(inventory: Inventory, list: InventoryList, locate:
   }
 }
 
-/** Finds names in the inventory's own files: Ansible's list has no lines. */
+/** Finds names in the inventory's own files: Ansible's list has no line numbers. */
 export function locateIn(files: readonly ForeignFile[]): Locate {
   const lines = files.flatMap(({ file, text }) => text.split("\n").map((words, at) => ({ file, line: at + 1, words })));
   const places = new Map<string, number[]>();
@@ -90,7 +90,7 @@ function variablesOfHosts(list: InventoryList): readonly (readonly [string, read
   ]);
 }
 
-/** Texts that Ansible must not render, tagged `!unsafe`, come in a map of their own. */
+/** Unwraps texts tagged `!unsafe`, which Ansible's list holds as maps with one key. */
 function withoutMarks(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map(withoutMarks);

@@ -47,7 +47,7 @@ export function takeInventory(found: Found, inventory: Inventory): void {
   }
 }
 
-/** A host without an address is reached by its name, or by the address that a group said. */
+/** The name of a host is its address, unless a variable of its own gives one. */
 function takeAddress(found: Found, fields: Fields, host: string, at: SourcePosition, vars: Variables): void {
   const isTold = ["ansible_host", "ansible_ssh_host"].some((name) => vars.has(name));
   if (!isTold) found.put(fields, "address", host, at, `the address of ${host}`);
@@ -66,7 +66,7 @@ function groupOf(found: Found, inventory: Inventory, name: string, names: Map<st
   return key;
 }
 
-/** The connection variables of a host: its own, else those of its groups, the last one first. */
+/** The variable `ansible_connection` of a host: its own, else that of its groups, the last group first. */
 function connectionOf(inventory: Inventory, host: string, groups: readonly string[]): Variable | undefined {
   const layers = [
     inventory.hosts.get(host),
@@ -146,7 +146,7 @@ function takeConnecting(
   else if (name !== "ansible_group_priority") found.leave(at, name, "it is for Ansible alone");
 }
 
-/** `become` by sudo to root is kcore's own way; other forms are reported as left out. */
+/** Sets `sudo` for `become` by sudo to root, the only form that kcore has; reports other forms. */
 function takeBecome(found: Found, fields: Fields, vars: Variables): void {
   const [method, user] = [
     vars.get("ansible_become_method"),

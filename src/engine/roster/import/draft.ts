@@ -25,7 +25,7 @@ class RosterDraft {
   readonly #there: Roster;
   readonly #groupsThere: ReadonlySet<string>;
   readonly #jumps = new Map<string, Fields>();
-  /** Names of nodes that were left out, each with the node that it is. */
+  /** Names of nodes left out as duplicates, each with the name of the entry that stays. */
   readonly #aliases = new Map<string, string>();
 
   constructor(found: Found, there: Roster, groupsThere: ReadonlySet<string>) {
@@ -40,7 +40,7 @@ class RosterDraft {
     this.#leaveTwice();
     for (const [fields, { at, hops }] of routes) {
       const names = hops.flatMap((hop) => this.#hopOf(hop, at) ?? []);
-      // A route of which a part is missing leads nowhere.
+      // A route that lacks one of its hops cannot be used.
       if (names.length === hops.length) fields["jump"] = names;
     }
     this.#leaveOwnRoutes();
@@ -66,7 +66,7 @@ class RosterDraft {
     }
   }
 
-  /** One machine is in a roster once: by its name, and by the route to it. */
+  /** Leaves out nodes whose name, or address with route, the roster or an earlier node has already. */
   #leaveTwice(): void {
     const places = new Map<string, string>();
     for (const node of this.#there.nodes.values())
@@ -149,7 +149,7 @@ class RosterDraft {
     return name;
   }
 
-  /** A default of all nodes may be the route to the jump host itself; a host never jumps over itself. */
+  /** Removes routes of nodes over themselves: a default route applies to the jump host, too. */
   #leaveOwnRoutes(): void {
     for (const [name, { fields }] of this.#found.nodes) {
       const jump = this.#valueOf(fields, "jump");
@@ -157,7 +157,7 @@ class RosterDraft {
     }
   }
 
-  /** ssh and Ansible log in as the one who calls them; kcore as root. It is told once. */
+  /** Reports once that kcore logs in as root where ssh and Ansible use the name of their caller. */
   #reportUsers(): void {
     const unnamed = [...this.#found.nodes].filter(
       ([, { fields }]) => this.#found.asCaller.has(fields) && this.#valueOf(fields, "user") === undefined,
@@ -184,7 +184,7 @@ function fieldsOf(entries: ReadonlyMap<string, FoundEntry>): Map<string, Fields>
   return new Map([...entries].map(([name, { fields }]) => [name, fields]));
 }
 
-/** Keys of an entry in the order in which a person writes them; the others come after. */
+/** Keys of an entry in the order in which an operator writes them; the others come after. */
 const order = [
   "address",
   "transport",

@@ -18,7 +18,7 @@ export interface FoundEntry {
   readonly fields: Fields;
 }
 
-/** A jump host as other programs write it, with its place; it gets its entry when all nodes are known. */
+/** A jump host as other programs write it; it becomes an entry's name when all nodes are known. */
 export interface Hop {
   readonly host: string;
   readonly user?: string;
@@ -26,7 +26,7 @@ export interface Hop {
   readonly identityFile?: string;
 }
 
-/** The files of another program, as far as a roster can hold their contents. */
+/** Collects the contents of other programs' files: entries for a roster, routes, and the things left out. */
 export class Found {
   readonly defaults: Fields = {};
   readonly groups = new Map<string, FoundEntry>();
@@ -36,7 +36,7 @@ export class Found {
   readonly leftOut: LeftOut[] = [];
   /** Login names of nodes, groups and defaults that a roster cannot hold: without them kcore would log in as root. */
   readonly lostLogins: (LeftOut & { readonly fields: Fields })[] = [];
-  /** Nodes of programs that log in as the one who calls them, unless a user is named. */
+  /** Nodes from programs that log in under their caller's name, unless a user is named. */
   readonly asCaller = new Set<Fields>();
   readonly #seen = new Set<string>();
 
@@ -48,7 +48,7 @@ export class Found {
     this.leftOut.push({ at, what, why });
   }
 
-  /** Puts a value that a roster takes; one that it refuses is left out. */
+  /** Sets a field if the roster's schema accepts the value; otherwise reports it. */
   put(
     fields: Fields,
     key: keyof typeof NodeSchema.shape,
@@ -56,7 +56,7 @@ export class Found {
     at: SourcePosition,
     what: string = key,
   ): void {
-    // A name that ends in a dot is the same one, told to be whole (RFC 1034, 3.1).
+    // A trailing dot only marks a domain name as absolute (RFC 1034, 3.1).
     const whole = key === "address" && typeof value === "string" ? value.replace(/(?<=.)\.$/, "") : value;
     // Other programs' YAML reads a login of digits alone as a number.
     const given = key === "user" && typeof whole === "number" ? String(whole) : whole;
@@ -66,7 +66,7 @@ export class Found {
     else this.leave(at, what, reasonOf(result.error));
   }
 
-  /** A node of this name, if there is none yet. */
+  /** Adds a node; undefined, and reported, if there is one of this name or the name cannot be used. */
   node(name: string, at: SourcePosition): Fields | undefined {
     const key = this.entryName(name, at, "node");
     if (key === undefined) return undefined;
@@ -80,7 +80,7 @@ export class Found {
     return fields;
   }
 
-  /** A name as a roster takes it; other characters become hyphens, which is told. */
+  /** The name as a roster accepts it: other characters become hyphens, which is reported. */
   entryName(text: string, at: SourcePosition, what: string): string | undefined {
     if (EntryName.safeParse(text).success && !isForbidden(text)) return text;
     const name = text.replaceAll(/[^A-Za-z0-9._-]+|:+/g, "-").replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
@@ -98,7 +98,7 @@ export function mayShare(key: string): boolean {
   return Object.hasOwn(SharedSchema.shape, key);
 }
 
-/** Our own words go on after “it”; the schema's are for those who know it. */
+/** kcore's own messages begin in lower case and continue “it …”; zod's own are replaced. */
 function reasonOf({ issues: [first] }: { readonly issues: readonly { readonly message: string }[] }): string {
   return first !== undefined && /^[a-z]/.test(first.message)
     ? `it ${first.message}`

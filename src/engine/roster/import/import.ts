@@ -14,7 +14,7 @@ import { parseForeign } from "#engine/yaml/foreign.ts";
 import { plainOf } from "#engine/yaml/node.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** The programs whose files are imported, and how more files are read. */
+/** Access to the programs whose files are imported, and to included files. */
 export interface Programs {
   /** Undefined where Ansible is not installed. @throws KcoreError ROSTER_IMPORT where it refuses the inventories */
   readonly askAnsible: (inventories: readonly GivenFile[]) => AnsibleAnswer | undefined;

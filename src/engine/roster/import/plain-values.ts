@@ -36,12 +36,12 @@ export function isTrue(value: unknown): boolean {
   return value === true || value === 1 || /^(true|yes|on|y|t|1)$/i.test(typeof value === "string" ? value : "");
 }
 
-/** A number where the text is one: a port in quotes. */
+/** A text of digits, such as a port in quotes, as a number; any other value unchanged. */
 export function asNumber(value: unknown): unknown {
   return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
 }
 
-/** The text of a value that is one by itself; of a list or map, none. */
+/** A text, number or boolean as a text; the empty text for any other value. */
 export function plainText(value: unknown): string {
   return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 }

@@ -10,7 +10,7 @@ import type { ForeignFile, GivenFile } from "./found.ts";
 import type { Programs } from "./import.ts";
 
 const limit = { encoding: "utf8", maxBuffer: 1 << 28, timeout: 120_000 } as const;
-/** Names that Ansible passes over in folders. */
+/** Names of files that Ansible ignores in folders. */
 const ignored = /^\.|~$|\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|ini|cfg|retry)$/;
 
 /** Asks `ssh -G` about a copy of a config. */
@@ -60,7 +60,7 @@ export const askAnsible: Programs["askAnsible"] = (inventories) =>
       try {
         if (status === 0) return JSON.parse(stdout) as InventoryList;
       } catch {
-        // Python prints infinite numbers, which JSON has not.
+        // Python prints NaN and Infinity, which JSON does not allow.
       }
       throw refused(inventories);
     };
@@ -72,7 +72,7 @@ class Copy implements Pick<AnsibleAnswer, "files" | "encrypted"> {
   readonly files: ForeignFile[] = [];
   readonly encrypted: string[] = [];
 
-  /** Copies a file, or a folder with all that Ansible reads below it; nothing where there is none. */
+  /** Copies a file, or a folder with all that Ansible reads below it; does nothing if there is none. */
   take(from: string, to: string): void {
     const found = statSync(from, { throwIfNoEntry: false });
     if (found?.isFile() === true) this.write({ file: from, text: readText(from) }, to);

@@ -5,7 +5,7 @@ import type { Fields, Found } from "./found.ts";
 import { asNumber, isTrue, plainValue } from "./plain-values.ts";
 import { takeOption } from "./ssh-options.ts";
 
-/** Keys of a target that mean nothing here (Salt's “Rosters”, targets data). */
+/** Keys of a target that are left out, with the reason (Salt's “Rosters”, targets data). */
 const without = new Map(
   Object.entries({
     passwd: "a password in clear text; kcore roster trust --deploy-key puts a key there by it",
@@ -24,7 +24,7 @@ const without = new Map(
   }),
 );
 
-/** A flat roster of salt-ssh: a map of ids. A roster with a renderer is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
+/** A flat roster of salt-ssh: a map of ids. A roster that needs rendering is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
 export function readSalt(found: Found, file: string, text: string): void {
   refuseRenderers(file, text);
   const root = parseForeign(file, text);
@@ -79,7 +79,7 @@ function readKeyFile(
   plain: unknown,
   { keyAt }: Pick<SourceEntry, "key" | "keyAt">,
 ): void {
-  // The agent is asked anyway where no file is named.
+  // Without an identity file kcore uses the SSH agent.
   if (plain !== "agent-forwarding") found.put(fields, "identityFile", plain, keyAt, "priv");
 }
 

@@ -6,8 +6,8 @@ import { reasonFor, splitWords, takeOption } from "./ssh-options.ts";
 export type ReadIncluded = (pattern: string, from: string) => readonly ForeignFile[];
 
 /**
- * Asks `ssh -G` about each host. `textsIn` gives the config's files as they stand in a folder, named by their numbers; the first includes the
- * others. Undefined where ssh is not installed; an empty text for a host that ssh refuses.
+ * Asks `ssh -G` about each host. `textsIn` gives the config's files for a folder, where numbers are their names; the first includes
+ * the others. Undefined if ssh is not installed; an empty text for a host that ssh refuses.
  */
 export type AskSsh = (
   textsIn: (folder: string) => readonly string[],
@@ -23,13 +23,13 @@ interface Option {
   readonly hosts: readonly string[];
 }
 
-/** The options that name a host and the way to it; all others are told where they stand. */
+/** The options that say how to reach a host; all others are reported at their lines. */
 const reaching = ["hostname", "user", "port", "identityfile", "proxyjump", "proxycommand"];
 const gitServers = /^(\w+\.)*(github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|git\.sr\.ht)$/i;
-/** Stands at the end of the config, where an option that no host got shows it. */
+/** A value at the end of the config: `ssh -G` prints it for an option that no line sets. */
 const none = "kcore-none";
 
-/** The hosts that a client's ssh_config names without wildcards, as ssh reads it; false: as kcore's own reader does. */
+/** Reads the hosts that an ssh_config names without wildcards; true: through ssh, false: by kcore's own reader. */
 export function readSshConfig(
   found: Found,
   { file, text }: ForeignFile,
@@ -48,7 +48,7 @@ export function readSshConfig(
   return told !== undefined;
 }
 
-/** A config's files, reduced to the lines that name hosts and ways. No line of them can make ssh run a command. */
+/** A config's files, reduced to lines that select hosts or say how to reach them. None of them makes `ssh -G` run a command. */
 class Config {
   /** Names without wildcards, with the line that names each first. */
   readonly hosts = new Map<string, SourcePosition>();
@@ -66,7 +66,7 @@ class Config {
     this.#included = included;
   }
 
-  /** Reads a file once, and gives the number that includes it. */
+  /** Reads a file once; returns the number by which `Include` lines name it. */
   read(file: string, text: string): number {
     const known = this.#numbers.get(file);
     if (known !== undefined) return known;
@@ -89,7 +89,7 @@ class Config {
     );
   }
 
-  /** Options by the first value that counts, where each `Host` has plain names. @throws KcoreError ROSTER_IMPORT */
+  /** Each host's options, where the first value counts; every `Host` must have plain names. @throws KcoreError ROSTER_IMPORT */
   withoutSsh(): readonly ReadonlyMap<string, string>[] {
     const problems = this.#unsure.map((at): Problem => ({
       code: "ROSTER_IMPORT",
@@ -114,7 +114,7 @@ class Config {
     if (key === "include") return this.#include(value, at);
     if (key === "host") this.#addHosts(splitWords(value), at);
     else if (key === "match") {
-      // Quotes may stand within a word.
+      // Quotes and backslashes within a word must not hide `exec`.
       if (/(^|[\s,=!])exec([\s=]|$)/i.test(line.replaceAll(/["'\\]/g, ""))) {
         this.#found.leave(at, `Match ${value}`, "an import runs no command");
         return [() => "Host !*"];

@@ -26,10 +26,10 @@ export function hopsOf(text: string): Hop[] | undefined {
   return hops.includes(undefined) ? undefined : (hops as Hop[]);
 }
 
-/** Options of ssh(1) that take a value, of those that come before a host. */
+/** Options of ssh(1) that take a value. */
 const withValue = /^-[BbcDEeFIiJLlmOoPpQRSWw]$/;
 
-/** `ssh -W %h:%p bastion`, or `ssh bastion nc %h %p`: a jump host in older clothes (ssh_config(5), ProxyCommand). */
+/** `ssh -W %h:%p bastion`, or `ssh bastion nc %h %p`: the older form of a jump host (ssh_config(5), ProxyCommand). */
 export function hopsOfCommand(command: string): Hop[] | undefined {
   const words = splitWords(command);
   if (!/(^|\/)ssh$/.test(words[0] ?? "") || !command.includes("%h")) return undefined;
@@ -58,7 +58,7 @@ export function hopsOfCommand(command: string): Hop[] | undefined {
   );
 }
 
-/** Options that change nothing here, or whose place something takes: why they are left out. */
+/** The reasons why options are left out: kcore does not need them, or does their work itself. */
 const reasons: readonly [RegExp, string][] = [
   [
     /^(stricthostkeychecking|userknownhostsfile|globalknownhostsfile|updatehostkeys|checkhostip|verifyhostkeydns|nohostauthenticationforlocalhost|visualhostkey|hashknownhosts|hostkeyalias|loglevel)$/,
@@ -92,7 +92,7 @@ export function reasonFor(option: string): string {
   return found?.[1] ?? "a roster has no such option";
 }
 
-/** One option `Name=value` of ssh, as far as a roster has it. */
+/** Sets the field for an option `Name=value` of ssh; reports an option that a roster lacks. */
 export function takeOption(found: Found, fields: Fields, name: string, value: string, at: SourcePosition): void {
   const option = name.toLowerCase();
   if (option === "user") found.put(fields, "user", value, at, name);
@@ -106,7 +106,7 @@ export function takeOption(found: Found, fields: Fields, name: string, value: st
   } else found.leave(at, `${name} ${value}`.trim(), reasonFor(option));
 }
 
-/** The words of `ansible_ssh_common_args`: `-o Name=value`, `-J hops`, `-i file` and the like. */
+/** Reads the words of `ansible_ssh_common_args`: `-o Name=value`, `-J hops`, `-i file` and the like. */
 export function takeArguments(found: Found, fields: Fields, text: string, at: SourcePosition): void {
   const words = splitWords(text);
   for (let next = 0; next < words.length; next++) {

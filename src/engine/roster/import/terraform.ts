@@ -8,7 +8,7 @@ import { asNumber, plainValue, plainText } from "./plain-values.ts";
 import { hopsOf } from "./ssh-options.ts";
 
 const addresses = ["address", "ip", "ip_address", "public_ip", "ipv4_address", "private_ip", "host"];
-/** Keys of a roster, as Terraform's names with underscores have them. */
+/** Roster keys by their names with underscores, as usual in Terraform. */
 const others = new Map([
   ["identity_file", "identityFile"],
   ["host_keys", "hostKeys"],
@@ -58,7 +58,7 @@ function isNodes(map: SourceMap): boolean {
   return values.length > 0 && values.every((value) => addressOf(value) !== undefined);
 }
 
-/** Any word may be a host name: maps of tags or buckets hold such words, too. */
+/** Accepts no host names: maps of tags or buckets hold words that look like them. */
 function holdsOnlyIps(map: SourceNode): boolean {
   const values = map.kind === "map" ? [...map.entries.values()].map(({ value }) => plainOf(value)) : [];
   return values.every((value) => typeof value !== "string" || isIP(value) !== 0);

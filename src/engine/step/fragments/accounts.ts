@@ -12,7 +12,7 @@ export const AccountName = z
 /** A user's or group's number. */
 export const AccountId = z.number().int().min(0).max(4_294_967_294);
 
-/** Sets `line` to the line of passwd(5), group(5) or shadow(5) whose first field is `name`; else to nothing. */
+/** Sets `line` to the line of passwd(5), group(5) or shadow(5) whose first field is `name`; empty if there is none. */
 export function accountLine(file: string, name: string): Sh {
   return sh`line=
 while IFS= read -r entry; do
@@ -21,8 +21,8 @@ done <${file}`;
 }
 
 /**
- * A step whose work runs later as this user: refused if there is no such user, in a dry run unless an earlier step
- * makes it.
+ * Adds a check of the user who will run the step's job: without that user the step is refused. In a dry run an earlier
+ * step may make the user.
  */
 export function doneBy(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });

@@ -5,12 +5,12 @@ import { sh, type Sh } from "../sh.ts";
 export const formats = ["tar.gz", "tar.xz", "tar.zst", "tar", "zip"] as const;
 export type Format = (typeof formats)[number];
 
-/** The format that a file's name tells. */
+/** The format that a file's name implies. */
 export function formatOf(name: string): Format | undefined {
   return formats.find((format) => name.replace(/\.t([gx]z|zst)$/, ".tar.$1").endsWith(`.${format}`));
 }
 
-/** The tools that a node needs to unpack it. */
+/** The tools that a node needs to unpack this format. */
 export function toolsOf(format: Format): readonly Tool[] {
   const unpackers = {
     "tar.gz": { command: "gzip", package: "gzip" },
@@ -24,18 +24,18 @@ export function toolsOf(format: Format): readonly Tool[] {
 
 function unpack(format: Exclude<Format, "zip">, from: Blob | Sh): Sh {
   const program = { "tar.gz": sh`gzip -dc`, "tar.xz": sh`xz -dc`, "tar.zst": sh`zstd -q -dc`, tar: sh`cat` }[format];
-  // A pipe shows only the end of its last program, and tar may accept a truncated archive.
+  // A pipe's status is that of its last program, and tar may accept a truncated archive.
   return sh`{ ${program} <${from} 2>>"$K_TMP/err" || : >"$K_TMP/cut"; }`;
 }
 
-/** Pipes the unpacked bytes to tar, to their end. */
+/** Pipes the unpacked bytes to tar; cat reads the rest, so that the unpacking program sees no closed pipe. */
 function tarOver(format: Exclude<Format, "zip">, from: Blob | Sh, tar: Sh): Sh {
   return sh`${unpack(format, from)} | { ${tar} && cat >/dev/null; }`;
 }
 
 /**
  * Prints two lists that correspond line by line: names, and lines that begin with type and mode as ls -l prints them.
- * Complaints go to $K_TMP/err.
+ * Error messages go to $K_TMP/err.
  */
 function list(format: Format, from: Blob | Sh): Sh {
   return format === "zip"
@@ -46,8 +46,8 @@ function list(format: Format, from: Blob | Sh): Sh {
 
 /**
  * Refuses entries that would leave the target folder, independently of the unpacking program (requirement S-21).
- * BusyBox's tar lists names as it would write them, and says so. A hard link's line ends in its target, whose words may
- * also stand in a name: then it is refused, too.
+ * BusyBox's tar lists names without a leading / or .., and reports that as an error message. A hard link's line ends in
+ * its target; a file whose name looks like that is refused, too.
  */
 const judge = sh`bad=$(awk '
   function tell(why) { if (told++ < 20) print it ": " why }
@@ -83,8 +83,8 @@ interface Unpacking {
 }
 
 /**
- * Unpacks it in the current folder, which must be private, and enters `$tree`, the wanted part. All of it belongs to
- * root, and is not writable for others.
+ * Unpacks the archive in the current folder, which must be private. Sets `tree` to the folder below `strip` levels, and
+ * enters it. All entries belong to root, and others cannot write to them.
  */
 export function unpackHere({ format, from, name, strip }: Unpacking): Sh {
   const tree =
@@ -116,7 +116,7 @@ done
 find . -type l >"$K_TMP/links" || exit 1
 while IFS= read -r link; do
   to=$(readlink -- "$link") || exit 1
-  # How deep it lies, and how far up its target goes from there.
+  # depth: the folders above the link; below 0 its target leads out.
   depth=-1 rest=\${link#./}/
   while [ -n "$rest" ]; do depth=$((depth + 1)) rest=\${rest#*/}; done
   case $to in /*) depth=-1 ;; esac

@@ -2,14 +2,14 @@ import { sh } from "../sh.ts";
 
 /**
  * Lists the places where a disk and its partitions keep tables, headers, labels, superblocks and other metadata. Grants
- * cover these bytes, and kcore saves them before a wipe. Stands behind the functions over disks; a_head is the length
- * of a device's beginning that counts.
+ * cover these bytes, and kcore saves them before a wipe. Follows `diskFunctions`; a_head is the length of a device's
+ * beginning that belongs to its areas.
  */
 export const areaFunctions = sh`
 a_mib=1048576
-# disk.partitioned zeroes this head and tail, and kcore looks at both before it calls a device blank.
+# clear_disk zeroes this head and tail, and contents_of reads both before it calls a device blank.
 a_head=$((4 * a_mib)) a_tail=$a_mib
-# A piece is read in parts of this size.
+# Most bytes of a piece.
 a_part=$((4 * a_mib))
 # luks_bytes DEVICE: bytes of a LUKS header and of the first MiB of its data, where LVM's label or a superblock may lie.
 luks_bytes() {
@@ -20,7 +20,7 @@ luks_bytes() {
     set -- $(dd if="$1" bs=4096 count=1 2>/dev/null | od -An -tu1 -j104 -N4)
     [ $# != 4 ] || a_bytes=$((((($1 * 256 + $2) * 256 + $3) * 256 + $4) * 512))
   else
-    # LUKS2 On-Disk Format 1.1.2, 3: the JSON area says where the data begins.
+    # LUKS2 On-Disk Format 1.1.2, 3: the JSON area has the offset of the data.
     a_bytes=$(dd if="$1" bs=4096 skip=1 count=1023 2>/dev/null | tr -d '\000' | tr -cd '\40-\176' |
       sed -n 's/.*"segments":{"[0-9]*":{[^}]*"offset":"\([0-9]*\)".*/\1/p')
   fi
@@ -51,7 +51,7 @@ areas_of() {
     if [ "$start" -ge 2048 ]; then echo "$((start * 512 - a_mib)) $a_mib"; else echo "0 $((start * 512))"; fi
   done
 }
-# pieces_of SIZE: joins areas that touch, and cuts them into parts.
+# pieces_of SIZE: joins areas that touch or overlap, and cuts the result into pieces.
 pieces_of() {
   sort -n | awk -v size="$1" -v part="$a_part" '
     function tell() {
@@ -68,12 +68,12 @@ read_piece() {
   while [ $(($2 % a_bs)) != 0 ] || [ $(($3 % a_bs)) != 0 ]; do a_bs=$((a_bs / 2)); done
   dd if="$1" bs="$a_bs" skip=$(($2 / a_bs)) count=$(($3 / a_bs)) 2>"$K_TMP/said"
 }
-# uncached NAME: flushes the caches of a disk and its partitions, which are separate.
+# uncached NAME: flushes the caches of a disk and of its partitions, each of which has its own.
 uncached() { for a_p in "$1" $(partitions_of "$1"); do blockdev --flushbufs "$(device_of "$a_p")" 2>/dev/null; done; }
 # contents_sum NAME: the SHA-256 of the areas of a disk or partition.
 contents_sum() {
   read -r a_size <"/sys/class/block/$1/size" || return 1
-  # The sum covers more than the save: here lie filesystems' maps and checkpoints, which a new file changes.
+  # The sum covers more than a save does: a new file changes a filesystem's maps or checkpoints there.
   a_head=$((16 * a_mib))
   uncached "$1"
   areas_of "$1" $((a_size * 512)) | pieces_of $((a_size * 512)) | while read -r a_at a_length; do

@@ -1,7 +1,7 @@
 import type { Step } from "../define.ts";
 import { sh } from "../sh.ts";
 
-/** Ends the boot, detached and a little later, so that the journal has it before the node goes down. */
+/** Reboots the node from a detached process, a second later, so that the run's journal records the step before. */
 export const bootAnew: Pick<Step, "apply" | "ends"> = {
   apply: sh`if [ -d /run/systemd/system ]; then set -- systemctl reboot; else set -- reboot; fi
 have "$1" || refuse TOOL_MISSING "there is no program to reboot with"
@@ -11,9 +11,9 @@ setsid sh -c 'sleep 1; exec "$@"' reboot "$@" </dev/null >/dev/null 2>&1 3>&- 5>
 };
 
 /**
- * The function `why_boot`: prints a line for each reason to boot. It knows Debian's file (reboot-required with its
- * packages), dnf's needs-restarting(1), and NixOS's booted-system. Of kernels it knows a newer one in /boot than the
- * running one, a replaced file of the same name, and missing modules. A container has no kernel of its own.
+ * The function `why_boot`: prints a line for each reason to boot. It reads Debian's file (reboot-required with its
+ * packages), dnf's needs-restarting(1), and NixOS's booted-system. It compares the running kernel with those in /boot: a
+ * newer one, a replaced file of the same name, missing modules. A container has no kernel of its own.
  */
 export const whyBoot = sh`why_boot() {
   for file in /run/reboot-required /var/run/reboot-required; do
@@ -40,14 +40,14 @@ export const whyBoot = sh`why_boot() {
 }`;
 
 /**
- * The function `stale_units`: prints the units, one a line, with a process of a program or library that was replaced or
- * removed on the disk. `init` stands for the first process. The kernel marks such mappings (deleted), proc(5).
+ * The function `stale_units`: prints the units, one a line, that run a program or library which was replaced or removed
+ * on the disk. `init` stands for the first process. The kernel marks such mappings (deleted), proc(5).
  */
 export const staleUnits = sh`stale_units() {
   grep -lE '^[^ ]+ r-xp .* /(usr|lib|lib32|lib64|bin|sbin|opt|nix)/.*\(deleted\)$' /proc/[0-9]*/maps 2>/dev/null |
     while IFS=/ read -r empty proc pid rest; do
       if [ "$pid" = 1 ]; then echo init && continue; fi
-      # The deepest service above the process; those of users' own managers are theirs.
+      # The innermost service of the process; services of users' own managers are left out.
       sed -n -e '/\/user@[0-9]*\.service/d' -e 's/^\(0:\|[0-9]*:name=systemd\):.*\/\([^/]*\.service\)\(\/.*\)\{0,1\}$/\2/p' "/proc/$pid/cgroup" 2>/dev/null
     done | sort -u
 }`;

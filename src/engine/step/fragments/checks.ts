@@ -23,7 +23,7 @@ export function checksOf({ when = true, ...check }: Check): readonly NamedCheck[
   return when ? [(makers[kind as keyof Makers] as (value: unknown) => NamedCheck | NamedCheck[])(value)].flat() : [];
 }
 
-/** True when the text in a variable is one of these words. */
+/** sh condition: the variable's value is one of these words. */
 function oneOf(variable: Sh, words: readonly string[]): Sh {
   return sh`case "$K_NL"${words.join("\n")}"$K_NL" in *"$K_NL$${variable}$K_NL"*) ;; *) false ;; esac`;
 }
@@ -70,7 +70,7 @@ free=$(df -Pk "$above" | { read -r _; read -r _ _ _ free _; echo "$free"; })
   }),
   diskCount: (min) => ({
     name: "disks",
-    // The lab's disks are loops with a name of their own; other loops are files in use.
+    // The lab's disks are loop devices with a link in by-id; other loop devices are no disks.
     test: sh`${wholeDisks}
 count=$({ whole_disks | grep -v '^loop'; find /dev/disk/by-id -name 'lab-*' ! -name '*-part[0-9]*' 2>/dev/null; } | wc -l)
 [ "$count" -ge ${min} ] || problem "$count, at least "${min}" are needed"`,

@@ -2,12 +2,12 @@ import { sh } from "../sh.ts";
 import { isGranted } from "./granted.ts";
 
 /**
- * Judges and clears a whole disk. Stands behind `findDisk`; the caller sets `mark` and `describe`, and its `judge_open` sets `users` to
- * the result of an exclusive open.
+ * Functions that check and clear a whole disk, for texts after `findDisk`. The caller sets `mark` and `describe`, and defines `judge_open`,
+ * which sets `users` to the error of an exclusive open.
  */
 export const clearing = sh`${isGranted}
 all_contents() { for name in "$disk_name" $(partitions_of "$disk_name"); do contents_of "$name"; done; }
-# is_ours GUID: whether the disk has kcore's table of this GUID.
+# is_ours GUID: whether the disk has a table with this GUID, which kcore made.
 is_ours() { [ "$(blkid -p -o value -s PTUUID "$disk" 2>/dev/null | tr 'A-F' 'a-f')" = "$1" ]; }
 # No grant covers a disk in use.
 judge_use() {

@@ -6,12 +6,12 @@ export const saysSynchronized = {
   timesyncd: sh`[ "$(timedatectl show -p NTPSynchronized 2>/dev/null)" = NTPSynchronized=yes ]`,
 } as const;
 
-/** Services that set the clock, of Debian's packages and others'. */
+/** Services that set the clock, by their names in Debian and in other distributions. */
 const daemons = "chrony chronyd systemd-timesyncd ntp ntpd ntpsec openntpd".split(" ").map((name) => `${name}.service`);
 
 /**
- * Sets `service` to the wanted time service, chrony or timesyncd; of `auto`, to chrony where it is installed. Sets its
- * `unit` (empty: not installed), `active` and `enabled`, and `others`, time services that run beside it.
+ * Sets `service` to chrony or timesyncd; for `auto` to chrony if it is installed. Sets its `unit` (empty: not
+ * installed), `active` and `enabled`, and `others`: other time services that run.
  */
 export function lookAtTimeServices(wanted: "auto" | "chrony" | "timesyncd"): Sh {
   return sh`service=${wanted === "chrony" ? "chrony" : "timesyncd"} unit= active=absent enabled=absent others=
@@ -34,7 +34,7 @@ $found
 
 END_OF_UNITS
 }
-# chronyd.service is a name of chrony.service on Debian, where show tells the same unit twice.
+# On Debian chronyd.service is an alias of chrony.service, so show prints that unit twice.
 choose() {
   case $service:$id in
     chrony:chrony*.service | timesyncd:systemd-timesyncd.service) unit=$id active=$runs enabled=$boots ;;

@@ -3,7 +3,7 @@ import type { Facts } from "../define.ts";
 import { pathsOf } from "../effects.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** One file of root's, 0644, of a step that keeps more than this file; the names of its facts begin with `fact`. */
+/** A file of root with mode 0644, as one part of a step; the names of its facts begin with `fact`. */
 export interface ConfigFile {
   readonly fact: string;
   readonly path: string;
@@ -15,8 +15,7 @@ export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "
 }
 
 /**
- * The file's facts; for anything but a file only its kind, `absent` for none. Sets `$kind` to that kind, or to the
- * hash.
+ * Reports the file's facts; for anything but a file only its kind, or `absent`. Sets `kind` to the hash, or to that kind.
  */
 export function probeFile({ fact, path }: Pick<ConfigFile, "fact" | "path">): Sh {
   return sh`kind_of ${path}
@@ -31,13 +30,13 @@ fi
 fact ${fact} "$kind"`;
 }
 
-/** Puts the file in its place, and makes the folders above it. */
+/** Replaces the file, and makes missing folders above it. */
 export function putFile({ path, blob }: Pick<ConfigFile, "path" | "blob">): Sh {
   return sh`parent_of ${path} 1 && put_file ${blob} ${path} 0644 root root || exit 1`;
 }
 
 /**
- * The parts of a step that keeps files of root's and makes their folders: guard, `keep` for trials, `foresee` for dry
+ * The parts of a step that writes files of root and makes their folders: guard, `keep` for trials, `foresee` for dry
  * runs, and resources.
  */
 export function ofFiles(paths: readonly string[]) {

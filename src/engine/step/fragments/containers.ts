@@ -10,7 +10,7 @@ export interface Image {
 
 /**
  * Sets `runtime`, and defines functions for the image (podman-image(1), docker-image(1), ctr(8)).
- * `answers`: whether the runtime does. `digests` prints the image's digests, a line each, or fails when it is absent.
+ * `answers`: whether the runtime responds. `digests` prints the image's digests, a line each, or fails if it is absent.
  * `pull`, `load FILE` and `remove` change it.
  */
 export function withRuntime({ name, runtime, namespace, socket }: Image): Sh {
@@ -26,7 +26,7 @@ have "$runtime" || refuse TOOL_MISSING ${
 case $runtime in
   podman | docker)
     answers() { "$runtime" image ls -q; }
-    # Docker knows no digest of a loaded image; then its own id stands for it.
+    # Docker has no digest for a loaded image, so the image's id is printed, too.
     digests() { "$runtime" image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}{{.Id}}' ${name} 2>/dev/null | sed -e 's/^.*@//' -e '/^$/d' | grep .; }
     pull() { "$runtime" pull -q ${name}; }
     load() { "$runtime" load -q -i "$1"; }

@@ -2,7 +2,7 @@ import { blobOf, hidden, type Blob } from "../blob.ts";
 import type { StepContext } from "../define.ts";
 import { Secret } from "../secret.ts";
 
-/** The source of a text, as a module's arguments: one of content, template, source and base64. */
+/** A module's arguments for a file's content: one of content, template, source and base64. */
 export interface ContentArgs {
   readonly content?: string | Secret | undefined;
   readonly template?: string | undefined;
@@ -31,14 +31,14 @@ export function contentOf(
   return sensitive || !isText ? { blob, sensitive } : { blob, sensitive, text: bytes.toString("utf8") };
 }
 
-/** The bytes of a content that is given in any way but `source`. */
+/** The bytes of a content that is given by `content`, `template` or `base64`. */
 export function bytesOf({ content, template, vars, base64 }: ContentArgs, context: StepContext): Buffer {
   if (template !== undefined) return Buffer.from(context.renderTemplate(template, vars));
   if (base64 !== undefined) return Buffer.from(reveal(base64), "base64");
   return Buffer.from(reveal(content ?? ""));
 }
 
-/** The plain text of a value that may be secret, for a content that is made of it here. */
+/** The plain text of a value that may be secret, for a content that the bastion composes. */
 export function reveal(text: string | Secret): string {
   return text instanceof Secret ? text.reveal() : text;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { shellText } from "../shell-text.ts";
 
-/** A file in a folder such as /etc/cron.d, whose readers pass over names with dots (cron(8), sudoers(5), run-parts(8)). */
+/** The name of a file in a folder such as /etc/cron.d, whose readers ignore names with dots (cron(8), sudoers(5), run-parts(8)). */
 export const EtcName = z
   .string()
   .regex(
@@ -9,7 +9,7 @@ export const EtcName = z
     "must be a plain name of letters, digits, _ and -: others are passed over",
   );
 
-/** A command line in a file of one line a job. */
+/** A job's command line in a crontab, where each job is one line. */
 export const Command = shellText(
   z
     .string()
@@ -21,7 +21,7 @@ interface Field {
   readonly name: string;
   readonly first: number;
   readonly last: number;
-  /** Names of its values, the first one being `first`. */
+  /** Names of its values; the first one means `first`. */
   readonly words?: readonly string[];
 }
 
@@ -62,7 +62,7 @@ function problemOf(text: string): string | undefined {
   );
 }
 
-/** A name stands alone: not every cron takes ranges or lists of names. */
+/** Whether the text is valid for the field. A name must be alone: not every cron accepts ranges or lists of names. */
 function takes({ first, last, words = [] }: Field, text: string): boolean {
   if (words.includes(text.toLowerCase())) return true;
   return text.split(",").every((part) => {

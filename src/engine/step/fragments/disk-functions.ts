@@ -1,8 +1,8 @@
 import { sh, type Sh } from "../sh.ts";
 
 /**
- * `whole_disks` prints names in sysfs: no RAM disks, removable media, device-mapper, md or ZFS's devices, and no drive
- * without media.
+ * `whole_disks` prints the names of disks in sysfs: no RAM disks, optical drives, floppies, nbd, device-mapper, md or
+ * ZFS devices, and no drive without media.
  */
 export const wholeDisks: Sh = sh`whole_disks() {
   for path in /sys/block/*; do
@@ -13,10 +13,10 @@ export const wholeDisks: Sh = sh`whole_disks() {
 
 /**
  * sh functions over the node's disks. `find_disk KIND VALUE` sets `disk` (/dev/…) and `disk_name` (its name in sysfs)
- * to the one whole disk with this value, or refuses. The others print objections to writing to a device.
+ * to the one whole disk with this value, or refuses. Others print users and contents of a device.
  */
 export const diskFunctions: Sh = sh`
-# Where a name of sysfs has its device: a slash in the name is an exclamation mark there.
+# device_of NAME: the device of a name in sysfs, where an exclamation mark stands for a slash.
 device_of() { case $1 in *!*) printf '/dev/%s\n' "$1" | tr '!' / ;; *) echo "/dev/$1" ;; esac; }
 ${wholeDisks}
 # The ids of the disks: NAME serial VALUE, NAME wwn VALUE. lsblk knows those that udev read; sysfs answers without udev.
@@ -41,7 +41,7 @@ disk_ids() {
   done | sort -u
 }
 plain_wwn() { printf '%s\n' "$1" | tr 'A-Z' 'a-z' | sed -e 's/^naa\.//' -e 's/^eui\.//' -e 's/^wwn-//' -e 's/^0x//'; }
-# Read once for all disks that a text looks for.
+# Read once for all find_disk of a text.
 known_ids=
 # about_disk NAME: one line that describes the disk.
 about_disk() {
@@ -53,17 +53,17 @@ about_disk() {
 list_disks() {
   [ -n "$known_ids" ] || known_ids=$(disk_ids)
   whole_disks | while read -r name; do
-    # Loop devices are files of this machine, unless one says who it is.
+    # A loop device without an id is no disk, but a file of this machine.
     case $name in loop*) printf '%s\n' "$known_ids" | grep -q "^$name " || continue ;; esac
     about_disk "$name"
   done
 }
-# models_of NAME: as sysfs has it (SCSI cuts it off), and as udev read it.
+# models_of NAME: the model as sysfs has it (truncated for SCSI), and as udev read it.
 models_of() {
   { read -r model <"/sys/block/$1/device/model"; } 2>/dev/null && echo "$model"
   lsblk -dno MODEL "$(device_of "$1")" 2>/dev/null | sed -e 's/  *$//'
 }
-# is_like NAME SIZE MODEL: has a disk this size, to 2 %, and this model? Either may be empty. Nothing that only this machine knows is meant so.
+# is_like NAME SIZE MODEL: whether a disk has this size, to 2 %, and this model; either may be empty. A loop device without an id never does.
 is_like() {
   case $1 in loop*) printf '%s\n' "$known_ids" | grep -q "^$1 " || return 1 ;; esac
   [ -z "$2" ] || awk -v wanted="$2" '{ apart = $1 * 512 - wanted; exit !(apart * apart * 2500 <= wanted * wanted) }' "/sys/block/$1/size" || return 1
@@ -118,7 +118,7 @@ users_of() {
   for path in "/sys/class/block/$1/holders/"*; do
     [ ! -e "$path" ] || echo "$dev is held by \${path##*/} $(cat "$path/dm/name" 2>/dev/null)"
   done
-  # The kernel shows no holder for a loop device upon it, or for a process that has it open (a guest disk, a check).
+  # The kernel lists no holder for a loop device on it, or for a process that has it open (a virtual machine, a check).
   for path in /sys/block/loop*/loop/backing_file; do
     { read -r file <"$path"; } 2>/dev/null && [ "$(readlink -f "$file")" = "$dev" ] || continue
     path=\${path#/sys/block/}
@@ -129,16 +129,16 @@ users_of() {
     $NF == ENVIRON["dev"] && $(NF - 1) == "->" && !seen[pid]++ { print pid }' |
     while read -r pid; do
       read -r name <"/proc/$pid/comm" || continue
-      # udev looks at each new device for a moment.
+      # udev opens each new device for a moment.
       case $name in *udev*) ;; *) echo "$dev is open in process $pid ($name)" ;; esac
     done 2>/dev/null
 }
-# The error of an exclusive open: the kernel grants none while anything holds the device, also in other mount
-# namespaces. wipefs opens so before it erases, and a dry run of it does nothing else.
+# refused_open DEVICE: prints the error of an exclusive open, which fails while anything holds the device, also in other
+# mount namespaces. wipefs opens exclusively before it erases; its dry run only opens.
 refused_open() {
   wipefs -a -n "$1" >/dev/null 2>"$K_TMP/open" || echo "$1 cannot be opened alone: $(tail -n 1 "$K_TMP/open")"
 }
-# The same of a disk with partitions: when it is closed, udev has the kernel read the table anew, and for a moment there are none.
+# refused_disk DEVICE: refused_open for a disk with partitions. Its close makes udev re-read the table, and for a moment the partitions are gone.
 refused_disk() {
   refused_open "$1"
   ! have udevadm || udevadm settle --timeout=10 || :
@@ -149,13 +149,13 @@ signatures_of() {
     echo "$1 holds $type at byte $offset\${label:+, label $label}\${uuid:+, $uuid}"
   done
 }
-# bytes_at DEVICE BLOCK COUNT: says so if blocks (4 KiB) of a device are not all zero.
+# bytes_at DEVICE BLOCK COUNT PLACE: prints a line if these blocks (4 KiB), called PLACE, are not all zero or unreadable.
 bytes_at() {
   dd if="$1" bs=4096 skip="$2" count="$3" of="$K_TMP/bytes" 2>"$K_TMP/dd" || { echo "$1 cannot be read: $(tail -n 1 "$K_TMP/dd")" && return; }
   [ "$(tr -d '\000' <"$K_TMP/bytes" | head -c 1 | wc -c)" -eq 0 ] ||
     echo "$1 holds bytes of unknown meaning in the $4 ($(sha256sum <"$K_TMP/bytes" | head -c 12))"
 }
-# The contents of a device. Bytes that no tool knows count too: encrypted or raw data has no signature.
+# contents_of NAME: the contents of a device. Bytes without a signature count, too: encrypted or raw data.
 contents_of() {
   dev=$(device_of "$1") found=$(signatures_of "$(device_of "$1")")
   if [ -n "$found" ]; then
@@ -166,10 +166,10 @@ contents_of() {
     [ "$sectors" -le 8192 ] || bytes_at "$dev" $((sectors / 8 - 256)) 257 "last MiB"
   fi
 }
-# The table on the disk itself, not the one in the kernel: number, first sector, sectors (512 bytes), PARTUUID, type and
-# name of each partition.
+# read_table DEVICE: the table on the disk, not the kernel's: number, first sector, sectors (512 bytes), PARTUUID, type
+# and name of each partition.
 read_table() { partx -rgo NR,START,SECTORS,UUID,TYPE,NAME "$1" 2>/dev/null | tr -s ' '; }
-# The kernel's name of the partition with this PARTUUID on the disk that was found; nothing if there is none.
+# partition_of PARTUUID: the kernel's name of this partition on the disk that find_disk found; nothing if there is none.
 partition_of() {
   number=$(read_table "$disk" | while read -r number start sectors uuid rest; do [ "$uuid" != "$1" ] || echo "$number"; done)
   [ -n "$number" ] || return 0

@@ -12,14 +12,14 @@ import {
 import { sh, shLines, type Sh } from "../sh.ts";
 import { diskFunctions } from "./disk-functions.ts";
 
-/** The functions, and the search for this disk: it sets `disk` and `disk_name`. */
+/** `diskFunctions`, and `find_disk` for this disk: sets `disk` and `disk_name`, or refuses. */
 export function findDisk(id: DiskId): Sh {
   const { kind, value } = diskName(id);
   return sh`${diskFunctions}
 find_disk ${kind} ${value}`;
 }
 
-/** The functions, and the search for the disk of a partition: it sets `disk` and `disk_name`. */
+/** `diskFunctions`, and the search for the disk with this partition: sets `disk` and `disk_name`, or refuses. */
 function findPartition(partuuid: string): Sh {
   return sh`${diskFunctions}
 disk_name=$(whole_disks | while read -r name; do
@@ -32,7 +32,7 @@ esac
 disk=$(device_of "$disk_name")`;
 }
 
-/** The codes of `findDevice`. */
+/** The codes with which `findDevice` refuses. */
 export const deviceRefusals: readonly ErrorCode[] = [
   "ARRAY_NOT_FOUND",
   "DISK_AMBIGUOUS",
@@ -42,7 +42,7 @@ export const deviceRefusals: readonly ErrorCode[] = [
   "VOLUME_NOT_FOUND",
 ];
 
-/** Sets `disk` and `disk_name` (empty unless it is a disk's partition), `device` (/dev/…) and `name` (its name in sysfs), or refuses. */
+/** Sets `device` (/dev/…), `name` (its name in sysfs), and for a disk's partition `disk` and `disk_name`, else empty; or refuses. */
 export function findDevice(source: DeviceOf, context: StepContext): Sh {
   const guid = deviceGuid(context, source);
   const shown = deviceName(source);
@@ -65,17 +65,17 @@ export function findDevice(source: DeviceOf, context: StepContext): Sh {
 ${findIn(guid)}`;
 }
 
-/** The same for a partition of a root filesystem; `running` is not empty when the node runs from it, or from the opened container on it. */
+/** {@link findDevice} for the partition of a root filesystem, then {@link isRoot}. */
 export function findRoot(source: PartitionOf, context: StepContext): Sh {
   return sh`${findDevice(source, context)}
 ${isRoot}`;
 }
 
-/** Sets `running`: not empty when the node runs from the device `name`, or from the opened container on it. */
+/** Sets `running`, not empty if the node runs from the device `name`, or from the opened container on it. */
 export const isRoot = sh`running=$(cat "/sys/class/block/$name/dev" "/sys/class/block/$name/holders/"*/dev 2>/dev/null |
   grep -Fx "$(awk '$5 == "/" { found = $3 } END { print found }' /proc/self/mountinfo)")`;
 
-/** Finds a device of device-mapper or md by its link, whose name is known. */
+/** {@link findDevice} for a device of device-mapper or md, by udev's link to it. */
 function findByLink(link: string, refusal: Sh): Sh {
   return sh`${diskFunctions}
 disk= disk_name=
@@ -96,8 +96,8 @@ export function arrayLink(guid: string): string {
 }
 
 /**
- * The functions, and `body` once for each of these partitions, or the opened LUKS containers on them. Sets `disk`, `disk_name`, `device`,
- * `name`, and `part`, the PARTUUID, or the container's UUID.
+ * `diskFunctions`, and `body` once for each of these partitions, or the opened LUKS containers on them. Sets `disk`, `disk_name`, `device`,
+ * `name`, and `part`: the PARTUUID or the container's UUID.
  */
 export function eachPartition(
   parts: readonly (PartitionOf & { readonly encrypted?: boolean })[],
@@ -127,7 +127,7 @@ ${shLines(
 )}`;
 }
 
-/** The same for a partition that kcore did not make. */
+/** {@link findDevice} for a partition that kcore did not make. */
 export function findForeignPartition(partuuid: string): Sh {
   return sh`${findPartition(partuuid)}
 ${findIn(partuuid)}`;
@@ -140,5 +140,5 @@ function findIn(partuuid: string): Sh {
 device=$(device_of "$name")`;
 }
 
-/** The programs that these texts need; all are in Debian's essential packages and in util-linux anywhere else. */
+/** The programs that texts over disks need. */
 export const diskTools = ["blkid", "lsblk", "partx", "wipefs"].map((command) => ({ command, package: "util-linux" }));

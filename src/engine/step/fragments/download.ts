@@ -2,7 +2,7 @@ import type { RemoteContent } from "../remote.ts";
 import { Secret, secret } from "../secret.ts";
 import { sh, shLines, type Sh } from "../sh.ts";
 
-/** A content that the node fetches itself. */
+/** A file that the node downloads itself. */
 export type Download = Omit<RemoteContent, "label">;
 
 /** The programs that the node needs for it, as messages name them. */
@@ -15,21 +15,21 @@ function needs({ url, headers, caFile }: Download): string {
 }
 
 /**
- * True where the node has a fitting wget. BusyBox's checks no certificate, but the hash decides whether the content is
- * accepted.
+ * sh condition: the node has a wget that can make the request. BusyBox's wget checks no certificate, but the hash decides
+ * whether the content is accepted.
  */
 function canWget(download: Download): Sh {
   const need = needs(download);
   return need === "curl" ? sh`false` : need === "curl or wget" ? sh`have wget` : sh`wget --version >/dev/null 2>&1`;
 }
 
-/** In dry runs: fails if no program can fetch it, or the server says that it does not exist. */
+/** In dry runs: refuses if no program can fetch the file, or if curl gets no connection or a status of 404 or 410. */
 export function foreseeDownload(download: Download): Sh {
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 if have curl; then
   ${withProxy(download)}
   answer=$(${curlInput(download)} | curl -q -sS -L --globoff -K - --proto '=http,https' -I -m 30 ${curlOptions(download)} -o /dev/null -w '%{http_code}' 2>"$K_TMP/err")
-  # No name, no connection, no TLS (curl(1), exit codes). Servers that know only GET answer other things.
+  # No name, no connection, no TLS (curl(1), exit codes). Other statuses do not count: a server may reject HEAD.
   case $?:$answer in
     [56]:* | 7:* | 35:* | 60:* | *:404 | *:410) ${failed(download, sh`$(sed 's/^curl: ([0-9]*) //' "$K_TMP/err") (status $answer)`)} ;;
   esac
@@ -75,8 +75,8 @@ function escaped(text: string): string {
 }
 
 /**
- * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues: its part lies in the state
- * folder, which is ours alone, and the hash proves it. For the begin of an apply: a refusal says that nothing was done.
+ * Downloads to `$part` and checks the hash, or refuses. An interrupted download continues from its part in the state
+ * folder, since the hash proves the result. Apply must begin with it: its refusals call `nothing_done`.
  */
 export function fetchTo(download: Download): Sh {
   const { url, sha256, headers } = download;
@@ -84,7 +84,7 @@ export function fetchTo(download: Download): Sh {
   return sh`have curl || ${canWget(download)} || ${missing(download)}
 ${withProxy(download)}
 parts=$K_STATE/downloads
-# Another user has no place there.
+# A step with runAs cannot write there.
 [ -z "$k_as" ] || parts=$K_TMP
 [ -d "$parts" ] || mkdir -m 700 "$parts" || exit 1
 find "$parts" -type f -mtime +7 -exec rm -f {} +

@@ -12,7 +12,7 @@ export const Ere = z
   .min(1, "must not be empty: it would match every line")
   .regex(/^[^\0\r\n]*$/, "must be one line");
 
-/** Arguments, besides its path, of a step that changes a part of a file that has other owners, too. */
+/** Arguments, besides the path, of a step that manages only a part of a file. */
 export const editFields = {
   create: z.boolean().default(false).describe("Make the file when it is not there."),
   makeDirs: z.boolean().default(false).describe("With create, make the folders above it too."),
@@ -54,9 +54,9 @@ export interface Edit extends Ownership {
 export const editRefusals = ["FILE_INVALID", "FILE_NOT_EDITABLE", ...fileRefusals] as const;
 
 /**
- * Copies the lines of a file, or nothing where there is none, to "$K_TMP/lines". `kind` = the result of kind_of, or
- * binary when it holds NULs. `crlf` = 1 when all its lines end with CR LF: the copy is without the CRs, so that
- * patterns and lines mean the same there.
+ * Copies the lines of a file to "$K_TMP/lines"; nothing if it is absent. `kind` = the result of kind_of, or binary for a
+ * file with NULs. `crlf` = 1 if all lines end with CR LF: the copy has no CRs, so that patterns and lines match as in
+ * other files.
  */
 export function readLines(path: string | Sh): Sh {
   return sh`kind_of ${path}
@@ -74,14 +74,14 @@ if [ "$kind" = file ] && [ ! -L ${path} ]; then
 fi`;
 }
 
-/** NixOS links files of its configuration to the read-only store: the target's text decides, and the guard refuses changes. */
+/** NixOS links files of its configuration to the read-only store: the target's text is compared, and the guard refuses changes. */
 function ofNixos(path: string | Sh): Sh {
   return sh`if [ "$kind" = symlink ]; then
   case ${path}:$(readlink -f ${path}) in /etc/*:/nix/store/*) cat <${path} >"$K_TMP/lines" && kind=file || exit 1 ;; esac
 fi`;
 }
 
-/** Behind {@link readLines}: refuses a file that cannot be edited, and a missing one unless it may be made. */
+/** After {@link readLines}: refuses a file that cannot be edited, and a missing one unless it may be made. */
 export function refuseEdit(path: string | Sh, create: boolean): Sh {
   return sh`found=$kind
 guard_file ${path}
@@ -93,8 +93,8 @@ esac`;
 }
 
 /**
- * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay, and CR LF where all
- * lines end so. The last line gets a line end if it has none.
+ * Replaces the file by the output of `filter`, which edits "$K_TMP/lines". Mode and owner stay, and CR LF if all lines
+ * had it. The last line gets a line end if it has none.
  */
 export function putLines(edit: Edit, filter: Sh): Sh {
   const { path, makeDirs, mode, owner, group, backup, validate } = edit;
@@ -113,8 +113,8 @@ put_file "$K_TMP/edited" ${path} "$@"`;
 }
 
 /**
- * Prints the lines without those whose numbers stand in "$K_TMP/drop". The text "$K_TMP/text" goes before line number
- * `$before`, or to the end if there is no such line.
+ * Prints "$K_TMP/lines" without the line numbers in "$K_TMP/drop". Inserts "$K_TMP/text" before line number `$before`, or
+ * at the end if there is no such line.
  */
 export const splice = sh`tmp=$K_TMP before=$before awk '
     function put(line) { while ((getline line < (ENVIRON["tmp"] "/text")) > 0) print line; done = 1 }

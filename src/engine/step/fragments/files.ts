@@ -16,7 +16,7 @@ export const absentRefusals = [
   "NIXOS_MANAGED",
 ] as const;
 
-/** A mode is four octal digits in facts. */
+/** The facts `mode`, as four octal digits, `owner` and `group` of the given ones. */
 export function wantOwnership({ mode, owner, group }: Ownership): Facts {
   return {
     ...(mode === undefined ? {} : { mode: modeNumber(mode).toString(8).padStart(4, "0") }),
@@ -39,7 +39,7 @@ function probeKind(path: string): Sh {
 fact kind "$kind"`;
 }
 
-/** Prints the facts of a path: `kind`, those of its ownership, and of a file `content`, by its `$sum`. */
+/** Reports the facts of a path: `kind`, and for a file `content`, from `$sum`, and those of {@link probeOwnership}. */
 export function probeFileAt(path: string, ownership: Ownership, content: Sh = sh`fact content "sha256:$sum"`): Sh {
   return sh`${probeKind(path)}
 [ "$kind" = file ] || exit 0
@@ -49,11 +49,11 @@ ${content}
 ${probeOwnership(path, ownership)}`;
 }
 
-/** A step of {@link stepOfData}, or one built on it that does more than its data says. */
+/** A step of {@link stepOfData}, or one that a module derives from it. */
 export type FileStep = Step & Required<Pick<Step, "effects" | "guard" | "foresee" | "apply">>;
 
 /**
- * The one definition of a step that keeps a file, folder or link, or its absence: its data for batches, and the texts
+ * The step that manages a file, folder or link, or its absence: its data for batches, and texts with the same meaning
  * for a shell of its own.
  */
 export function stepOfData(data: StepData): FileStep {
@@ -116,7 +116,7 @@ put_file ${data.blob} ${path} ${data.mode ?? "-"} ${data.owner ?? "-"} ${data.gr
   }
 }
 
-/** The hash of secret bytes is as good as the bytes for guessing them, so the hash travels as a secret too. */
+/** Compares `$sum`. The hash itself is sent as a secret: it would let a reader test guesses of the secret bytes. */
 export function compareSecret(fact: string, sha256: string): Sh {
   return sh`if [ "$sum" = ${secret(sha256)} ]; then fact ${fact} "as wanted"; else fact ${fact} different; fi`;
 }
@@ -155,13 +155,13 @@ export function effectsOfFile({ path, makeDirs, owner, group }: FilePlace): Effe
   };
 }
 
-/** In a dry run, behind the guard: fails where the file could not be put there. */
+/** In a dry run, after the guard: fails if the file could not be written there. */
 export function foreseeFile({ path, makeDirs, owner, group }: FilePlace): Sh {
   return sh`foresee_place ${path} 8 ${makeDirs ? 1 : 0} ${owner ?? "-"} ${group ?? "-"}`;
 }
 
 /**
- * The same step with more resources to read, and a text before its probe. It has no data, which could express neither.
+ * The step with more resources to read, and a text before its probe. It has no data, which cannot express that text.
  */
 export function withProbe(step: Step, probe: Sh, reads: readonly Resource[]): Step {
   const { effects } = step;

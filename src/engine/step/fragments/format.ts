@@ -5,47 +5,47 @@ import { deviceRefusals, diskTools } from "./disk.ts";
 import { isGranted, wipeGranted } from "./granted.ts";
 import { unmark } from "./unmark.ts";
 
-/** A format of ours that fills a device: a filesystem, a physical volume, a swap area. */
+/** A format that kcore makes on a whole device: a filesystem, a physical volume, a swap area, a LUKS container. */
 export interface Format {
   /** Sets `disk_name`, `device` and `name`, or refuses: `findDevice`. */
   readonly find: Sh;
-  /** The device's id, which names its mark file. An empty mark: the device is unused; a grant in the mark: its wipe began. */
+  /** The device's id, which names its mark file. An empty mark: the device is unused. A grant in the mark: its wipe has begun. */
   readonly guid: string;
   /** Type and UUID in blkid's form; the UUID proves later that kcore made it. */
   readonly type: string;
   readonly uuid: string;
   /** The wanted contents, for the refusal. */
   readonly wanted: string;
-  /** The name that a grant gives. */
+  /** The device's name in a grant. */
   readonly grant: string;
-  /** Makes the things that `make` needs. */
+  /** Runs before `make` and makes what it needs, such as a key file. */
   readonly prepare?: Sh;
-  /** The command that makes it; the device is its last argument. */
+  /** The command that makes the format; the device is added as its last argument. */
   readonly make: Sh;
   readonly tool: { readonly command: string; readonly package: string };
 }
 
-/** The codes of `stepOfFormat` and `findDevice`. */
+/** The codes with which `stepOfFormat` and `findDevice` refuse. */
 export const formatRefusals: readonly ErrorCode[] = [
   ...deviceRefusals,
   ...(["DISK_IN_USE", "DISK_NOT_SAVED", "FILESYSTEM_DIFFERS", "TOOL_MISSING"] as const),
 ];
 
-/** A step's work besides keeping the format. */
+/** Further texts of a step that manages a format. */
 interface More {
-  /** Reads more, behind the device's own facts. */
+  /** Reads more state, after the device's own. */
   readonly read?: Sh;
-  /** Prints the facts of it. */
+  /** Reports facts of that state. */
   readonly facts?: Sh;
-  /** Refuses more. */
+  /** Further refusals. */
   readonly judge?: Sh;
-  /** Runs after the making; `todo` tells whether anything was made. */
+  /** Runs in apply after the format is in order; `todo` is not empty if it was made now. */
   readonly after?: Sh;
 }
 
 const nothing = sh`:`;
 
-/** The scripts of a step that keeps a format on its device. */
+/** The texts of a step that manages a format on its device. */
 export function stepOfFormat(
   format: Format,
   { read = nothing, facts = nothing, judge = nothing, after = nothing }: More = {},
@@ -79,7 +79,7 @@ label=$(blkid -p -o value -s LABEL "$device" 2>/dev/null)`;
 
 /** The facts `device`, `type` and `uuid`. */
 const factsOfFormat = sh`fact device "$device"
-# A mark is left: the device was just made, or a run died while it made the filesystem on it.
+# A mark exists: the device is new, or a run died while it made the format.
 if [ -e "$mark" ] && [ -n "$type" ]; then fact type "unfinished $type"; else fact type "\${type:-none}"; fi
 fact uuid "\${uuid:-none}"`;
 
@@ -94,7 +94,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
   refuse_users "$name"
   found=$(contents_of "$name")
-  # Bytes of the past on a new device, or half a thing of ours: no signature, or our own uuid.
+  # A new device may hold old bytes without a signature, and a run that died leaves our own uuid: neither is data.
   if [ -e "$mark" ]; then
     case $type:$uuid in
       :) [ -s "$mark" ] || found=$(signatures_of "$device") ;;
@@ -110,7 +110,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
 fi`;
 }
 
-/** Carries out `todo` of `judgeFormat`, which stands directly before it: the names of devices may have changed. */
+/** Carries out `todo` of `judgeFormat`, directly after it in the same shell, since names of devices can change. */
 function makeFormat({ prepare = nothing, make }: Format): Sh {
   return sh`${wipeGranted}
 # A refused wipe must leave no mark: with a mark, the next wipe would need no grant.

@@ -1,9 +1,9 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Selects lines of an fstab(5): those of a mount point, or those of a source. */
+/** Selects lines of an fstab(5) or crypttab(5): by the second field (mount point), or by the first. */
 export type FstabKey = { readonly place: string } | { readonly source: string };
 
-/** Sets `fstab` to these lines, blanks made single, or to `absent`. */
+/** Sets `fstab` to the selected lines, with single blanks, or to `absent`. */
 export function readFstab(file: string, key: FstabKey): Sh {
   return sh`fstab=
 if [ -f ${file} ]; then
@@ -16,8 +16,8 @@ fstab=\${fstab:-absent}`;
 }
 
 /**
- * Puts `line` in the place of the first of these lines (at the end if there is none) and drops the others; an empty `line` drops
- * them all. Every other line stays as it is.
+ * Replaces the first selected line by `line`, or appends it if there is none, and removes the others; an empty `line` removes
+ * all of them. Every other line stays.
  */
 export function writeFstab(file: string, key: FstabKey, line: string): Sh {
   const field = "place" in key ? sh`"$2"` : sh`"$1"`;

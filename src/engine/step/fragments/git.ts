@@ -12,7 +12,7 @@ export interface Remote {
   readonly knownHosts?: string | undefined;
 }
 
-/** Whether a ref is a commit's whole name, which always means the same. */
+/** Whether a ref is the full hash of a commit, which always means the same commit. */
 export function isCommit(ref: string): boolean {
   return /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(ref);
 }
@@ -59,14 +59,14 @@ export function askRemote({ url, ref }: Remote): Sh {
 new= full=
 for name in ${names}; do
   while read -r sum found; do
-    # The commit of an annotated tag comes behind the tag.
+    # The commit of an annotated tag is listed after the tag.
     case $found in "$name" | "$name^{}") new=$sum full=$name ;; esac
   done <"$K_TMP/refs"
 done
 [ -n "$new" ] || { ! unsure || exit 1; : >"$K_TMP/err"; failed ${`there is no branch or tag ${ref}`}; }`;
 }
 
-/** In the repository: fetches `$new`. If a server does not give a commit by its name, its branches and tags have it. */
+/** In the repository: fetches `$new`. If the server refuses a commit by its hash, all branches and tags are fetched. */
 export function fetchNew({ depth }: Remote): Sh {
   const shallow = depth === undefined ? sh`` : sh`--depth ${depth}`;
   return sh`case $full in
@@ -80,7 +80,7 @@ git cat-file -e "$new^{commit}" 2>/dev/null || git fetch -q --no-tags ${shallow}
 git cat-file -e "$new^{commit}" 2>>"$K_TMP/err" || failed "there is no commit $new"`;
 }
 
-/** In the repository: sets `changed` to the files that differ from the checkout, and to commits that no remote has. */
+/** In the repository: sets `changed` to at most 10 files that differ from the checkout, and the newest commit that no remote has. */
 export const localChanges = sh`changed=$(git status --porcelain --untracked-files=no --ignore-submodules=none 2>"$K_TMP/err" | sed 10q)
 [ ! -s "$K_TMP/err" ] || failed "cannot be looked at"
 own=$(git rev-list -n 1 HEAD --not --remotes --tags --glob=refs/kcore 2>/dev/null)

@@ -3,9 +3,9 @@ import { alone } from "./alone.ts";
 import { areaFunctions } from "./areas.ts";
 
 /**
- * granted GRANT...: true if one of these was given: NAME:FINGERPRINT of the contents. A given grant refuses if nothing
- * of its disk could be saved on the bastion first (ADR 0012). K_UNSAVED holds such a grant, and the reason in the line
- * behind it.
+ * `granted GRANT...`: true if the operator gave one of these grants, NAME:FINGERPRINT of the contents. It refuses a
+ * given grant whose disk could not be saved on the bastion before (ADR 0012): K_UNSAVED has such a grant, and on the
+ * next line the reason.
  */
 export const granted = sh`granted() {
   for k_g in "$@"; do
@@ -22,10 +22,10 @@ export const granted = sh`granted() {
   return 1
 }`;
 
-/** `is_granted` and `refuse_users`, which stand behind the functions over disks. */
+/** `is_granted` and `refuse_users`, for texts after `diskFunctions`. */
 export const isGranted = sh`${granted}
 ${areaFunctions}
-# refuse_users NAME: no grant covers $device, of this name, in use.
+# refuse_users NAME: refuses if $device, called NAME in sysfs, is in use: no grant covers that.
 refuse_users() {
   users=$(users_of "$1")
   [ -n "$users" ] || users=$(refused_open "$device")
@@ -33,7 +33,7 @@ refuse_users() {
 }
 # is_granted NAME_OF_DISK NAME MARK CONTENTS DEVICE: whether a grant by NAME, or by another name of the disk, covers exactly these contents. True also
 # for contents that an interrupted granted wipe (file MARK) has left. CONTENTS is a description in words; DEVICE, by its name in sysfs, has the bytes.
-# Sets grant, and judged to SUM:FINGERPRINT of the bytes and of the grant. The kernel's names for the disk are part of neither.
+# Sets grant to the grant that covers them, or would; judged to SUM:FINGERPRINT of bytes and grant. Neither depends on the kernel's name of the disk.
 is_granted() {
   sum=$(contents_sum "$5")
   contents=$(printf '%s\n' "$4" "$sum" | sed -e "s#\${device:-none}#device#g" -e "s#\${disk:-none}#disk#g" | sha256sum | head -c 16)
@@ -44,7 +44,7 @@ is_granted() {
     ! granted "$grant" || return 0
   done
   { read -r grant <"$3"; } 2>/dev/null && granted "$grant" && judged=$sum:\${grant##*:} && return 0
-  # A place, a model and a size are no names of one disk: such a grant is told by its serial number, or its WWN.
+  # A place, a model or a size does not identify one disk: the message names a grant by serial number or WWN instead.
   grant=$2
   case $K_NL$ids$K_NL in
     *"$K_NL$(echo "$2" | tr ' ' '?')$K_NL"* | "$K_NL$K_NL") ;;
@@ -55,7 +55,7 @@ is_granted() {
 }`;
 
 /**
- * `wipe_granted NAME JUDGED [COMMAND]`, behind `isGranted`: holds a device exclusively and erases its signatures, if it
+ * `wipe_granted NAME JUDGED [COMMAND]`, after `isGranted`: opens a device exclusively and erases its signatures, if it
  * still has the judged contents. COMMAND runs after the last check, directly before the wipe.
  */
 export const wipeGranted = sh`${alone}

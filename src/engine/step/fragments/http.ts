@@ -10,14 +10,14 @@ export interface HttpRequest {
 }
 
 /**
- * The shell function `http`: leaves the HTTP status, or the reason for none, in `status`, and the body in $K_TMP/body.
+ * The shell function `http`: sets `status` to the HTTP status or “no answer: REASON”, and writes the body to $K_TMP/body.
  * It uses the first program on the node that can make the request.
  */
 export function httpFunction(url: string, request: HttpRequest): Sh {
   const { insecure, certFile } = request;
   const wanted =
     certFile !== undefined ? "curl" : insecure || url.startsWith("http:") ? "curl or wget" : "curl or GNU wget";
-  // BusyBox's wget checks no certificate at all, so it may speak TLS only where none is to be checked.
+  // BusyBox's wget checks no certificate, so it may speak TLS only with `insecure`.
   const plainInsecure = insecure && certFile === undefined;
   return sh`http() {
   rm -f "$K_TMP/body" "$K_TMP/head"
@@ -54,13 +54,13 @@ function gnuWget(url: string, { insecure, caFile, limit }: HttpRequest): Sh {
     ${statusLine}`;
 }
 
-// Both wgets print the answer's head, indented; BusyBox's only names the status of an error in its message.
+// Both wgets print the answer's header, indented; for an error BusyBox's prints the status only in its message.
 const statusLine = sh`status=$(sed -n 's/.*HTTP\/[0-9.]* \([0-9][0-9][0-9]\).*/\1/p' "$K_TMP/head" | tail -n 1)
     [ -n "$status" ] || status="no answer: $(tail -n 1 "$K_TMP/head")"`;
 
 function bash(url: string, limit: number): Sh {
   const { hostname, port, pathname, search, host } = new URL(url);
-  // HTTP/1.0: the server closes, so the answer ends (RFC 1945).
+  // HTTP/1.0: the server ends the answer by closing the connection (RFC 1945).
   const request = `GET ${pathname}${search} HTTP/1.0\r\nHost: ${host}\r\n\r\n`;
   return sh`limit=$(have timeout && echo timeout ${Math.ceil(limit)})
     $limit bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf %s "$2" >&3 && cat <&3' ${hostname.replace(/^\[|\]$/g, "")} ${port || "80"} ${request} >"$K_TMP/body" 2>"$K_TMP/head"

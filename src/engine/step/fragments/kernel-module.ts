@@ -4,24 +4,24 @@ import { sh, shLines, type Sh } from "../sh.ts";
 const loadFiles = sh`/etc/modules /etc/modules-load.d/*.conf /run/modules-load.d/*.conf /usr/lib/modules-load.d/*.conf`;
 const probeFiles = sh`/etc/modprobe.d/*.conf /run/modprobe.d/*.conf /usr/lib/modprobe.d/*.conf /lib/modprobe.d/*.conf`;
 
-/** A regular expression for the name: - and _ are the same to the kernel and to kmod. */
+/** A regular expression for the name, in which - and _ are equal, as for the kernel and kmod. */
 function eitherWay(name: string): string {
   return name.replaceAll(/[-_]/g, "[-_]");
 }
 
-/** The kernel's own spelling. */
+/** The name as the kernel spells it, with _ for -. */
 export function kernelName(name: string): string {
   return name.replaceAll("-", "_");
 }
 
 /**
- * Sets `now`: loaded, built-in or absent. `users`: the use count, and the modules that use it. `loaders` and
- * `blacklisters`: the files that load it at boot and that forbid that (modprobe.d(5)), a line each.
+ * Sets `now`: loaded, built-in or absent. `users`: the use count, and the modules that use this one. `loaders` and
+ * `blacklisters`: the files that load it at boot and that blacklist it (modprobe.d(5)), a line each.
  */
 export function lookAtModule(name: string): Sh {
   return sh`now=absent users=0
 release=$(uname -r)
-# A container may see /proc/modules alone, its host's.
+# A container may have only /proc/modules, which is its host's.
 set -- $(grep -s ${`^${kernelName(name)} `} /proc/modules)
 if [ $# -gt 0 ] || [ -e ${`/sys/module/${kernelName(name)}/initstate`} ]; then
   now=loaded users=\${3:-unknown}
@@ -36,8 +36,8 @@ blacklisters=$(grep -lEs ${`^[[:blank:]]*blacklist[[:blank:]]+${eitherWay(name)}
 
 /**
  * Sets `conflicts` to the files of modprobe.d(5) but `own` that give one of these parameters another value, with that
- * value. Sets `doubles` to those that give the same one. modprobe hands all of them to the kernel, and the order of
- * their names decides which counts.
+ * value. Sets `doubles` to those that give the same value. modprobe passes all of them to the kernel, and the order of
+ * the files' names decides which one counts.
  */
 export function optionsElsewhere(name: string, own: string, options: Readonly<Record<string, string>>): Sh {
   const line = `^[[:blank:]]*options[[:blank:]]+${eitherWay(name)}[[:blank:]]`;
@@ -64,7 +64,7 @@ END_OF_OPTIONS`;
 }
 
 /**
- * Adds to `users` the network interfaces of the module: it is their driver, or makes their kind (bond, vlan, bridge …).
+ * Adds to `users` the network interfaces whose driver, or whose kind (bond, vlan, bridge …), is the module's.
  */
 export function linksOf(name: string): Sh {
   const kinds = { bonding: "bond", "8021q": "vlan" };
@@ -75,14 +75,14 @@ export function linksOf(name: string): Sh {
 done`;
 }
 
-/** sh condition, after the look: the running kernel has the module. */
+/** sh condition, after {@link lookAtModule}: the module's file exists for the running kernel. */
 export function hasModule(name: string): Sh {
   return sh`grep -Eqs ${`^([^:]*/)?${eitherWay(name)}\\.ko[^/:]*:`} "/lib/modules/$release/modules.dep"`;
 }
 
 /**
- * Sets `value` to a parameter's value in the running kernel; to `wanted` where both mean the same, or the kernel does
- * not show it.
+ * Sets `value` to a parameter's value in the running kernel; to `wanted` if both mean the same, or if the kernel does not
+ * show the value.
  */
 export function runningParameter(name: string, key: string, wanted: string): Sh {
   const shown = /^(1|[yt]|on)/i.test(wanted) ? "Y" : /^(0|[nf]|off)/i.test(wanted) ? "N" : wanted;

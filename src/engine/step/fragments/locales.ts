@@ -8,8 +8,8 @@ function listedAs(locale: string): string {
 }
 
 /**
- * Sets `file`, which has the settings of the system (locale.conf(5) on Debian 13 and others). Sets `there` and
- * `missing`, the locales that are generated and that are not, and `supported`, the list of all possible ones.
+ * Sets `file` to the file of the system's settings (locale.conf(5) on Debian 13 and others). Sets `there` and `missing`
+ * to the generated and the other needed locales, and `supported` to the file that lists all possible ones.
  */
 export function lookAtLocales(needed: readonly string[]): Sh {
   const pairs = needed.map((locale) => `${listedAs(locale)}=${locale}`);
@@ -27,8 +27,7 @@ done`;
 }
 
 /**
- * Enables each `missing` locale in locale.gen(5), at its comment if there is one, and generates it; generated locales
- * stay.
+ * Adds each `missing` locale to locale.gen(5), or uncomments its line there, and generates it; generated locales stay.
  */
 export function generateLocales(path: string): Sh {
   return sh`if [ -n "$missing" ]; then

@@ -1,7 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { keyFits, strongKey } from "./luks.ts";
 
-/** Options by which cryptsetup(8) unlocks a container by the machine's TPM, and asks for nothing else. */
+/** Options with which cryptsetup(8) unlocks a container only by the machine's TPM, without a question. */
 export const byTpm = ["--token-only", "--token-type", "systemd-tpm2"] as const;
 
 /** sh condition: the TPM opens the container on `$device`. */
@@ -13,8 +13,8 @@ export function pcrList(pcrs: readonly number[]): string {
 }
 
 /**
- * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, or the number of tokens if
- * there are several, or the binding and whether it opens the container. `opens` = yes or no.
+ * Reads the systemd-cryptenroll(1) token of the container on `$device`. `tpm` = `absent`, the number of tokens if there
+ * are several, or the token's PCRs and whether it opens the container. `opens` = yes or no.
  */
 export const readTpm: Sh = sh`opens=no tpm=absent
 json=$(cryptsetup luksDump --dump-json-metadata "$device" 2>/dev/null | tr -d ' \n\t')
@@ -30,7 +30,7 @@ export function tpmFact(pcrs: string): string {
   return `PCR ${pcrs}, opens: yes`;
 }
 
-/** Refuses with TPM_MISSING or TOOL_MISSING where nothing can be enrolled. */
+/** Refuses with TPM_MISSING or TOOL_MISSING if the node cannot enroll a TPM. */
 export const needsTpm: Sh = sh`[ -c /dev/tpmrm0 ] ||
   refuse TPM_MISSING 'this machine has no TPM 2.0 that its kernel knows (/dev/tpmrm0); it may be switched off in the firmware'
 have systemd-cryptenroll ||
@@ -39,8 +39,8 @@ systemd-cryptenroll --tpm2-device=list >/dev/null 2>&1 ||
   refuse TOOL_MISSING "systemd-cryptenroll finds no libraries for the TPM; package tpm2-tools brings them"`;
 
 /**
- * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding goes first:
- * systemd-cryptenroll takes equal registers of another TPM for the same binding, and does nothing.
+ * Binds the container on `$device`, which the key file opens, to the TPM. An earlier binding is removed first: for equal
+ * PCRs of another TPM systemd-cryptenroll would do nothing.
  */
 export function enroll(keyFile: string, pcrs: string): Sh {
   return sh`systemd-cryptenroll --wipe-slot=tpm2 "$device" >/dev/null || exit 1
@@ -66,7 +66,7 @@ fi`;
 }
 
 /**
- * Removes our TPM binding from the container on `$device`, and then the mark, once the key file has opened the
+ * Removes kcore's TPM binding from the container on `$device`, and then the mark, once the key file has opened the
  * container.
  */
 export function release(keyFile: string, mark: string): Sh {

@@ -1,7 +1,7 @@
 import { mappingName } from "../disk-names.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** Root's folder on the node; the names of a container's files there contain its UUID. */
+/** The folder of keys on the node, for root alone; the name of each file begins with its container's UUID. */
 export const luksFolder = "/etc/kcore/luks";
 
 /** The file that opens the container at boot: 64 random bytes. */
@@ -10,15 +10,15 @@ export function keyFileOf(uuid: string): string {
 }
 
 /**
- * An empty file: it says that the machine's TPM opens the container. Each container of ours has this file, or a key
- * file.
+ * An empty file that marks a container which the machine's TPM opens. Each container that kcore made has this file or a
+ * key file.
  */
 export function tpmMarkOf(uuid: string): string {
   return `${luksFolder}/${uuid}.tpm2`;
 }
 
 /**
- * The file of two words: the recipient of the container's recovery key, and the state of its escrow (luks.escrowed).
+ * A file of two words: the recipient of the container's recovery key, and the sealed key as in the fact (luks.escrowed).
  */
 export function recoveryFileOf(uuid: string): string {
   return `${luksFolder}/${uuid}.recovery`;
@@ -35,7 +35,7 @@ export function keyFits(keyFile: string | Sh): Sh {
 }`;
 }
 
-/** Makes a missing key file, and flushes it to the disk before anything is locked with it. */
+/** Makes a missing key file, and flushes it before a container is locked with it. */
 export function makeKeyFile(keyFile: string): Sh {
   return sh`parent_of ${keyFile} 1
 safe_parents ${keyFile}
@@ -50,8 +50,8 @@ chmod 0700 "$(dirname ${keyFile})" && sync || exit 1`;
 export type Unlock = "keyFile" | "tpm2";
 
 /**
- * The container's line in crypttab(5). Boot continues without the container: filesystems on it have `nofail`, too. A
- * TPM that does not open it fails the unit, without a question that no operator would see.
+ * The container's line in crypttab(5). Boot continues without the container, whose filesystems have `nofail`, too. If
+ * the TPM does not open it, its unit fails without a question (`headless`).
  */
 export function crypttabLine(uuid: string, { discard, unlock }: { discard: boolean; unlock: Unlock }): string {
   const key = unlock === "tpm2" ? "- tpm2-device=auto,headless=true," : `${keyFileOf(uuid)} `;
@@ -59,7 +59,7 @@ export function crypttabLine(uuid: string, { discard, unlock }: { discard: boole
 }
 
 /**
- * Options for a key of 256 bits or more: it cannot be guessed, so no time is spent on slowing guesses
- * (cryptsetup-luksFormat(8), --pbkdf). systemd-cryptenroll does the same with its recovery keys.
+ * Options for a random key of 256 bits or more: guessing it is hopeless, so a slow key derivation is of no use
+ * (cryptsetup-luksFormat(8), --pbkdf). systemd-cryptenroll does the same for its recovery keys.
  */
 export const strongKey = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"] as const;

@@ -28,7 +28,7 @@ export function membersOf({ bond, bridge }: Interface): readonly string[] {
   return bond?.members ?? bridge?.ports ?? [];
 }
 
-/** The kind of interface to make, as a fact; undefined for an existing card. */
+/** The kind of an interface that kcore makes, as a fact; undefined for a network card. */
 export function kindOf({ vlan, bond, bridge }: Interface): string | undefined {
   if (vlan) return `vlan ${vlan.id} on ${vlan.link}`;
   if (bond) return `bond ${bond.mode}`;
@@ -67,7 +67,7 @@ export function networkdFiles(wanted: Interface): readonly ConfigFile[] {
       ["DHCP", { none: "no", ipv4: "ipv4", ipv6: "ipv6", both: "yes" }[dhcp]],
       // networkd accepts router advertisements by default, even without DHCP.
       ["IPv6AcceptRA", ["ipv6", "both"].includes(dhcp) ? "yes" : "no"],
-      // A bridge without a port gets its addresses, too.
+      // A bridge without a port has no carrier, and gets its addresses nevertheless.
       ...(addresses.length > 0 ? [["ConfigureWithoutCarrier", "yes"] as const] : []),
       ...addresses.map((address) => ["Address", address] as const),
       ...gateways.map((gateway) => ["Gateway", gateway] as const),
@@ -219,7 +219,7 @@ export function networkManagerFiles(wanted: Interface): readonly ConfigFile[] {
   ];
 }
 
-/** The paths of all files that may configure the interface. */
+/** The paths of kcore's files for the interface and its members, of every backend; without a VLAN's drop-in. */
 export function allFiles(wanted: Interface): readonly string[] {
   return [networkdFiles, ifupdownFiles, networkManagerFiles].flatMap((files) => files(wanted).map(({ path }) => path));
 }

@@ -17,8 +17,8 @@ export const backends = ["auto", "networkd", "ifupdown", "networkManager"] as co
 export type Backend = (typeof backends)[number];
 
 /**
- * Sets `backend` to the program that configures networks on this node, or refuses. An earlier step of a dry run may
- * bring it.
+ * Sets `backend` to the program that configures networks on this node, or refuses. In a dry run an earlier step may
+ * install it.
  */
 export function findBackend(given: Backend): Sh {
   const missing =
@@ -79,7 +79,7 @@ export function refuseOthers(wanted: Interface): Sh {
         [ "$(printf '%s\n' "\${other##*/}" "$own" | sort | head -n 1)" = "\${other##*/}" ]; then :; else other=; fi
       ;;
     ifupdown)
-      # A member has no stanza of its own: its bond or bridge takes it.
+      # A member needs no stanza: the stanza of its bond or bridge adds it.
       own=/etc/network/interfaces.d/kcore-${name}
       other=$(grep -lsE "^[[:space:]]*iface[[:space:]]+$(printf '%s\n' "$one" | sed 's/[.]/\\./g')([[:space:]]|$)" /etc/network/interfaces /etc/network/interfaces.d/* |
         { if [ "$one" = ${name} ]; then grep -vFx -e "$own"; else cat; fi; })
@@ -93,14 +93,14 @@ export function refuseOthers(wanted: Interface): Sh {
 done
 case $backend in
   ifupdown)
-    # source-directory passes over names with a dot (interfaces(5)).
+    # source-directory ignores names with a dot (interfaces(5)).
     grep -qsE ${`^[[:space:]]*source[[:space:]]+(/etc/network/)?interfaces\\.d/\\*([[:space:]]|$)${name.includes(".") ? "" : "|^[[:space:]]*source-directory[[:space:]]+(/etc/network/)?interfaces\\.d/?([[:space:]]|$)"}`} /etc/network/interfaces ||
       refuse NETWORK_UNMANAGED ${`/etc/network/interfaces does not read the file kcore-${name} in /etc/network/interfaces.d (a line: source /etc/network/interfaces.d/*)`}
     ;;
 esac${vlan ? refuseOtherLinks(name, vlan.link) : sh``}`;
 }
 
-/** Refuses a VLAN that has moved to another link, because the old link's file still makes it there. */
+/** Refuses a VLAN that is to move to another link, while a drop-in of the old link still makes it there. */
 function refuseOtherLinks(name: string, link: string): Sh {
   return sh`
 case $backend in
@@ -119,8 +119,8 @@ esac`;
 }
 
 /**
- * Sets `kind` to the kernel's interface of this name, in the words of {@link kindOf}; to nothing for an interface that
- * kcore does not make.
+ * Sets `kind` to the kind of the kernel's interface of this name, in the form of {@link kindOf}; empty for a network
+ * card.
  */
 export function readKind({ name, vlan, bond, bridge }: Interface): Sh {
   if (vlan)
@@ -138,7 +138,7 @@ kind="bridge, STP $stp"`;
   return sh`kind=`;
 }
 
-/** Changes the files by `change`, and makes the running network follow them. */
+/** Changes the files by `change`, and applies them to the running network. */
 export function followFiles(wanted: Interface, change: Sh): Sh {
   const { name, vlan } = wanted;
   const members = membersOf(wanted);
@@ -153,7 +153,7 @@ if [ -n "$anew" ] && [ -e ${`/sys/class/net/${name}`} ]; then
 fi
 case $backend in
   networkd)
-    # networkd does not read the definition of a link again that it has made before.
+    # Only a restart makes networkd read the definition of a link again that it has made before.
     if [ -n "$anew" ]; then systemctl restart systemd-networkd || exit 1; else networkctl reload || exit 1; fi
     for one in ${[...again, name]}; do [ ! -e "/sys/class/net/$one" ] || networkctl reconfigure "$one" || exit 1; done
     ;;
@@ -165,7 +165,7 @@ case $backend in
 esac`;
 }
 
-/** Sets `anew` if the interface of this name is, or was to be, of another kind. */
+/** Sets `anew` if the existing interface, or its netdev file, is not as wanted, so that it must be deleted and made again. */
 function seeAnew(wanted: Interface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then
@@ -177,8 +177,8 @@ fi`;
 
 /**
  * Deletes a link, and waits at most 10 s until networkd has noticed. networkd's socket outlives a restart
- * (systemd-networkd.socket). A late message about this link would be taken for one about its successor of the same
- * name, which networkd would then forget.
+ * (systemd-networkd.socket), so a late message about this link would make networkd forget its successor of the same
+ * name.
  */
 function dropLink(name: string): Sh {
   return sh`index=none tries=0
@@ -186,7 +186,7 @@ function dropLink(name: string): Sh {
 ip link delete ${name} && while [ -e "/run/systemd/netif/links/$index" ] && [ "$tries" -lt 100 ]; do tries=$((tries + 1)) && sleep 0.1; done`;
 }
 
-/** Sets `undo`, the command that brings the network back to the state before, once the files are restored. */
+/** Sets `undo` to the command that restores the running network after a revert has restored the files. */
 export function undoCommand(wanted: Interface): Sh {
   const { name, vlan } = wanted;
   const isMade = kindOf(wanted) !== undefined;

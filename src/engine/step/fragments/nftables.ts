@@ -14,17 +14,17 @@ export interface Table {
   readonly input: "drop" | "accept";
   readonly icmp: boolean;
   readonly allow: readonly Allowed[];
-  /** More rules of the chain, and more of the table, as nft(8) reads them. */
+  /** Further lines of the chain `input`; `more`: further lines of the table. Both in nft(8)'s syntax. */
   readonly rules: string;
   readonly more: string;
 }
 
-/** Protocols by IANA's numbers: a node without /etc/protocols (netbase) has no names for them. */
+/** Protocols by IANA's numbers: nft knows no names on a node without /etc/protocols (netbase). */
 const numbers = { icmp: 1, tcp: 6, udp: 17, icmpv6: 58, sctp: 132 } as const;
 
 /**
- * The table as `nft -f` loads it, in one transaction and without touching any other. A missing table is made first, so
- * that it can be deleted.
+ * The table as `nft -f` loads it, in one transaction and without a change of any other table. The first line makes a
+ * missing table, so that the second can delete it.
  */
 export function tableText({ name, input, icmp, allow, rules, more }: Table): string {
   const chain = [
@@ -55,7 +55,7 @@ function linesOf(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "");
 }
 
-/** One rule, or one for each family of addresses. */
+/** One rule, or one rule for each address family in `from`. */
 function ruleLines({ protocol, ports, from, interfaces, comment }: Allowed): string[] {
   const families = [
     { word: "ip", of: from.filter((address) => !address.includes(":")) },
@@ -86,14 +86,14 @@ function setOf(members: readonly string[]): string {
 }
 
 /**
- * The table that FILE, a word of sh, loads, as a kernel in a namespace of its own lists it (`nft -s list`): without
- * counters and the like.
+ * Prints the table of the file in the kernel's form: `nft -s list`, without counters and other state, in a new network
+ * namespace.
  */
 export function canonical(file: Sh, table: string): Sh {
   return sh`unshare -n sh -c 'nft -f "$1" && nft -s list table inet "$2"' nft ${file} ${table}`;
 }
 
-/** The fact `rules`: whether the kernel has the rules of the file; else the added (+) and missing (-) lines. */
+/** Reports the fact `rules`: whether the kernel's table is that of the file, else its added (+) and missing (-) lines. */
 export function probeRules(path: string, table: string): Sh {
   return sh`if ! nft -s list table inet ${table} >"$K_TMP/nft.now" 2>/dev/null; then fact rules absent
 elif ! ${canonical(sh`${path}`, table)} >"$K_TMP/nft.wanted" 2>/dev/null; then fact rules "not to be compared: nft does not load "${path}
@@ -106,8 +106,8 @@ fi`;
 }
 
 /**
- * Refuses rules that would lock out ssh: the port that answers this session, from the session's address. sshd names
- * both in SSH_CONNECTION (sshd(8)) of this process or a parent. Without it, each port of sshd must stay open from
+ * Refuses rules that would lock ssh out: they must allow the port of this session from the session's address, as sshd
+ * gives both in SSH_CONNECTION (sshd(8)) of this process or a parent. Without it, they must allow each port of sshd from
  * anywhere.
  */
 export function refuseLockout(allow: readonly Allowed[]): Sh {
@@ -122,12 +122,12 @@ peer=\${session%% *} ports=\${session##* } way=
 [ -n "$session" ] || ports=$(sshd -T 2>/dev/null | sed -n 's/^port //p')
 peer=\${peer%%\%*}
 [ -z "$peer" ] || way=$(ip -o route get "$peer" 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
-# has_port RANGE...: one of them has the port.
+# has_port RANGE...: true if one of them contains $port.
 has_port() {
   for range; do [ "$port" -lt "\${range%-*}" ] || [ "$port" -gt "\${range#*-}" ] || return 0; done
   return 1
 }
-# has_peer IPV4 IPV6: elements of sets, as nft compares them.
+# has_peer IPV4 IPV6: true if nft finds $peer among these elements of its family.
 has_peer() {
   [ -n "$peer" ] || return 0
   case $peer in *:*) type=ipv6_addr elements=$2 ;; *) type=ipv4_addr elements=$1 ;; esac
@@ -135,7 +135,7 @@ has_peer() {
   printf '%s\n' "add table inet t" "add set inet t s { type $type; flags interval; auto-merge; }" "add element inet t s { $elements }" |
     unshare -n sh -c 'nft -f - && nft get element inet t s "{ $1 }"' nft "$peer" >/dev/null 2>&1
 }
-# has_way INTERFACE...: one of them leads back; a final * stands for more.
+# has_way INTERFACE...: true if one of them is the interface of the route to $peer; a final * is a wildcard.
 has_way() {
   [ -n "$peer" ] || return 0
   for one; do

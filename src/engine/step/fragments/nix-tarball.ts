@@ -8,8 +8,8 @@ function unpackerOf(name: string): { command: string; package: string } | undefi
 }
 
 /**
- * Does the work of upstream's install-multi-user and install-systemd-multi-user with a release tarball (store/ and
- * .reginfo), without channels, questions and edits of shell start files. It may be repeated after an interruption at
+ * Does what upstream's install-multi-user and install-systemd-multi-user do with a release tarball (store/ and
+ * .reginfo), without channels, questions and edits of shell start files. It can be repeated after an interruption at
  * any point.
  */
 export function installNixTarball({ name, blob, buildUsers }: { name: string; blob: Blob; buildUsers: number }): Sh {

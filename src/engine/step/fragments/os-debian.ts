@@ -1,20 +1,20 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses a machine that could not be reached any more after booting from its own disk. */
+/** Refuses a machine that would not be reachable after a boot from its own disk. */
 export function judgeLive({ user, authorizedKeys }: Access): Sh {
   return sh`${judgeMachine("Debian")}
 case $(tar --version 2>/dev/null) in *GNU*) ;; *) refuse TOOL_MISSING 'GNU tar is not on this node; package tar has it' ;; esac
 ${judgeAccess(user, authorizedKeys)}`;
 }
 
-/** Refuses a machine on which kcore installs no system. */
+/** Refuses a machine whose architecture kcore does not install. */
 export function judgeMachine(system: "Debian" | "NixOS"): Sh {
   return sh`[ "$(uname -m)" = x86_64 ] || refuse LIVE_UNSUITED ${`kcore installs ${system} on x86_64 machines only, and this one is `}"$(uname -m)"`;
 }
 
 /**
- * Refuses a live system without host keys, a network card, or a key for the user. `authorizedKeys`: those of the step,
- * if it may name some.
+ * Refuses a live system without host keys, without a network card that has an address, or without a key for the user.
+ * `authorizedKeys`: the step's own keys; undefined if the module has no such argument.
  */
 export function judgeAccess(user: string, authorizedKeys?: readonly string[]): Sh {
   return sh`set -- /etc/ssh/ssh_host_*_key
@@ -30,17 +30,16 @@ export function keyLines(keys: readonly string[]): string {
 }
 
 /**
- * `keys_of USER LINES`: the keys by which the live system lets this user in (NixOS has its own place for them), and
- * these lines.
+ * `keys_of USER LINES`: prints the user's authorized keys on the live system (also from NixOS's own folder), and LINES.
  */
 const keysOf = sh`keys_of() {
-  # Unlike cat it ends a last line that has no end.
+  # Unlike cat, grep ends an unterminated last line.
   grep -h '' "$(awk -F: -v who="$1" '$1 == who { print $6 }' /etc/passwd)/.ssh/authorized_keys" "/etc/ssh/authorized_keys.d/$1" 2>/dev/null
   printf %s "$2"
 }`;
 
 /**
- * Functions of these texts. `way_out` prints the cards with a global address. `network_of CARD` prints a
+ * Functions for texts over a live system. `way_out` prints the cards with a global address. `network_of CARD` prints a
  * systemd.network(5) file that keeps the card's addresses, routes and name servers. Cards are matched by their hardware
  * addresses: names differ between systems.
  */
@@ -75,8 +74,8 @@ network_of() {
 }`;
 
 /**
- * Gives the new system names, keys, network and package sources of this machine. It is mounted at `$t` from `$device`,
- * `$boot` (if not empty) and `$esp`.
+ * Writes this machine's names, keys, network and package sources to the new system, which is mounted at `$t` from
+ * `$device`, `$boot` (if not empty) and `$esp`.
  */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {
   return sh`note "its name, keys and network"
@@ -101,7 +100,7 @@ for who in root "$user"; do
 done
 rm -f "$t"/etc/systemd/network/10-kcore-*
 for card in $cards; do network_of "$card" >"$t/etc/systemd/network/10-kcore-$card.network" || exit 1; done
-# A live system of the same release reaches its packages somehow: so will this one.
+# The package sources of a live system of the same release work for this machine.
 same() { sed -n "s/^$2=//p" "$1/etc/os-release" 2>/dev/null; }
 if [ -n "$(same '' VERSION_CODENAME)" ] && [ "$(same '' VERSION_CODENAME)" = "$(same "$t" VERSION_CODENAME)" ]; then
   for file in sources.list sources.list.d keyrings trusted.gpg.d; do
@@ -117,14 +116,14 @@ export interface Access {
 }
 
 /**
- * The initrd, if it has something to unlock, and the boot loader, for both kinds of firmware and last of all: a machine whose power fails before has no program in its first sector. Consoles that the live
- * system was booted with stay.
+ * Makes the initrd, if root is encrypted, and installs the boot loader for UEFI and BIOS. The first sector is written last: after a power cut before that, the disk does not boot by BIOS.
+ * The live system's console= parameters stay.
  */
 export function bootLoader(parameters: readonly string[], isEncrypted: boolean): Sh {
   return sh`note "its boot loader"
 words=${parameters.join(" ")}
 read -r booted </proc/cmdline
-# The file that they go to is read by a shell.
+# A shell reads the file with these words.
 for word in $booted; do case $word in console=*[!A-Za-z0-9,]*) ;; console=*) words="$words $word" ;; esac; done
 sed -i '/^GRUB_CMDLINE_LINUX=/d' "$t/etc/default/grub" && echo "GRUB_CMDLINE_LINUX=\"\${words# }\"" >>"$t/etc/default/grub" || exit 1
 for place in dev proc sys; do
@@ -141,7 +140,7 @@ mkdir -p "$t/boot/grub"
 in_target update-grub
 in_target grub-install --target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram
 if [ -d /sys/firmware/efi/efivars ]; then
-  # The disk before the medium that is booted now.
+  # UEFI then boots the disk before the present medium.
   chroot "$t" grub-install --target=x86_64-efi --efi-directory=/boot/efi --bootloader-id=debian >"$K_TMP/loader" 2>&1 ||
     note "the firmware takes no entry: it has to be told to boot from this disk: $(tail -n 1 "$K_TMP/loader")"
 fi

@@ -10,7 +10,7 @@ done
 ${judgeAccess(user)}`;
 }
 
-/** Facts about the live system; `disk` is set. */
+/** Reports facts about the live system; needs `disk`. */
 export function lookAtLive(user: string): Sh {
   return sh`${functions}
 ${judgeNixos(user)}
@@ -31,14 +31,13 @@ hardware=$(nixos-generate-config --no-filesystems --show-hardware-config 2>"$K_T
 fact hardware "$hardware"`;
 }
 
-/** The function `put_flake PATH BLOB`: a file of the flake, below `$K_TMP/flake`. */
+/** The function `put_flake PATH BLOB`: writes a file of the flake below `$K_TMP/flake`. */
 export const putFlake = sh`put_flake() {
   mkdir -p "$K_TMP/flake/$(dirname "$1")" && cat <"$2" >"$K_TMP/flake/$1" || exit 1
 }`;
 
 /**
- * Gives NixOS, before it is built, this machine's host keys and the flake from `$K_TMP/flake`. The target is mounted at
- * `$t`.
+ * Copies this machine's host keys and the flake from `$K_TMP/flake` to the target at `$t`, before NixOS is built there.
  */
 export const settleNixos = sh`note "its host keys and its flake"
 mkdir -p "$t/etc/ssh" && chmod 755 "$t" "$t/etc" "$t/etc/ssh" || exit 1
@@ -49,9 +48,9 @@ rm -rf "$t/etc/nixos" && cp -R "$K_TMP/flake" "$t/etc/nixos" && chmod -R u=rwX,g
 export interface Installation {
   /** `nixosConfigurations.NAME` of the flake. */
   readonly name: string;
-  /** A flake in place of the input nixpkgs; empty: the flake's own. */
+  /** A flake that replaces the input nixpkgs; empty: the flake's own input. */
   readonly nixpkgs: string;
-  /** Fetches nothing: the live system's store has it all. */
+  /** Disables substituters: the live system's store has all paths. */
   readonly offline: boolean;
 }
 
@@ -82,8 +81,8 @@ export function runInstaller({ name, nixpkgs, offline }: Installation): Sh {
 }
 
 /**
- * Makes UEFI boot the disk before the present medium; GRUB itself leaves the firmware's list alone. `disk` and
- * `esp_name` are set.
+ * Adds a UEFI boot entry for the disk, before that of the present medium: NixOS's GRUB adds none. Needs `disk` and
+ * `esp_name`.
  */
 export function bootDiskFirst(guid: string): Sh {
   return sh`if [ -d /sys/firmware/efi/efivars ] && have efibootmgr && ! efibootmgr -v 2>/dev/null | grep -qi ${guid}; then

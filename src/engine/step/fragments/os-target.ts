@@ -7,16 +7,15 @@ export const target = "/run/kcore-target";
 export const done = "kcore-system";
 
 /**
- * Mounts the root filesystem, `device`, at the target, `t`, until the shell ends or `leave_target`. It must be empty or
- * hold an unfinished system, marked by `.kcore-unfinished`.
- * `check_filesystem DEVICE` repairs another filesystem; `empty FOLDER` removes the remains of an interrupted
- * installation.
+ * Mounts the root filesystem, `device`, at the target, `t`, until `leave_target` or the shell's end. The filesystem must
+ * be empty, or hold an unfinished system, marked by `.kcore-unfinished`.
+ * `check_filesystem DEVICE` repairs a filesystem; `empty FOLDER` removes the remains of an interrupted installation.
  */
-export const mountTarget = sh`# Something may have been left mounted there by a step that was killed.
+export const mountTarget = sh`# A killed step may have left filesystems mounted there.
 leave_target() {
   while grep -q ${rawSh(`" ${target}"`)} /proc/self/mountinfo; do umount -R ${target} 2>/dev/null || umount -lR ${target} || return 1; done
 }
-# A live system that lost its power forgot its unfinished writes, perhaps of this filesystem.
+# A power cut during an earlier installation may have damaged the filesystem.
 check_filesystem() {
   e2fsck -fp "$1" >"$K_TMP/fsck" 2>&1
   [ $? -le 1 ] || refuse OS_FOUND "the filesystem on $1 is damaged$K_NL$(cat "$K_TMP/fsck")"

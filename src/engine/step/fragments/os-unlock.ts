@@ -4,7 +4,7 @@ import { sh, type Sh } from "../sh.ts";
 import { luksFolder } from "./luks.ts";
 import { keyLines, type Access } from "./os-debian.ts";
 
-/** The label of a container's header until a system that can start lies in it. */
+/** The label of a container's header until it holds a bootable system. */
 export const unfinished = "kcore-unfinished";
 
 /** The initrd's port differs from the system's, because its host key does. */
@@ -20,7 +20,7 @@ export function containerOf(source: PartitionOf, context: StepContext): string {
   return luksUuid(partitionGuid(context, source));
 }
 
-/** Refuses a machine that no operator could unlock remotely. Stands behind `judgeLive`. */
+/** Refuses a machine that no operator could unlock remotely. Follows `judgeLive`. */
 export function judgeUnlock(access: Access): Sh {
   return sh`${unlockFunctions}
 initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
@@ -29,10 +29,10 @@ initrd_keys ${access.user} ${keyLines(access.authorizedKeys)} | grep -q . ||
 }
 
 /**
- * `initrd_keys USER LINES`: the keys that the initrd accepts, for one command alone. A key whose line has options is
- * left out, because their restrictions would be lost.
- * `initrd_network`: the network argument of initramfs-tools(7) for the card with the way out, else the first one;
- * klibc's ipconfig knows IPv4 alone.
+ * `initrd_keys USER LINES`: prints the keys that the initrd accepts, each for the unlock command alone. A key whose line
+ * has options is left out, because their restrictions would be lost.
+ * `initrd_network`: prints the network arguments of initramfs-tools(7) for the card of the IPv4 default route, else for
+ * the first card with an IPv4 address; klibc's ipconfig supports only IPv4.
  */
 export const unlockFunctions = sh`initrd_keys() {
   { keys_of root ''; keys_of "$1" "$2"; } | grep -E '^(ssh-(rsa|ed25519)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com) ' | sort -u |
@@ -58,7 +58,7 @@ initrd_network() {
   done
 }`;
 
-/** Gives the new system, mounted at `$t`, the means to open its own container, and to be unlocked remotely. */
+/** Configures the new system, mounted at `$t`, to open its own container, and to be unlocked remotely. */
 export function settleUnlock(uuid: string, { user, authorizedKeys }: Access): Sh {
   const mapping = mappingName(uuid);
   return sh`note "what unlocks it"
@@ -66,7 +66,7 @@ for part in share/initramfs-tools/hooks/cryptroot share/initramfs-tools/hooks/dr
   [ -e "$t/usr/$part" ] ||
     refuse TOOL_MISSING "the image has no /usr/$part: a system with an encrypted root needs cryptsetup-initramfs and dropbear-initramfs"
 done
-# The operator at the console, or logged in to the initrd, is asked: no key file gets into the initrd.
+# The passphrase is asked at the console or over SSH: no key file gets into the initrd.
 echo ${`${mapping} UUID=${uuid} none luks,initramfs`} >"$t/etc/crypttab"
 mkdir -p "$t"${luksFolder} && chmod 0755 "$t/etc/kcore" && chmod 0700 "$t"${luksFolder} && cp -p ${luksFolder}/${uuid}.* "$t"${luksFolder}/ || exit 1
 initrd=$t/etc/dropbear/initramfs
@@ -77,6 +77,6 @@ chmod 600 "$initrd/dropbear_ed25519_host_key"
 initrd_keys ${user} ${keyLines(authorizedKeys)} >"$initrd/authorized_keys" && chmod 600 "$initrd/authorized_keys" || exit 1
 echo ${`DROPBEAR_OPTIONS="-p ${unlockPort} -s -j -k -I 300 -c cryptroot-unlock"`} >"$initrd/dropbear.conf"
 initrd_network >"$t/etc/initramfs-tools/conf.d/kcore-unlock" || exit 1
-# The host key is in it: others read it on no system of this machine.
+# The initrd contains the host key, so only root may read it.
 echo UMASK=0077 >>"$t/etc/initramfs-tools/conf.d/kcore-unlock"`;
 }

@@ -1,7 +1,7 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
 export interface Packages {
-  /** Names, or words of sh that give names on the node. */
+  /** Names, or sh that expands to names on the node. */
   readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
   readonly state: "present" | "latest" | "absent";
   readonly updateCache: boolean;
@@ -13,19 +13,19 @@ export interface Packages {
 
 /** The operations of one package manager, for modules. */
 export interface PackageManager {
-  /** Prints the version of a package that is installed, or nothing. */
+  /** Prints the installed version of a package, or nothing. */
   readonly installed: (name: string | Sh) => Sh;
-  /** Prints a newer version than `$version`, the one that is installed, or nothing. */
+  /** Prints the available version if it is newer than `$version`, the installed one; else nothing. */
   readonly newer: (name: string | Sh) => Sh;
   readonly guard: (packages: Packages) => Sh;
-  /** In dry runs: fails if the package manager would refuse. */
+  /** In dry runs: fails if the package manager's own simulation fails. */
   readonly foresee: (packages: Packages) => Sh;
   readonly apply: (packages: Packages) => Sh;
 }
 
 /**
- * Sets `due` to the names for the package manager, and `kept` to those in order, each with its version: for apt-get and
- * dnf, `install` of a bare name means its newest version. Names that the node computes are always due.
+ * Sets `due` to the packages to change, and `kept` to those in order, each with its version: for apt-get and dnf,
+ * `install` of a bare name means its newest version. Names that the node computes are always due.
  */
 function findDue(manager: Pick<PackageManager, "installed" | "newer">, { names, state }: Packages): Sh {
   return shLines([
@@ -48,7 +48,7 @@ function wordOf(name: string, version?: string, release?: string): string {
   return `${name}${version === undefined ? "" : `=${version}`}${release === undefined ? "" : `/${release}`}`;
 }
 
-/** Whether `$version` is the wanted version, or matches a wanted version that ends in `*`. */
+/** sh condition: `$version` is the wanted version, or begins with a wanted version that ends in `*`. */
 export function isVersion(version: string): Sh {
   // “case” takes a quoted pattern literally; “${…#…}” does not.
   return version.endsWith("*")
@@ -65,8 +65,8 @@ function words({ names }: Pick<Packages, "names">): Sh {
 }
 
 /**
- * Runs a command again for a time while its error text names a held lock, and says who holds it. Then it fails, and
- * `$mark` is removed if it is set.
+ * Defines `locked COMMAND...`: repeats the command while its stderr matches `held`, for at most `lockTimeout` seconds,
+ * and reports the lock's holder. At the limit it removes `$mark`, if set, and refuses.
  */
 function withLock({ lockTimeout }: Pick<Packages, "lockTimeout">, held: string): Sh {
   return sh`waited=0 mark=
@@ -87,7 +87,7 @@ locked() {
 }`;
 }
 
-/** The verb and packages for apt-get. */
+/** The options, verb and packages for apt-get. */
 function aptWords(packages: Packages): Sh {
   const { state, recommends, purge } = packages;
   const verb = state === "absent" ? (purge ? "purge" : "remove") : "install";
@@ -97,23 +97,23 @@ function aptWords(packages: Packages): Sh {
 }
 
 /**
- * The mark of a dpkg that was interrupted in a step of ours, for example by a power cut: only then kcore repairs it
- * (F-20).
+ * A mark that exists while a step of kcore's runs dpkg. If it is left, by a power cut for example, kcore finishes dpkg's
+ * work; an interruption of another origin is refused (F-20).
  */
 const begun = sh`"$K_STATE/fresh/dpkg"`;
 
 /**
- * Whether a step of ours was interrupted while dpkg worked: files of a package may exist, while it or its triggers are
- * not configured.
+ * sh condition: a step of kcore's was interrupted while dpkg worked. Files of a package may exist, while the package or
+ * its triggers are not configured.
  */
 export const isCutOff = sh`[ -e ${begun} ]`;
 
-/** Defines `locked`, for commands that need a lock of apt's. */
+/** Defines `locked` for commands that take apt's or dpkg's locks. */
 export function lockedApt(limit: Pick<Packages, "lockTimeout">): Sh {
   return withLock(limit, "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg frontend lock");
 }
 
-/** Before other changes: finishes the work of a dpkg that was interrupted in a step of ours. Defines `locked`. */
+/** Before other changes: finishes dpkg's work if a step of kcore's was interrupted in it. Defines `locked`. */
 export function finishDpkg(limit: Pick<Packages, "lockTimeout">): Sh {
   return sh`export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l APT_LISTCHANGES_FRONTEND=none
 ${lockedApt(limit)}
@@ -125,8 +125,8 @@ fi`;
 }
 
 /**
- * Runs apt-get without questions, under the mark of an unfinished dpkg; `$status` is its exit code. Behind {@link
- * finishDpkg}.
+ * Runs apt-get without questions, with the mark of an unfinished dpkg meanwhile; sets `status` to its exit code. Follows
+ * {@link finishDpkg}.
  */
 export function runApt(words: Sh): Sh {
   return sh`mark=${begun}
@@ -138,15 +138,15 @@ rm -f "$mark"
   refuse PACKAGE_INTERRUPTED "dpkg was interrupted on this node: run dpkg --configure -a there first"`;
 }
 
-/** The time of the last fetch of lists, by a step that looks at their age. */
+/** A file whose time of change is that of the last fetch of lists, by a step with `listsMaxAge`. */
 export const listsFetched = sh`"$K_STATE/lists-updated"`;
 
-/** Fact `lists`: `fresh`, or `old` when they were fetched more than so many seconds ago. */
+/** Reports the fact `lists`: `old` if the package lists were fetched more than `maxAge` seconds ago, else `fresh`. */
 export function probeLists(maxAge: number): Sh {
   return sh`case $(find ${listsFetched} /var/lib/apt/lists -prune -mmin -${Math.max(1, Math.floor(maxAge / 60))} 2>/dev/null) in '') fact lists old ;; *) fact lists fresh ;; esac`;
 }
 
-// apt-get(8), dpkg(1). dpkg leaves numbered files in updates/ when it was interrupted; they are normal while it runs.
+// apt-get(8), dpkg(1). Numbered files in updates/ are normal while dpkg runs; later they mean that it was interrupted.
 export const apt: PackageManager = {
   // For a package file: its version, if exactly that version is installed.
   installed: (name) =>
@@ -168,8 +168,7 @@ others=$(apt-get -s -o Debug::NoLocking=true remove -- ${words({ names })} | sed
 [ -z "$others" ] || refuse PACKAGE_NEEDED "these packages would go too: $(echo $others)"`
     : sh``
 }`,
-  // If the run would fetch lists first and the present ones are not enough, the dry run fetches them to a folder of its
-  // own.
+  // If a run would fetch lists first and the present lists do not suffice, the dry run fetches lists to its own folder.
   foresee: (packages) => sh`${findDue(apt, packages)}
 set -- -q -o Debug::NoLocking=true
 [ -z "$due" ] || until apt-get -s "$@" ${aptWords(packages)} >/dev/null 2>"$K_TMP/err"; do
@@ -199,7 +198,7 @@ const apk: PackageManager = {
   installed: (name) => sh`apk info -e -v ${name} 2>/dev/null | sed "s/^"${name}"-//"`,
   newer: (name) => sh`apk version -q -l '<' ${name} 2>/dev/null`,
   guard: () => sh`:`,
-  // The run would fetch new lists first, so a dry run cannot know their effect.
+  // With updateCache a run fetches lists first, whose effect a dry run cannot know.
   foresee: (packages) =>
     packages.updateCache
       ? sh`:`
@@ -215,7 +214,7 @@ function apkWords({ state }: Packages): Sh {
   return sh`${state === "absent" ? sh`del` : state === "latest" ? sh`add -u` : sh`add`} $due`;
 }
 
-// dnf(8), rpm(8). dnf waits for its own lock and says so.
+// dnf(8), rpm(8). dnf itself waits for its lock, and reports that.
 const dnf: PackageManager = {
   installed: (name) =>
     typeof name === "string" && name.startsWith("/")
@@ -233,7 +232,7 @@ ${findDue(dnf, packages)}
 [ -z "$due" ] || dnf -y ${packages.recommends ? sh`` : sh`--setopt=install_weak_deps=False`} ${packages.state === "absent" ? sh`remove` : packages.state === "latest" ? sh`install --best` : sh`install`} $due`,
 };
 
-/** The text for the package manager that the node has. */
+/** Chooses on the node the text of its package manager. */
 export function withPackageManager(text: (manager: PackageManager) => Sh): Sh {
   return byManager({ apt: text(apt), apk: text(apk), dnf: text(dnf) });
 }

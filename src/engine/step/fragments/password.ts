@@ -6,7 +6,7 @@ import { accountLine } from "./accounts.ts";
 /** A hash as crypt(5) makes it, or `*`, which no password matches (shadow(5)). */
 const hash = /^(?:\*|\$[0-9a-z]+\$[^\s:]+)$/;
 
-/** The argument `password`: a hash that comes as a secret. */
+/** The argument `password`: a hash, as a secret. */
 export const PasswordHash = z
   .instanceof(Secret, { error: "must be a secret of the roster: a hash is as good as a weak password" })
   .refine(
@@ -28,7 +28,7 @@ export function wantPassword({ password, lock }: Omit<Password, "name">): Readon
   };
 }
 
-/** Facts `password` and `login` of the user's line in shadow(5). */
+/** Reports the facts `password` and `login` from the user's line in shadow(5). */
 export function probePassword({ name, password, lock }: Password): Sh {
   if (password === undefined && lock === undefined) return sh``;
   return sh`${readHash(name)}
@@ -40,15 +40,15 @@ case $hash in
 esac`;
 }
 
-/** For a dry run: fails without the programs of {@link setPassword}. */
+/** For a dry run: refuses if the programs of {@link setPassword} are missing. */
 export function foreseePassword({ password, lock }: Omit<Password, "name">): Sh {
   if (password !== undefined) return sh`${findChpasswd}`;
   return lock === undefined ? sh`` : sh`have usermod || have passwd || ${needUsermod}`;
 }
 
 /**
- * Sets the hash and locks or unlocks it, at once if both are wanted; a locked user stays locked unless `lock` says
- * otherwise.
+ * Sets the hash, and locks or unlocks the user, in one command if both are given. Without `lock` a locked user stays
+ * locked.
  */
 export function setPassword({ name, password, lock }: Password): Sh {
   if (password !== undefined)
@@ -78,7 +78,7 @@ hash=\${hash%%:*}`;
 
 const needUsermod = sh`refuse TOOL_MISSING "neither usermod nor passwd is there (package passwd)"`;
 
-/** Sets `chpasswd` to the program, which may be BusyBox's without a link of its own. */
+/** Sets `chpasswd` to the program, which may be an applet of BusyBox without a link. */
 const findChpasswd = sh`chpasswd=chpasswd
 have chpasswd || { have busybox && busybox --list | grep -qx chpasswd && chpasswd='busybox chpasswd'; } ||
   refuse TOOL_MISSING "chpasswd is not there (package passwd)"`;

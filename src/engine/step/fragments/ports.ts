@@ -6,13 +6,13 @@ export function hexPort(port: number): string {
 }
 
 /**
- * Inodes of the sockets that listen on a TCP port of this node, in the variable `sockets` (proc(5), state 0A = LISTEN).
- * With `loopback` only those that answer on 127.0.0.1 or ::1. grep picks the lines: a shell reads byte by byte, which
- * takes seconds on a node with thousands of connections.
+ * Sets `sockets` to the inodes of the sockets that listen on a TCP port of this node (proc(5), state 0A = LISTEN). With
+ * `loopback` only those that accept connections to 127.0.0.1 or ::1. grep selects the lines, since a shell reads byte by
+ * byte, which takes seconds for thousands of connections.
  */
 export function listening(port: number, { loopback = false }: { loopback?: boolean } = {}): Sh {
   const local = loopback
-    ? // Any, 127.0.0.1 and ::1, also mapped, in the kernel's byte order (little endian, then big).
+    ? // Any, 127.0.0.1, ::1 and ::ffff:127.0.0.1, as little-endian and big-endian kernels write them.
       sh`00000000 | 0100007F | 7F000001 | 00000000000000000000000000000000 | 00000000000000000000000001000000 | 00000000000000000000000000000001 | 0000000000000000FFFF00000100007F | 00000000000000000000FFFF7F000001`
     : sh`*`;
   return sh`sockets=$(grep -hs ${`:${hexPort(port)} [0-9A-F]*:[0-9A-F]* 0A `} /proc/net/tcp /proc/net/tcp6 |
@@ -22,9 +22,9 @@ export function listening(port: number, { loopback = false }: { loopback?: boole
 }
 
 /**
- * The holder of the sockets of {@link listening}, in the variables `owner` (the program), `pid` and `unit`. They are
- * empty where it cannot be found (not root, another namespace). Each finding is checked again: a program that is being
- * started holds the sockets of its parent for a moment.
+ * Sets `owner` (the program), `pid` and `unit` to the holder of the sockets of {@link listening}; empty if it cannot be
+ * found (not root, another namespace). Each candidate is checked twice: a process that is about to execute a program has
+ * its parent's sockets for a moment.
  */
 export const socketOwner: Sh = sh`owner= unit= pid=
 for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets " '
@@ -40,7 +40,7 @@ for candidate in $(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v sockets="$sockets 
 done`;
 
 /**
- * The shell function `tcp HOST PORT SECONDS`: true when a connection is accepted. Uses nc (BusyBox's, which has no -z, or
+ * The shell function `tcp HOST PORT SECONDS`: true if a connection is accepted. Uses nc (BusyBox's, which has no -z, or
  * another) or bash's /dev/tcp; with neither it returns 2.
  */
 export const tcpFunction: Sh = sh`tcp() {

@@ -51,7 +51,7 @@ export const Check = z
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether no other argument contradicts `check`; a refinement of a module's arguments. */
+/** Whether `check` stands without arguments that only make sense for a change; a refinement of a module's arguments. */
 export function isWholeCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
@@ -112,8 +112,8 @@ ${withProcess(command, given)}`,
 }
 
 /**
- * Runs a command in its folder, with its input; sets `$status`. Modules read output in the C locale (LC_ALL); an
- * operator's command has LANG instead, which knows UTF-8.
+ * Runs a command in its folder, with its input; sets `status`. The texts of modules run in the C locale (LC_ALL); an
+ * operator's command gets the locale of LANG instead, which supports UTF-8.
  */
 function running(command: Sh, { cwd, stdin }: Omit<Process, "changed">, into = sh``): Sh {
   return sh`${cwd === undefined ? sh`` : sh`cd -- ${cwd} || exit 1`}
@@ -127,7 +127,7 @@ function wordsOf(codes: readonly number[]): string {
   return ` ${codes.join(" ")} `;
 }
 
-/** Runs a command, and reports its exit code and whether that was a change; ends with 0 if the code means success. */
+/** Runs a command, reports its exit code and whether it changed anything, and exits with 0 if the code means success. */
 function withProcess(command: Sh, given: Process): Sh {
   const { changed } = given;
   const byCode = typeof changed === "object" && "whenCode" in changed ? changed.whenCode : [];
@@ -141,7 +141,7 @@ exit 1`;
 }
 
 /**
- * The output goes through a file: a daemon that the command leaves behind may hold it open, and nothing waits for it.
+ * The output goes to a file: a daemon that the command leaves behind could keep a pipe open, and the step would wait.
  */
 function readingOutput(command: Sh, given: Process, expression: string): Sh {
   return sh`trap 'cat "$K_TMP/printed"; exit 143' TERM
@@ -151,7 +151,7 @@ if grep -Eq -e ${expression} "$K_TMP/printed"; then same=; else same=" same"; fi
 }
 
 /**
- * Before the command runs: grep ends with 2 for an invalid expression, BusyBox's only once it has a line to compare.
+ * Checks the expression before the command runs: grep exits with 2 for an invalid one, BusyBox's only if it reads a line.
  */
 function guardExpression(expression: string): Sh {
   return sh`echo | grep -Eq -e ${expression}
@@ -173,7 +173,7 @@ export function needsOf({ cwd, program }: Needs): Resource[] {
   ];
 }
 
-/** For a dry run: fails if the command could not begin. With a folder of its own, only the step itself can know. */
+/** For a dry run: fails if the command could not start. A program by a relative path is not checked: it depends on the folder. */
 export function foreseeNeeds({ cwd, program }: Needs): Sh {
   const isKnown = program !== undefined && (program.startsWith("/") || !program.includes("/"));
   return sh`${cwd === undefined ? sh`` : sh`[ -d ${cwd} ] || { echo ${`${cwd} is not there, or is no folder`} >&2; exit 1; }`}

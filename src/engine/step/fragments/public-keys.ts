@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { shellText } from "../shell-text.ts";
 
-/** One public key of OpenSSH, as `ssh-keygen` writes it to a .pub file. */
+/** A public key of OpenSSH, from a line of a .pub file. */
 export interface PublicKey {
   readonly type: string;
   readonly base64: string;
@@ -43,7 +43,7 @@ function problemOf(text: string, type: string, base64: string): string | undefin
   return isWhole && endsWithin(bytes) ? undefined : `is cut off or broken: its bytes are no ${type} key`;
 }
 
-/** Whether the strings of a key end at its last byte (RFC 4251, 5). */
+/** Whether the key's bytes are two or more whole strings (RFC 4251, 5). */
 function endsWithin(bytes: Buffer): boolean {
   let at = 0;
   let fields = 0;
@@ -61,12 +61,12 @@ const bare =
   );
 const valued = "command environment expiry-time from permitlisten permitopen principals tunnel".split(" ");
 
-/** One option of a key. sshd ignores a key with an unknown option, so an unknown one is refused. */
+/** An option of a key. sshd ignores a key with an unknown option, so such an option is refused. */
 export const KeyOption = shellText(
   z.string().refine((option) => {
     const [, name = "", value] = /^([A-Za-z0-9-]+)(?:="((?:[^"\\\0\t\r\n]|\\[^\0\t\r\n])*)")?$/.exec(option) ?? [];
     return (value === undefined ? bare : valued).includes(name.toLowerCase());
   }, 'must be an option of sshd(8), such as no-pty or from="192.0.2.0/24"'),
-  // sshd unquotes the command and a login shell reads it, so that an expression's value in the command must be a plain word.
+  // sshd unquotes the command, and a login shell reads it: an expression's value there must be one plain word.
   (_, option) => (/^command=/i.test(option) ? "sh" : undefined),
 );

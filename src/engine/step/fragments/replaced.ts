@@ -11,7 +11,7 @@ export const Validate = shellText(
   .describe("A shell command that accepts the new file, %s (without quotes), before it takes the old one's place.");
 
 /**
- * Runs the command on the new file, which has its own name in a private folder, because some validators look at names.
+ * Runs the command on the new file, which has its final name in a private folder, because some validators check names.
  */
 export function validation(path: string, command: ShellText | undefined, made: Blob | Sh): Sh {
   if (command === undefined) return sh``;

@@ -1,8 +1,8 @@
 import { sh, type Sh } from "../sh.ts";
 
 /**
- * Sets `file`: absent, “swap of N bytes” by its signature, or something else. Sets `mode`: its mode and owner, empty
- * where it is absent.
+ * Sets `file`: `swap of N bytes` for a file with a swap signature, else the result of kind_of. Sets `mode` to a file's
+ * mode and owner, else empty.
  */
 export function lookAtSwapFile(path: string): Sh {
   return sh`mode=
@@ -17,18 +17,17 @@ if [ "$kind" = file ]; then
 fi`;
 }
 
-/** Fails if the file would fill the disk; the room of an existing one is not counted. */
+/** Fails if the free space is less than the file's size; an existing file's space does not count as free. */
 export function roomForSwapFile(path: string, size: number): Sh {
   return sh`free=$(df -Pk ${path.slice(0, path.lastIndexOf("/")) || "/"} | { read -r line && read -r a b c free rest && echo "$free"; })
   [ "$free" -gt ${size / 1024} ] || { echo ${`${path} needs ${size / 2 ** 20} MiB, and `}"$((free / 1024)) MiB are free" >&2; exit 1; }`;
 }
 
 /**
- * Makes the file where `file` is not as wanted, beside its place until it is whole, so that the place always holds a
- * swap area. The file has no holes, which the kernel refuses: ext4 and xfs reserve room at once, other filesystems are
- * written.
- * A swap file in use stays in use until the kernel has accepted the new one on trial. It is used again if the new one
- * cannot take its place. Sets `made`.
+ * Makes the file if `file` is not as wanted, first under another name, so that the path always has a whole swap area.
+ * The kernel refuses a file with holes: ext4 and xfs allocate the space at once, on other filesystems it is written.
+ * An old swap file stays in use until swapon has accepted the new one, and is used again if the rename fails. Sets
+ * `made`.
  */
 export function makeSwapFile(path: string, size: number): Sh {
   const next = `${path}.kcore`;

@@ -1,13 +1,13 @@
 import { sh, type Sh } from "../sh.ts";
 import { underSystemd } from "./mount-unit.ts";
 
-/** Services that make swap without a swap unit of systemd's: zram-tools, Ubuntu's zram-config, dphys-swapfile. */
+/** Services that make swap without a swap unit: zram-tools, Ubuntu's zram-config, dphys-swapfile. */
 const services = ["zramswap.service", "zram-config.service", "dphys-swapfile.service"];
 
 /**
- * Sets lists with blanks between. `areas`: swap in use (proc_swaps(5)). `lines`: the sources of fstab's lines that swap
- * at boot. `units`: units that swap.target starts and that are not from fstab (from generators for GPT and zram, or
- * unit files). `makers`: services that make swap.
+ * Sets lists, separated by blanks. `areas`: swap in use (proc_swaps(5)). `lines`: sources of fstab's lines that enable
+ * swap at boot. `units`: swap units that swap.target starts and that are not from fstab (from generators for GPT and
+ * zram, or unit files). `makers`: enabled services that make swap.
  */
 export const lookAtAllSwap: Sh = sh`areas= lines= units= makers=
 while read -r path kind rest; do
@@ -44,7 +44,7 @@ $found
 END_OF_UNITS
 fi`;
 
-/** Comments out the lines of fstab that swap at boot: their old text stays readable. */
+/** Comments out the lines of fstab that enable swap at boot, so that their text stays readable. */
 export const commentSwapLines: Sh = sh`if [ -n "$lines" ]; then
   while IFS= read -r whole || [ -n "$whole" ]; do
     kind=$(set -f && set -- $whole && case $1 in '#'*) ;; *) printf '%s\n' "$3,$4," ;; esac)
@@ -53,7 +53,7 @@ export const commentSwapLines: Sh = sh`if [ -n "$lines" ]; then
   done </etc/fstab >"$K_TMP/fstab" && put_file "$K_TMP/fstab" /etc/fstab - - - || exit 1
 fi`;
 
-/** Refuses if `areas` hold more than fits into memory: swapoff would make the kernel end programs. */
+/** Refuses if more swap is used than memory is free: swapoff would make the kernel kill programs. */
 export const fitsIntoMemory: Sh = sh`used=0 free=0
 while read -r path kind size this rest; do
   case $path in /*) used=$((used + this)) ;; esac

@@ -1,35 +1,35 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** A key as the kernel and files of sysctl.d(5) name it. */
+/** A key with its wanted value. */
 export interface Sysctl {
   /** The key as the operator wrote it. */
   readonly key: string;
   /** The path below /proc/sys. */
   readonly path: string;
-  /** The value, with blanks made single. */
+  /** The value, with single blanks. */
   readonly value: string;
 }
 
 /**
- * sysctl.d(5): if the first separator is a slash, dots stay; if it is a dot, dots and slashes change places. So
- * `net.ipv4.conf.eth0/10.rp_filter` is net/ipv4/conf/eth0.10/rp_filter.
+ * The path of a key (sysctl.d(5)): if the first separator is a slash, dots stay; if it is a dot, dots and slashes are
+ * swapped. So `net.ipv4.conf.eth0/10.rp_filter` is net/ipv4/conf/eth0.10/rp_filter.
  */
 export function sysctlPath(key: string): string {
   return /[./]/.exec(key)?.[0] === "." ? key.replaceAll(/[./]/g, (char) => (char === "." ? "/" : ".")) : key;
 }
 
-/** The key in a file: with dots, where no name between them has one. */
+/** The key in a file: with dots as separators, unless a part of the path contains a dot. */
 export function sysctlName(path: string): string {
   return path.includes(".") ? path : path.replaceAll("/", ".");
 }
 
 /**
  * The function `look WHAT`. A key's present value comes from /proc/sys. Its value at boot comes from all files, in the
- * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last where systemd does not run, and counts
- * only by a link where it does.
- * `look` prints lines of fields, each behind a tab. For `facts`: the key, and value or “VALUE now, VALUE at boot”. For
- * `gaps`, as if `file` were in order: the key, its path where the present value differs, and a later file that
- * overrides it, with its value.
+ * order of systemd-sysctl(8) and `sysctl --system`. /etc/sysctl.conf comes last without systemd; with systemd it counts
+ * only through a link in sysctl.d.
+ * `look` prints lines of fields, separated by tabs. For `facts`: the key, and its value or “VALUE now, VALUE at boot”.
+ * For `gaps`, as if `file` were in order already, keys that differ: the key, its path if the present value differs (else
+ * -), and the later file that overrides it, with the value there (else -).
  */
 export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
   const lines = wanted.map(({ key, path, value }) => `${key}\t${path}\t${value}`);
@@ -66,7 +66,7 @@ export function lookAtSysctls(file: string, wanted: readonly Sysctl[]): Sh {
       count = split(ENVIRON["wanted"], lines, "\n")
       for (i = 1; i <= count; i++) { split(lines[i], field, "\t"); keys[i] = field[1]; paths[i] = field[2]; values[i] = field[3] }
     }
-    # A file in an earlier folder takes the place of those of its name.
+    # A file in an earlier folder replaces files of its name in later ones.
     $1 != before { read_file(substr($2, 2) "/sysctl.d/" $1); before = $1 }
     END {
       if (ENVIRON["last"] != "") read_file(ENVIRON["last"])

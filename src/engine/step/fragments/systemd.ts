@@ -1,12 +1,12 @@
 import type { Tool } from "../define.ts";
 import { rawSh, sh, type Sh } from "../sh.ts";
 
-/** The program that the unit modules need. */
+/** The tool of modules for systemd's units. */
 export const systemctl: Tool = { command: "systemctl", package: "systemd" };
 
 type Property = "ActiveState" | "LoadState" | "MainPID" | "NeedDaemonReload" | "UnitFileState";
 
-/** Properties of a unit by one call, each in a variable of its own name; systemctl(1), show. */
+/** Sets a variable for each of these properties of a unit, by one call of systemctl(1), show. */
 export function unitProperties(unit: string, names: readonly Property[]): Sh {
   return sh`shown=$(systemctl show -p ${names.join(",")} -- ${unit}) || exit 1
 while IFS== read -r property value; do
@@ -16,19 +16,19 @@ $shown
 END_OF_PROPERTIES`;
 }
 
-/** Reads unit files again when systemd says that they changed on the disk. */
+/** Runs daemon-reload if systemd reports that the unit's files changed on the disk. */
 export function reloadIfNeeded(unit: string): Sh {
   return sh`case $(systemctl show -p NeedDaemonReload -- ${unit}) in *=yes) systemctl daemon-reload || exit 1 ;; esac`;
 }
 
-/** Stands after a command: if it failed, refuses with the unit's state and the end of its log. */
+/** Follows a command on its line: if the command failed, refuses with the unit's state and the end of its log. */
 export function orRefuse(unit: string | Sh, code: "SERVICE_FAILED" | "SERVICE_UNSTABLE", message: string | Sh): Sh {
   return sh`|| refuse ${code} ${message}"$K_NL$(systemctl --no-pager --full -n 20 status -- ${unit} 2>&1)"`;
 }
 
 /**
- * In a probe: refuses a unit that this step has just started or restarted and that is not up. A start that systemd
- * reports as done may have failed all the same: the program ended at once, or a condition did not hold.
+ * In a probe: refuses if this step has just started or restarted the unit and it is not active. A start that systemd
+ * reports as done may have failed: the program exited at once, or a condition did not hold.
  */
 export function isUp(unit: string): Sh {
   return sh`if [ "$ActiveState" != active ] && { [ -e "$K_TMP/started" ] || [ -e "$K_TMP/restarted" ]; }; then
@@ -58,7 +58,7 @@ done`;
 }
 
 /**
- * With `$MainPID` known: the fact `program`, the folder if the unit's main process is a program below it, else that
+ * Reports the fact `program` by `$MainPID`: the folder if the unit's main process runs a program below it, else that
  * program.
  */
 export function tellProgram(folder: string): Sh {
@@ -67,12 +67,12 @@ case $program in ${folder}/*) program=${folder} ;; esac
 fact program "\${program:-none}"`;
 }
 
-/** Whether the unit's main process is a program below the folder. */
+/** sh condition: the unit's main process runs a program below the folder. */
 export function comesFrom(unit: string, folder: string): Sh {
   return sh`pid=$(systemctl show -p MainPID -- ${unit}) && case $(readlink "/proc/\${pid#*=}/exe" 2>/dev/null) in ${folder}/*) ;; *) false ;; esac`;
 }
 
-/** Waits for the unit's program: systemd calls a unit started before its start script has run the program. */
+/** Waits at most 10 s for the unit's program: systemd calls a unit started before its start script has executed the program. */
 export function awaitProgram(unit: string, folder: string): Sh {
   return sh`left=10
 while [ "$left" -gt 0 ] && ! { ${comesFrom(unit, folder)}; }; do
@@ -85,7 +85,7 @@ export function refuseStatic(unit: string): Sh {
   return sh`refuse UNIT_STATIC ${`${unit} has no WantedBy= or RequiredBy= in an [Install] section, so it cannot be enabled`}`;
 }
 
-/** For a dry run: fails for a missing unit, or one that cannot be enabled. */
+/** For a dry run: fails if the unit is missing, or refuses if it is to be enabled and cannot be. */
 export function foreseeStart(unit: string, isEnabled: boolean): Sh {
   return sh`${unitProperties(unit, ["LoadState", "UnitFileState"])}
 [ "$LoadState" != not-found ] || { echo ${`there is no unit ${unit}`} >&2; exit 1; }
@@ -93,8 +93,8 @@ ${isEnabled ? sh`case $UnitFileState in static | indirect) ${refuseStatic(unit)}
 }
 
 /**
- * Refuses a unit that systemd-analyze does not accept. Its text stands in the file `$unit`, under the unit's own name.
- * Its programs may still be missing.
+ * Refuses a unit that systemd-analyze does not accept. The file `$unit` has the text, under the unit's own name. The
+ * unit's programs may still be missing.
  */
 export function verifyUnit(name: string): Sh {
   return sh`if have systemd-analyze; then

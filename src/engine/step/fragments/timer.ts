@@ -11,7 +11,7 @@ interface Timer {
   readonly description?: string | undefined;
 }
 
-/** systemd.timer(5). A timer starts the unit of its own name by itself. */
+/** The text of a timer (systemd.timer(5)), which starts `service`, by default the service of its own name. */
 export function timerText(timer: Timer): string {
   const { name, service = `${name}.service`, onCalendar, persistent, description = `Starts ${service}` } = timer;
   return unitText({

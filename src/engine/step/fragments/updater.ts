@@ -1,11 +1,11 @@
 import type { Blob } from "../blob.ts";
 import { sh, type Sh } from "../sh.ts";
 
-/** The updater of a node, and the update and owner in whose name it is addressed. */
+/** The updater of a node, and the update and owner for which it gets orders. */
 export interface Updates {
   /** The folder of updates: `updates` below the node's state folder. */
   readonly folder: string;
-  /** The source of the node's running version: kcore's runtime by its profile, or the NixOS system behind a link. */
+  /** Where the running version is read: the profile of kcore's runtime, or a link to a NixOS system. */
   readonly runs: { readonly profile: string } | { readonly system: string };
   readonly update: string;
   readonly owner: string;
@@ -13,7 +13,7 @@ export interface Updates {
   readonly epoch: number;
   /** The target of the update, in the form of `runtime`. */
   readonly target: string;
-  /** Whether the target counts even if no boot would keep it. */
+  /** Whether a running target counts although the next boot would not keep it. */
   readonly tried: boolean;
 }
 
@@ -21,14 +21,15 @@ export interface Updates {
  * Reads the journal of a node's updater (src/updater/journal.ts), by the function `read_updates`.
  * Of the last accepted order it sets `f_name`, `f_epoch`, `f_owner`, `f_generation` and `f_seq`. `busy`: the updater
  * takes no orders of another update.
- * Of its report it sets `r_state`, `r_seq`, `waits` and `ours`, which is empty when the report is about another update
- * or owner. `previous`: it can go back from this update. `boots`: it is about to boot the node for this owner's order.
- * `ordered`: the last step that this owner ordered, if it is the last one.
- * `runtime`: the running version, a store path or the flake of a NixOS system. A target that another update only tries
- * does not count. Then `runtime` is the version of the next boot, or `under way` until the target has held.
+ * Of the updater's report it sets `r_state`, `r_seq`, `waits` and `ours`, which is empty if the report is about another
+ * update or owner. `previous`: the node can roll back from this update. `boots`: the updater is about to boot the node
+ * for this owner's order. `ordered`: the last step that the bastion ordered, if this owner ordered it.
+ * `runtime`: the running version, a store path or the flake of a NixOS system. Outside this owner's own activation a
+ * running target counts only if the next boot keeps it, unless `tried`: else `runtime` is the next boot's version. It is
+ * `under way` while any activation or rollback to the target is being carried out.
  */
 export function readUpdates({ folder, runs, update, owner, target, tried }: Updates): Sh {
-  return sh`# pick KEY TEXT: k = the first value of KEY, a plain word or a number.
+  return sh`# pick KEY TEXT: k = the first value of KEY in a JSON text, a string without escapes or a number.
 pick() {
   k=
   case $2 in *"\"$1\":"*) ;; *) return 1 ;; esac
@@ -48,7 +49,7 @@ take_fence() {
 }
 read_updates() {
   busy= f_name= f_epoch=0 f_owner= f_generation=1 f_seq=0 r_state= r_seq=0 waits= previous= ours= ordered= boots=
-  # The report is in the journal, before all that an update's manifest can have written there.
+  # The report precedes all text of a manifest in the journal, so no manifest can imitate it.
   whole=$(cat ${folder}/journal.json 2>/dev/null)
   journal=\${whole%%'"report":{'*} report=
   case $whole in *'"report":{'*) report=\${whole#*'"report":{'} && report=\${report%%',"brings":"'*} ;; esac
@@ -59,19 +60,19 @@ read_updates() {
     case $report in *'"waitsFor":"bastion"'*) waits=1 ;; esac
     case $report in *'"previous":{'*) previous=1 ;; esac
   fi
-  # An order that was taken is not reported at once.
+  # The updater reports an accepted order only later: its fence counts from the journal.
   if fence_in "$journal"; then take_fence; fi
   k=$(cat ${folder}/ordered 2>/dev/null)
   case $k in ${owner}" "*) ordered=\${k#* } && last=\${ordered#* } ordered=\${ordered% *} ;; esac
-  # Of a boot before this one it is no longer true; as the updater names a boot (src/updater/node-ports.ts).
+  # boots counts only in the boot in which it was written, by the updater's name of a boot (src/updater/node-ports.ts).
   read -r boot </proc/sys/kernel/random/boot_id && read -r k </proc/1/stat
   set -- \${k##*) }
-  # A container's boot_id is its host's for one of them, and its own for the other.
+  # In a container, updater and runner may see different boot_ids.
   [ ! -e /run/systemd/container ] || boot=
-  # A preparation that is not begun gives way.
+  # A preparation that has not begun does not make the updater busy.
   case $whole in *'"doing":{"step":"'* | *'"next":{"step":"'[!p]*) busy=1 ;; esac
   case $ours$whole in 1*'"boots":true,"hasBooted":'*'"bootId":"'"$boot"*" \${20}"'"'*) boots=1 ;; esac
-  # The former version stays known, also behind orders of other updates.
+  # The updater remembers the former version also after orders of other updates.
   [ "$f_name" = ${update} ] || previous=
   case $whole in *'"previousOf":{"name":"'${update}'"'*) previous=1 ;; esac
   ${"profile" in runs ? runtimeOf(runs.profile) : systemOf(runs.system, folder)}
@@ -94,8 +95,8 @@ const runtimeOf = (
   [ -n "$runtime" ] || runtime=$kept`;
 
 /**
- * The updater's systems.json (src/updater/nixos-systems.ts) has the flake that a system was built of; the last such
- * name counts.
+ * Names a NixOS system by the flake that it was built of, from the updater's systems.json (src/updater/nixos-systems.ts);
+ * the last entry counts. Sets `kept` for the next boot's system and `runtime` for that of the link.
  */
 const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/systems.json 2>/dev/null)
   for k in /nix/var/nix/profiles/system ${link}; do
@@ -105,7 +106,7 @@ const systemOf = (link: string, folder: string): Sh => sh`known=$(cat ${folder}/
     case $known in *"$k"*) runtime=\${known##*"$k"} && runtime=\${runtime%%'"'*} ;; esac
   done`;
 
-/** Refuses with the failure in the report. */
+/** The function `tell_failure`: refuses with the failure in the report. */
 const tellFailure = (folder: string): Sh => sh`tell_failure() {
   rm -f ${folder}/ordered
   kind=$(printf '%s\n' "$report" | sed -nE 's/.*"failure":\{"kind":"([a-z]+)".*/\1/p')
@@ -126,10 +127,10 @@ export function giveOrders({ folder, update, owner, epoch }: Updates, signed: Bl
   return sh`${tellFailure(folder)}
 order() {
   read_updates
-  # An order from before a boot is not given again: its result is there now.
+  # After a boot the order is not given again if its failure is reported now.
   if [ -n "$ours" ] && [ "$r_state" = failed ] && [ "$ordered" = "$1" ] && [ "$r_seq" -ge "$last" ]; then tell_failure; fi
   if [ "$f_name" != ${update} ]; then
-    # Another update was here since: of this one the node keeps the last order, if there was one.
+    # The node's last order is of another update: the last one of this update is in the journal's list of past orders.
     f_generation=1 f_seq=0
     f=\${journal#*'"past":['} && f=\${f%%]*}
     case $f in *'{"name":"'${update}'",'*) f=\${f#*'{"name":"'${update}'",'} && f=\${f%%\}*} && take_fence ;; esac
@@ -137,7 +138,7 @@ order() {
   f_name=${update} f_owner=${owner} f_epoch=${epoch}
   seq=$((f_seq + 1))
   umask 077
-  # An activation that is confirmed is still the same.
+  # hold only confirms an activation, so that stays the recorded order.
   mkdir -p ${folder} && { [ "$1" = hold ] || printf '%s\n' ${owner}" $1 $seq" >${folder}/ordered; } &&
     {
       printf '%s' '{"fence":{"name":"'${update}'","epoch":'"$f_epoch"',"owner":"'${owner}'","generation":'"$f_generation"',"seq":'"$seq"'},'
@@ -151,7 +152,7 @@ await() {
     read_updates
     if [ -n "$ours" ] && [ "$r_seq" -ge "$seq" ]; then
       case $1:$r_state:$waits in
-        # The updater repeats its last report on this update; only a refusal concerns this order.
+        # For fence the updater repeats its last report on this update: only a refusal concerns this order.
         fenced:failed:*) case $report in *'"failure":{"kind":"refused"'*) tell_failure ;; esac ;;
         *:failed:*) tell_failure ;;
       esac

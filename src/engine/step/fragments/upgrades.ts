@@ -4,7 +4,7 @@ import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./pa
 export interface Upgrade {
   /** Packages that stay as they are. */
   readonly except: readonly string[];
-  /** Whether an upgrade may install and remove packages; else upgrades that need this are kept back. */
+  /** `full` may also remove packages; `safe` keeps back upgrades that need this. */
   readonly mode: "safe" | "full";
   readonly removals: boolean;
   /** Seconds. */
@@ -18,16 +18,16 @@ export interface Upgrader {
    * where they are known. `kept`: names of packages kept back. `gone`: names of packages that would be removed.
    */
   readonly look: (upgrade: Upgrade) => Sh;
-  /** In dry runs with old lists: sets them by new lists; does nothing where that is impossible. */
+  /** In dry runs with old lists: `look` with newly fetched lists, apart from the node's. Absent: the package manager cannot do that. */
   readonly lookAhead?: (upgrade: Upgrade) => Sh;
   readonly guard: Sh;
   /** Fetches lists when `$lists` is old, looks, calls `may`, and upgrades. */
   readonly apply: (upgrade: Upgrade) => Sh;
-  /** True if an upgrade of ours was interrupted. */
+  /** sh condition: an upgrade of kcore's was interrupted. */
   readonly isCutOff: Sh;
 }
 
-/** apt-get(8): a pin to the installed version (apt_preferences(5)) leaves a package alone, and ends with the step. */
+/** apt-get(8). A pin to the installed version (apt_preferences(5)), for this step only, keeps a package as it is. */
 function aptWords({ except, mode }: Upgrade): Sh {
   return sh`${except.length === 0 ? sh`` : sh`-o Dir::Etc::preferencesparts="$K_TMP/pins"`} ${mode === "full" ? sh`dist-upgrade` : sh`--with-new-pkgs upgrade`}`;
 }
@@ -45,12 +45,12 @@ function simulate(upgrade: Upgrade, options = sh``): Sh {
 apt-get -s -o Debug::NoLocking=true ${options} ${aptWords(upgrade)} >"$K_TMP/plan" 2>"$K_TMP/err" || { cat "$K_TMP/err" >&2; exit 1; }
 newer=$(sed -n 's/^Inst \([^ ]*\) \[\([^]]*\)\] (\([^ ]*\).*/\1 \2: \3/p' "$K_TMP/plan")
 gone=$(sed -n 's/^Remv \([^ ]*\) .*/\1/p' "$K_TMP/plan")
-# Names stand in indented lines beneath their heading.
+# The names are in indented lines below their heading.
 kept=$(sed -n '/ have been kept back:$/,/^[^ ]/s/^  *//p' "$K_TMP/plan")
 kept=$(echo $kept)`;
 }
 
-/** Lists and caches of apt in a place of the step's own. */
+/** Options for apt's lists and caches in the step's own folder. */
 const aside = sh`-o Dir::State::lists="$K_TMP/lists" -o Dir::Cache="$K_TMP/cache"`;
 
 const aptUpgrader: Upgrader = {
@@ -108,7 +108,7 @@ function dnfWords({ except }: Upgrade): Sh {
   return sh`${except.map((name) => `--exclude=${name}`)}`;
 }
 
-/** The text for the package manager that the node has. */
+/** Chooses on the node the text of its package manager. */
 export function withUpgrader(text: (upgrader: Upgrader) => Sh): Sh {
   return byManager({ apt: text(aptUpgrader), apk: text(apkUpgrader), dnf: text(dnfUpgrader) });
 }

@@ -10,17 +10,17 @@ interface Wanted {
   /** The comment of a pool that kcore made. */
   readonly mark: string;
   readonly layout: string;
-  /** The number of members of one vdev, in their order. */
+  /** The number of consecutive members that make one vdev. */
   readonly width: number;
-  /** The answer of `look_at_member` for a member in order. */
+  /** The value of `member` that `look_at_member` sets for a member in order. */
   readonly shape: string;
   readonly ashift: number;
   readonly members: Parameters<typeof eachPartition>[0];
 }
 
 /**
- * The function `judge`: refuses, or sets `import`, `wipe`, `used` (marks of unused members) and `vdev_words` for a new
- * pool. `import` names a pool to be imported, after which `judge` runs again. The file `todo` gets the changes of an
+ * The function `judge`: refuses, or sets `wipe`, `used` (marks of new members) and, for a new pool, `vdev_words`. It
+ * sets `import` to a pool that must be imported, after which `judge` runs again. The file `todo` gets the changes of an
  * existing pool.
  */
 export function judgePool({ name, mark, layout, width, shape, ashift, members }: Wanted, context: StepContext): Sh {
@@ -56,7 +56,7 @@ judge_old() {
   [ "$member" != out ] || echo "online "${name}" $leaf" >>"$K_TMP/todo"
   place=$top room=$((width - count)) beside=$leaf claimed="$claimed $leaf "
 }
-# A whole vdev is added; in one that is there, a new member takes a lost one's place, or a free one.
+# New members make a whole vdev; in an existing vdev a new member replaces a lost one, or fills a free place.
 judge_vdev() {
   if [ -z "$place" ]; then
     vdev_words="$vdev_words "${kind}"$new"

@@ -1,6 +1,6 @@
 import { sh, type Sh } from "../sh.ts";
 
-/** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run may ask. */
+/** Refuses if ZFS's programs or its kernel module are missing; loads nothing, so that a dry run can use it. */
 export const zfsThere = sh`[ -d /sys/module/zfs ] || modprobe -n -q zfs 2>/dev/null ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) has no module zfs: on Debian zfs-dkms (contrib) and linux-headers-$(uname -r) make it"
 have zpool || refuse TOOL_MISSING 'zpool is not on this node; package zfsutils-linux has it'`;
@@ -10,8 +10,8 @@ export const loadZfs = sh`[ -d /sys/module/zfs ] || said=$(modprobe zfs 2>&1) ||
   refuse ZFS_MODULE_MISSING "the kernel $(uname -r) does not take the module zfs$K_NL$said"`;
 
 /**
- * `read_vdevs POOL` prints a pool's members, one a line: GUID, state; GUID, kind and number of members of its top-level
- * vdev; the device. Logs, caches and spares are left out.
+ * `read_vdevs POOL` prints a line for each member of a pool: its GUID and state; its top-level vdev's GUID, kind and
+ * number of members; its device. Logs, caches and spares are left out.
  */
 const readVdevs = sh`read_vdevs() {
   { zpool status -g "$1" && zpool status -LP "$1"; } 2>/dev/null | awk '
@@ -42,9 +42,9 @@ const readVdevs = sh`read_vdevs() {
 
 /**
  * `look_at_pool` sets `pool` (its GUID; empty: none of this name is imported), `health`, `pool_mark` and `vdevs`.
- * `look_at_member` sets `member` for `device`: its vdev's shape, `not imported` (and `import` the pool's GUID), `out`
- * of its pool, `faulted`, `unfinished`, or `none`. For a member of the pool, `leaf`, `top`, `kind` and `count` describe
- * its place.
+ * `look_at_member` sets `member` for `device`: the shape of its vdev, `not imported` (then `import` is the pool's GUID),
+ * `out` (in the pool, but not online), `faulted`, `unfinished`, or `none`. For a member of the pool it also sets `leaf`,
+ * its own GUID, and `top`, `kind` and `count` of its vdev.
  */
 export function lookAtPool({ name, mark, making }: { name: string; mark: string; making: string }): Sh {
   return sh`${readVdevs}
@@ -56,7 +56,7 @@ look_at_pool() {
   pool=$1 health=$2 pool_mark=$(zpool get -H -o value comment ${name} 2>/dev/null)
   [ "$pool_mark" != ${mark} ] || vdevs=$(read_vdevs ${name})
 }
-# On a device that ZFS holds, only ZFS knows the contents: libblkid may see old ones.
+# For a member that is online, ZFS's answer counts: libblkid may see old contents.
 look_at_member() {
   member=none
   set -- $(printf '%s\n' "$vdevs" | device=$device awk '$6 == ENVIRON["device"]')

@@ -12,7 +12,7 @@ export function concernOfExpiry(time: string | undefined, now: number): Concern 
   return left <= 7 * day ? 0 : left <= 30 * day ? 1 : 2;
 }
 
-/** The time until then, coloured if it is short. */
+/** The time left until an expiry, coloured if it is short. */
 export function expiryCell(time: string | undefined, now: number): Line {
   const concern = concernOfExpiry(time, now);
   return [span(until(time ?? "", now), concern === 2 ? "muted" : roleOf(concern))];
@@ -78,7 +78,7 @@ function factLines([label, value, role]: Fact, width: number): readonly Line[] {
   ]);
 }
 
-/** A time and the time until then; empty where there is none. */
+/** An expiry and the time left until then; empty without an expiry. */
 export function expiryFact(label: string, time: string | undefined, now: number, about = ""): Fact {
   const concern = concernOfExpiry(time, now);
   return [label, time ? `${about}${time} (${until(time, now)})` : "", concern === 2 ? "plain" : roleOf(concern)];

@@ -16,7 +16,7 @@ export interface FleetProps {
   readonly now: number;
 }
 
-/** A live view whose data is older than this says so: its controller may be hanging. */
+/** Milliseconds after which a live view marks its data as stale: its controller may hang. */
 const lateMs = 15_000;
 
 /** Whether the data may be out of date. */
@@ -82,7 +82,7 @@ export function sectionsLine({ snapshot, ui, theme }: FleetProps, width: number)
   const tabs = (short: boolean): Line =>
     sectionNames.flatMap((name, index): Line => {
       const { title: whole, total, counts } = listers[name](snapshot, ui);
-      // Rollouts are rare, and eighty columns are few.
+      // Left out without rollouts, because eighty columns are few.
       if (name === "updates" && total === 0 && ui.section !== name) return [];
       const title = name === "certificates" ? "certs" : whole;
       const isHere = ui.section === name;

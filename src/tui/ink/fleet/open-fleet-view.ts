@@ -62,7 +62,7 @@ export class FleetView {
     });
   }
 
-  /** Shows the state of the cluster; it is on the screen within 100 ms. */
+  /** Shows the state of the cluster; it is on the screen within 100 ms, on a slow machine within a second. */
   show(snapshot: FleetSnapshot): void {
     this.#snapshot = snapshot;
     this.#screen?.news();
@@ -85,7 +85,7 @@ export class FleetView {
   }
 
   #press(press: KeyPress): void {
-    // A second key in the same frame applies to the first key's result; news wait for the next frame.
+    // A second key in the same frame applies to the first key's result; newer data waits for the next frame.
     if (this.#scene.ui !== this.#ui) this.#scene = this.#arrange(this.#screen?.size ?? { columns: 80, rows: 24 });
     const { ui, effect } = pressFleetKey(this.#scene, press);
     this.#ui = ui;

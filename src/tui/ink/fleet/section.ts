@@ -3,7 +3,7 @@ import type { Role, Theme } from "../theme.ts";
 import type { FleetSnapshot } from "./snapshot.ts";
 import type { SectionName } from "./fleet-ui.ts";
 
-/** The urgency of a row: failed, needs a look, in order, put aside. */
+/** The urgency of a row, from 0: failed, needs attention, in order, of no interest. */
 export type Concern = 0 | 1 | 2 | 3;
 
 export interface DrawOptions {
@@ -21,7 +21,7 @@ export interface Section<Row> {
   readonly rows: (snapshot: FleetSnapshot) => readonly Row[];
   readonly key: (row: Row) => string;
   readonly dc: (row: Row) => string | undefined;
-  /** The text that a search looks at. */
+  /** The text in which a search looks for its words. */
   readonly text: (row: Row) => string;
   readonly concern: (row: Row, at: number) => Concern;
   /** The orders by `s`, after the first one, which is by concern. */

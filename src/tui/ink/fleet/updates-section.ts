@@ -18,7 +18,7 @@ function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
   return nodes.filter(({ phase }) => !quiet.has(phase));
 }
 
-/** The ended nodes of each datacenter: `DC1 3/3, DC2 0/2`. */
+/** The succeeded nodes of each datacenter, of all its nodes: `DC1 3/3, DC2 0/2`. */
 function doneByDc({ nodes }: FleetUpdate): string {
   const dcs = [...Map.groupBy(nodes, ({ dc }) => dc)].toSorted(([a], [b]) => (a < b ? -1 : 1));
   const done = (of: readonly FleetUpdateNode[]): number => of.filter(({ phase }) => phase === "succeeded").length;
