@@ -101,9 +101,7 @@ const widthsAreFast: Plugin = {
   },
 };
 
-/**
- * The text of a package's file with one piece replaced. Packages are pinned: one that has changed must be read anew.
- */
+/** The text of a package's file with one piece replaced. Packages are pinned: one that has changed must be read anew. */
 async function changed(path: string, from: string, to: string): Promise<string> {
   return replaced(path, await readFile(path, "utf8"), from, to);
 }

@@ -14,10 +14,7 @@ const goals = new Map([
 ]);
 const rounds = Number(process.env["ROUNDS"] ?? 5);
 
-/**
- * Acknowledged writes a second, of 256 bytes, through the mTLS API of one controller, beside etcd's, by the same client
- * in turns.
- */
+/** Acknowledged writes a second, of 256 bytes, through the mTLS API of one controller, beside etcd's, by the same client in turns. */
 export async function benchWrites(milliseconds: number): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   const { controllers, stop } = await startControllers(cluster, 1, { processes: true });

@@ -8,9 +8,7 @@ import { issueTo, writeCredentials } from "#support/cluster.ts";
 import { freePort } from "#support/ports.ts";
 import { openJsonClient, type JsonClient } from "./keep-alive.ts";
 
-/**
- * One etcd member (Debian's etcd-server) that requires the cluster's certificates, and a client of its JSON gateway.
- */
+/** One etcd member (Debian's etcd-server) that requires the cluster's certificates, and a client of its JSON gateway. */
 export interface EtcdMember {
   readonly client: JsonClient;
   readonly stop: () => Promise<void>;

@@ -11,10 +11,7 @@ import type { Figure } from "./figures.ts";
 const agentEnvironment = Object.entries(unitEnvironment("node-agent")).map((setting) => setting.join("="));
 const settlingMs = 120_000;
 
-/**
- * Measures three idle controllers, each with an agent that sends heartbeats, started as by their units. Each figure is
- * of the worst process.
- */
+/** Measures three idle controllers, each with an agent that sends heartbeats, started as by their units. Each figure is of the worst process. */
 export async function benchIdle(seconds: number): Promise<readonly Figure[]> {
   const cluster = await createTestCluster();
   const agents: Daemon[] = [];

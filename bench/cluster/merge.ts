@@ -6,9 +6,7 @@ import { automerge, yjs } from "./peers.ts";
 import { median, ratio, type Figure } from "./figures.ts";
 
 const count = 100_000;
-/**
- * Automerge needs minutes to make two documents of 100,000 keys. Its rate falls as they grow, so fewer keys favour it.
- */
+/** Automerge needs minutes to make two documents of 100,000 keys. Its rate falls as they grow, so fewer keys favour it. */
 const countOfAutomerge = 20_000;
 const keyOf = (index: number): string => `node/${index.toString(16).padStart(8, "0")}/label`;
 const valueOf = (who: string, index: number): string => `${who}-${index}`;

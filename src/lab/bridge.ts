@@ -73,10 +73,7 @@ function aliasOf({ folder }: Place): string {
   return `kcore-lab ${folder}`;
 }
 
-/**
- * The bridge's own hardware address, locally administered: the bridge has it from its first moment, and it identifies
- * the lab.
- */
+/** The bridge's own hardware address, locally administered: the bridge has it from its first moment, and it identifies the lab. */
 function addressOf(place: Place): string {
   const hex = createHash("sha256").update(aliasOf(place)).digest("hex");
   return ["02", ...(hex.slice(0, 10).match(/../g) ?? [])].join(":");

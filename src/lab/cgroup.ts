@@ -99,10 +99,7 @@ export function foldersOf(group: string): string[] {
     .filter((folder) => existsSync(folder));
 }
 
-/**
- * Raises a cgroup's CPU weight: at cgroup v1's default a whole fleet weighs as much as one thread of the host (in v2,
- * as its session).
- */
+/** Raises a cgroup's CPU weight: at cgroup v1's default a whole fleet weighs as much as one thread of the host (in v2, as its session). */
 export async function raiseWeight(group: string, shares: number): Promise<void> {
   for (const path of new Set([join(root, "cpu", group), join(root, "cpu,cpuacct", group)])) {
     if (existsSync(path)) await writeFile(join(path, "cpu.shares"), String(shares)).catch(() => {});

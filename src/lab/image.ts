@@ -148,10 +148,7 @@ function noVms(): KcoreError {
   });
 }
 
-/**
- * Removes half-made images and, while no lab is up, those of other versions of the lab. Kinds in `others` stay: they
- * were not asked for.
- */
+/** Removes half-made images and, while no lab is up, those of other versions of the lab. Kinds in `others` stay: they were not asked for. */
 async function removeUnused({ home }: Place, used: readonly string[], others: readonly string[]): Promise<void> {
   await mkdir(join(home, "images"), { recursive: true });
   const idle = (await readdir(join(home, "labs")).catch(() => [])).length === 0;

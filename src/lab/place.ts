@@ -41,10 +41,7 @@ const netPattern =
 /** A ULA whose addresses have one form alone (RFC 5952): the longest run of zeros follows the network. */
 const net6Pattern = /^fd[0-9a-f]{2}(?::(?:0|[1-9a-f][0-9a-f]{0,3})){2}:[1-9a-f][0-9a-f]{0,3}$/;
 
-/**
- * Finds a lab's place: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that
- * differ from the record.
- */
+/** Finds a lab's place: by the options, else as its `up` recorded it, else by its name. Throws `USAGE` for options that differ from the record. */
 export async function findPlace({ home, name = usualName, bridge, net }: PlaceOptions = {}): Promise<Place> {
   const root = homeOf(home);
   if (!namePattern.test(name))

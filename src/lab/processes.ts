@@ -62,9 +62,7 @@ export async function findLoops(prefix: string): Promise<string[]> {
   });
 }
 
-/**
- * Detaches loop devices whose file's path begins so, with the partitions that the nodes' helper added in the kernel.
- */
+/** Detaches loop devices whose file's path begins so, with the partitions that the nodes' helper added in the kernel. */
 export async function detachLoops(prefix: string): Promise<void> {
   for (const device of await findLoops(prefix)) {
     await run("partx", ["-d", device]);

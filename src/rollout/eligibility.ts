@@ -107,6 +107,7 @@ function whyNoRoom(input: RolloutInput, others: readonly string[]): string {
   return `${names}: down or under way, and ${input.spec.strategy.maxUnavailable} may be`;
 }
 
+/** The reason to wait for a node that has not reported to this owner about this generation. */
 export function whyUnconfirmed(input: RolloutInput, id: string): string {
   const name = hostnameOf(input, id);
   const other = otherOwnerOf(input, id);

@@ -105,6 +105,7 @@ export interface HookState {
   readonly failed?: { readonly hook: string; readonly message: string };
 }
 
+/** The node's first hook that has not succeeded: it is due, held back or failed. */
 export function hookStateOf(input: RolloutInput, id: string, row: NodeAssignment): HookState {
   for (const { name } of hooksOf(input, id, row)) {
     const answer = answerOf(input, id, row, name);

@@ -11,10 +11,7 @@ export interface AnswerStream {
   readonly write: (text: string | Uint8Array) => void;
   /** Writes kcore's own lines, which quote the output of nodes. */
   readonly tell: (text: string) => void;
-  /**
-   * Whether the stream is a terminal: it then gets text without control characters, since a node must not control it
-   * (S-4).
-   */
+  /** Whether the stream is a terminal: it then gets text without control characters, since a node must not control it (S-4). */
   readonly isScreen: boolean;
 }
 
@@ -100,10 +97,7 @@ export interface Drawn {
   readonly err: string;
 }
 
-/**
- * Prints each distinct answer (output and end) once with its nodes, the most frequent first: stdout to `out`, stderr
- * and failures to `err`.
- */
+/** Prints each distinct answer (output and end) once with its nodes, the most frequent first: stdout to `out`, stderr and failures to `err`. */
 export function drawGroups(results: readonly NodeResult[]): Drawn {
   const groups = [...Map.groupBy(results, ({ stdout, stderr, ...end }) => JSON.stringify([stdout, stderr, endOf(end)]))]
     .map(([, alike]) => alike)

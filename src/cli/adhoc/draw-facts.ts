@@ -55,10 +55,7 @@ export function pathsOf(facts: NodeFacts, paths: readonly string[]): Record<stri
   return Object.fromEntries(paths.map((path) => [path, selectFact(facts, path) ?? null]));
 }
 
-/**
- * The facts at or below the paths that differ between nodes; without paths, all facts but those that change by
- * themselves.
- */
+/** The facts at or below the paths that differ between nodes; without paths, all facts but those that change by themselves. */
 export function differencesOf(nodes: readonly Gathered[], paths: readonly string[]): readonly Difference[] {
   const flat = nodes.map(({ node, facts = {} }) => [node, new Map(flatten(facts))] as const);
   const names = [...new Set(flat.flatMap(([, facts]) => [...facts.keys()]))];

@@ -131,10 +131,7 @@ function lookOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "look" | "run
   return { look: what.kind === "facts" ? "facts" : "ping" };
 }
 
-/**
- * kcore's stdin for the command: a stream for a single node, all of the input for each of several. A terminal's input
- * goes to a single node only.
- */
+/** kcore's stdin for the command: a stream for a single node, all of the input for each of several. A terminal's input goes to a single node only. */
 function givenOnce(isAlone: () => boolean): () => AsyncIterable<Uint8Array> {
   let whole: Promise<Uint8Array> | undefined;
   return async function* () {

@@ -151,10 +151,7 @@ function notRun({ problems, nodes }: RunModel, exitCode: ExitCode): KcoreError {
   return new KcoreError([first, ...more], { exitCode: exitCode === exitCodes.done ? exitCodes.failed : exitCode });
 }
 
-/**
- * The failed steps and their problems, without source positions: these are in a state of kcore, not in the operator's
- * files.
- */
+/** The failed steps and their problems, without source positions: these are in a state of kcore, not in the operator's files. */
 function refusedSteps({ nodes }: RunModel): readonly { readonly step: string; readonly problem: Problem }[] {
   return [...nodes.values()].flatMap(({ steps }) =>
     steps.flatMap(({ title, outcome, problem }) =>

@@ -113,8 +113,7 @@ async function rotateOperator({ passphraseFile, ...flags }: Flags): Promise<void
   const until = firstCertificate(certificate).validToDate.toISOString().slice(0, 10);
   process.stdout.write(`operator: new key and certificate in ${join(folder, "kctl.crt")}, until ${until}\n`);
   const entry = inventoryEntry(certificate);
-  // Opened again with the new key, as the former one may be revoked. Controllers accept an unrecorded key, but only if
-  // the root itself certified it.
+  // Opened again with the new key, as the former one may be revoked. Controllers accept an unrecorded key, but only if the root itself certified it.
   const again = await openCluster(flags);
   if (entry)
     await again
@@ -181,10 +180,7 @@ function refuseMissed(missed: readonly string[], command: string, what: string):
   );
 }
 
-/**
- * The controller makes a key and signs the bastion's nonce with it; the root signs the sub-CA, and the controller uses
- * it at once.
- */
+/** The controller makes a key and signs the bastion's nonce with it; the root signs the sub-CA, and the controller uses it at once. */
 async function renewSubCa(one: Reachable, cluster: Cluster, root: Root) {
   const { controllerId } = one.controller;
   const nonce = randomBytes(32).toString("base64url");

@@ -70,10 +70,7 @@ export async function rotateController(
   return installed;
 }
 
-/**
- * The key and names of a controller's present certificate. @throws KcoreError PKI_PROOF_INVALID unless this cluster
- * issued it
- */
+/** The key and names of a controller's present certificate. @throws KcoreError PKI_PROOF_INVALID unless this cluster issued it */
 export function readPresent(
   pem: string,
   controllerId: string,

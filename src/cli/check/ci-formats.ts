@@ -12,8 +12,7 @@ export function gitlabReport(problems: readonly Problem[], project: string, work
   const seen = new Map<string, number>();
   const entries = problems.map(({ code, message, at, hint }) => {
     const path = fileInRepository(at ?? { file: "roster", line: 1, column: 1 }, project, workspace);
-    // The fingerprint leaves out the line, so that a moved problem is not new. A repetition within a file counts as
-    // another.
+    // The fingerprint leaves out the line, so that a moved problem is not new. A repetition within a file counts as another.
     const same = JSON.stringify([path, code, message]);
     const times = (seen.get(same) ?? 0) + 1;
     seen.set(same, times);

@@ -6,9 +6,7 @@ import { KcoreError } from "#errors/problem.ts";
 import { ownProject } from "../project/project-cluster.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
-/**
- * Adds the roster's controllers to an error of unreachable endpoints, unless the roster still has one of their hosts.
- */
+/** Adds the roster's controllers to an error of unreachable endpoints, unless the roster still has one of their hosts. */
 export function withRoster(error: unknown, tried: readonly string[], project: string | undefined): unknown {
   if (!(error instanceof KcoreError) || error.problems.some(({ code }) => code !== "API_UNREACHABLE")) return error;
   let nodes: readonly NodeEntry[];

@@ -54,8 +54,7 @@ export function planEntry(
     edit: (text: RosterText) => {
       const written = writtenEntry(text, name);
       const more: Record<string, Plain> = Object.fromEntries(differing);
-      // The entry keeps its `installOs`, unless the operator names a system, or says that a system is installed
-      // already.
+      // The entry keeps its `installOs`, unless the operator names a system, or says that a system is installed already.
       const { installOs, ...kept } = (written["vars"] as Fields | undefined) ?? {};
       const same = installOs === undefined || plan.isOsNamed || !("installOs" in vars) ? {} : { installOs };
       const merged = { ...kept, ...vars, ...same };

@@ -16,10 +16,7 @@ const MiB = 1024 ** 2;
 /** Folders of the system and of the keys that let kcore in: a layout mounts nothing over them. */
 const systemPlaces =
   "/ /bin /boot /boot/efi /efi /lib /lib64 /root /sbin /usr /var /var/lib /var/lib/kcore /nix /nix/store".split(" ");
-/**
- * Trees in which a layout mounts nothing: configuration with the keys of containers, the kernel's file systems, the
- * state of runs.
- */
+/** Trees in which a layout mounts nothing: configuration with the keys of containers, the kernel's file systems, the state of runs. */
 const systemTrees = /^\/(?:etc|dev|proc|run|sys|var\/lib\/kcore\/(?:aside|fresh|lock|owed|runs|status|trial))(?:\/|$)/;
 
 const devicePath = /^\/dev(?!.*\/\.\.(?:\/|$))\/[!-~]+$/;
@@ -178,10 +175,7 @@ export function membersOf(layout: Layout, type: "lvm_pv" | "zfs", name: string):
 /** The fewest members of each kind of pool, and the number that divides their count (zpoolconcepts(7)). */
 const fewest = { stripe: [1, 1], mirror: [2, 2], raidz1: [2, 1], raidz2: [3, 1], raidz3: [4, 1] } as const;
 
-/**
- * Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules
- * require.
- */
+/** Each volume group and each pool needs members, with one name and one encryption on every disk, as their modules require. */
 function checkGroups(layout: Layout, refuse: Refuse): void {
   for (const [list, type, what] of [
     ["lvmVolumeGroups", "lvm_pv", "volume group"],

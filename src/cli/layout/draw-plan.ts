@@ -92,10 +92,7 @@ function drawRow(title: string, slices: readonly Slice[], { columns, color = fal
   ];
 }
 
-/**
- * Widths in proportion to the sizes; a box too small for its text gets the text's width, and the others share the
- * remaining columns.
- */
+/** Widths in proportion to the sizes; a box too small for its text gets the text's width, and the others share the remaining columns. */
 function widthsOf(slices: readonly Slice[], room: number): readonly number[] {
   const wanted = [
     slices.map((slice) => Math.max(widthOf(titleOf(slice)), widthOf(slice.holds)) + 2),

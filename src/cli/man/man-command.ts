@@ -136,10 +136,7 @@ function seeAlso(command: Command, inner: readonly Command[]): string {
  * Text for man(7) pages, as groff and mandoc read it. Everything that comes from outside goes through {@link escapeRoff}.
  */
 
-/**
- * Escapes a text so that it prints as it is: no request at a line's beginning, no escape, and dashes that can be
- * copied.
- */
+/** Escapes a text so that it prints as it is: no request at a line's beginning, no escape, and dashes that can be copied. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll("\\", "\\e")

@@ -33,10 +33,7 @@ export function whyUnwritten(file: string, cause: unknown): { readonly why: stri
   return { why: writeFailures[code] ?? message, hint };
 }
 
-/**
- * Writes files that the operator asked for into a folder, made if missing; returns their paths. @throws KcoreError
- * USAGE
- */
+/** Writes files that the operator asked for into a folder, made if missing; returns their paths. @throws KcoreError USAGE */
 export async function writeAskedInto(
   folder: string,
   files: Iterable<readonly [name: string, text: string]>,

@@ -57,7 +57,7 @@ export async function* scanRecord({ events }: RunFolder, pattern: RegExp): Async
   }
 }
 
-/** `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
+/** `starting`, `running`, `waiting` (for an answer), `stopping`, `done`, `failed`, `unreachable`, `interrupted`, `refused` or `died`. */
 export function stateOf({ model, alive }: Pick<KnownRun, "model" | "alive">): string {
   if (alive && model.state === "running" && model.questions.length > 0) return "waiting";
   if (alive && model.state !== "finished") return model.state;

@@ -7,10 +7,7 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import { fleetParts, detailOf, readFleet, snapshotOf, type FleetPart, type ClusterAnswers } from "./read-fleet.ts";
 import { Trends } from "./trends.ts";
 
-/**
- * The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read
- * less often.
- */
+/** The pause after a read: `share` times its duration, at least `least` milliseconds, so that a large cluster is read less often. */
 const pause = { least: 500, share: 4 };
 
 /**

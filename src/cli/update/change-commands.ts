@@ -55,10 +55,7 @@ interface Done {
   readonly wanted?: UpdateView["phase"];
 }
 
-/**
- * Opens an update, changes it, prints the result and follows the rollout with `-w`. With `-w -o json` only transitions
- * are printed.
- */
+/** Opens an update, changes it, prints the result and follows the rollout with `-w`. With `-w -o json` only transitions are printed. */
 async function change(
   given: string | undefined,
   { filename, watch = false, ...flags }: ChangeFlags,
@@ -145,8 +142,7 @@ export async function removeUpdate(given: string | undefined, flags: ChangeFlags
   await change(given, flags, async (cluster, { name, owner }) => {
     const question = `Remove ${name}? It cannot be rolled back then, and its name is never used again`;
     if (canPrompt()) await confirm(question, { yes: flags.yes === true });
-    // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names
-    // the remedy.
+    // Only the owner removes an update. If the owner is not heard of, another controller refuses, and its refusal names the remedy.
     const endpoints = owner.heard && owner.endpoint !== undefined ? { endpoints: [owner.endpoint] } : {};
     await askUpdates(cluster, (client) => client.call("removeUpdate", {}, { id: name }), endpoints);
     return { result: "removed", text: "is removed; its nodes stay as they are" };

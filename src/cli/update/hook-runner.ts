@@ -145,10 +145,7 @@ export function createHookRunner(ports: HookPorts) {
   };
 }
 
-/**
- * Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has
- * one.
- */
+/** Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has one. */
 export async function takePlace(
   folder: string,
 ): Promise<{ readonly leave: () => void } | { readonly taken: number | undefined }> {

@@ -32,9 +32,7 @@ export function webSources(project: string, cluster: () => Promise<Cluster>): We
   };
 }
 
-/**
- * A list of runs that reads the summary of a successful run once, and of every other run each time: it may be resumed.
- */
+/** A list of runs that reads the summary of a successful run once, and of every other run each time: it may be resumed. */
 function listerOf(project: string): WebSources["listRuns"] {
   const ended = new Map<string, ListedRun>();
   const summaryOf = async (id: string): Promise<ListedRun | undefined> => {

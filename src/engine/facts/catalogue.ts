@@ -2,7 +2,7 @@
 export type FactType = "text" | "integer" | "boolean" | "texts";
 
 export interface FactDescription {
-  /** Path below `facts`; `N` stands for each item of a list from 0, `NAME` for each key of a map. */
+  /** Path below `facts`; `N` means each item of a list from 0, `NAME` each key of a map. */
   readonly name: string;
   readonly type: FactType;
   readonly about: string;

@@ -64,7 +64,7 @@ function rowOf(line: string, columns: readonly { readonly key: string; readonly 
   return row;
 }
 
-/** In a row `?` stands for a list that could not be read. */
+/** In a row `?` means a list that could not be read. */
 function cellOf(type: FactType, cell: string | undefined): unknown {
   if (type !== "texts") return valueOf(type, cell);
   return cell === undefined || cell === "?" ? null : cell.split(" ").filter(Boolean);

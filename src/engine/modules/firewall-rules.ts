@@ -54,8 +54,8 @@ const Allow = z
   .transform(({ ports = [], from = [], interfaces = [], ...rest }) => ({ ...rest, ports, from, interfaces }));
 
 /**
- * A text of nft that cannot leave its enclosing braces. It must not include another file: a change there would look like
- * a foreign change of the table.
+ * A text of nft that cannot leave its enclosing braces. It must not include another file: a change there would count
+ * as a foreign change of the table.
  */
 const Rules = z
   .string()
@@ -92,7 +92,7 @@ function mayDrop({ input, rules }: { readonly input: string; readonly rules: str
  *     - { protocol: udp, ports: "60000-61000", interfaces: eth1 }
  * ```
  * One table of nftables, `inet kcore`, replaced as a whole: other tables stay, and their drops still count. Answers,
- * related traffic, loopback and what IPv6 needs are always let in. The table's file is in /etc/kcore/nftables, and is
+ * related traffic, loopback and the messages that IPv6 needs are always let in. The table's file is in /etc/kcore/nftables, and is
  * loaded at boot, after nftables.service and before the network comes up. A flush of all tables (as in Debian's
  * /etc/nftables.conf) removes it, too: a drop-in makes nftables.service load it again at each start and reload; after
  * `nft -f` by hand the next run does. Foreign changes of the table are reverted. Rules that would lock out ssh from this

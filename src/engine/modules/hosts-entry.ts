@@ -71,7 +71,7 @@ function environment({ address = "", names, state }: Args): Sh {
   return sh`address=${address} names=${given} wanted=${state}`;
 }
 
-/** Refuses names that stand at another address of the same family, unless the step may take them from there. */
+/** Refuses names that /etc/hosts gives another address of the same family. */
 function refuseMoves({ address = "", names }: Args): Sh {
   return sh`for name in ${names.map((name) => name.toLowerCase())}; do
   found=$(had "$name")

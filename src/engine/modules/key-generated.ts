@@ -66,7 +66,7 @@ esac
 ${probeOwnership(path, ownership)}
 # The opened file signs: the path could be replaced by a link to another key meanwhile.
 open_file ${path} || exit 1
-# A private key of exactly this kind; the curve's name stands in the public half, too (SEC 1, RFC 5480).
+# Only a private key of this kind; the public key contains the curve's name, too (SEC 1, RFC 5480).
 if openssl pkey -in /proc/self/fd/9 9<&9 -passin pass: -pubout -outform DER -out "$K_TMP/spki" 2>/dev/null &&
   openssl pkey -pubin -inform DER -in "$K_TMP/spki" -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
   fact key "EC P-256"

@@ -133,7 +133,7 @@ elif [ "$have" -lt "$wanted" ]; then
 fi`;
 }
 
-/** The arguments of lvcreate(8) behind the name. */
+/** The arguments of lvcreate(8) after the name. */
 function create({ vg, type, size, pool }: Args): readonly string[] {
   const room = typeof size === "number" ? ["-L", `${size}b`] : ["-l", size];
   switch (type) {

@@ -319,7 +319,7 @@ if ! cmp -s ${unit.blob} ${file}; then put_file ${unit.blob} ${file} 0644 root r
 }
 
 function mountNow({ path, fstype }: Args, { source, isBind: bound, options, flags, unit }: Mount): Sh {
-  // These options have a meaning only in fstab: mount(8) gets the others.
+  // mount(8) gets no options that have a meaning only in fstab.
   const own = options.filter(
     (option) => !/^(defaults|nofail|auto|noauto|_netdev|x-.*|(no)?(user|users|owner|group))$/.test(option),
   );

@@ -8,9 +8,9 @@ import { sh } from "../step/sh.ts";
  * ```yaml
  * reboot.ifRequired: {}
  * ```
- * Boots a node whose running system is older than the installed one. Reasons are Debian's reboot-required file, dnf's
- * needs-restarting(1), a running kernel that is not the newest in /boot, that was replaced there, or that lost its
- * modules, and on NixOS another kernel or initrd than the booted one. The fact `reboot` has the reasons; without one
+ * Boots a node whose running system is older than the installed one. Reasons are Debian's reboot-required file and dnf's
+ * needs-restarting(1). Others are a running kernel that is not the newest in /boot, that was replaced there, or that lost
+ * its modules. On NixOS it is another kernel or initrd than the booted one. The fact `reboot` has the reasons; without one
  * nothing changes. If a reason is left after the boot, for example because the boot loader starts the old kernel, the
  * step fails.
  */

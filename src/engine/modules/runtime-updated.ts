@@ -63,7 +63,7 @@ type Args = z.output<typeof args>;
  *   owner: bastion-20261121
  *   target: /nix/store/0c8fvpkmrx4b8n5mxy4v1ibwrfgjd7l6-kcore-0.1.0
  * ```
- * Gives an order to the node's own updater, which carries it out, rolls back by itself if anything fails, and refuses
+ * Gives an order to the node's own updater, which carries it out and rolls back by itself if anything fails. It refuses
  * owners of lower epochs (docs/updates.md). `activated` ends when only the bastion's confirmation is missing, which
  * `held` gives: use a new connection for it (`reconnect` of a stage). If the updater is about to boot the node,
  * `activated`, `held` and `rolled_back` end before the boot. Then a step `booted` waits for the boot, and a repetition of
@@ -96,7 +96,7 @@ function isSystem({ target }: Args): boolean {
   return !target.startsWith("/nix/store/");
 }
 
-/** Each order writes a path of its own, so that in a dry run an order does not make the verdicts of the next ones unknown. */
+/** Each order writes another path, so that in a dry run an order does not make the next ones' verdicts unknown. */
 function effectsOf(given: Args, { folder }: Updates): NonNullable<Step["effects"]> {
   const { to, profile, system } = given;
   if (to === "booted") return { writes: [{ is: "boot" }], reads: [] };

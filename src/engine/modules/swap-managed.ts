@@ -38,7 +38,7 @@ const args = z
  * ```
  * `off` suits a kubelet: no swap is in use, lines of fstab become comments, and swap units of systemd's generators or
  * unit files are masked. A service that makes swap at boot is named and refused. `on` keeps a swap file; swap on a partition, logical
- * volume or array is `swap.enabled`. If anything else lies at the file's path, the step is refused.
+ * volume or array is `swap.enabled`. If the file's path has anything else, the step is refused.
  */
 export const swapManaged = defineModule({
   name: "swap.managed",

@@ -174,7 +174,7 @@ fi
 ${wipeGranted}
 for one in $wipe; do
   wipe_granted "\${one%%=*}" "\${one#*=}"
-  # The four labels of a pool, which contain all that libblkid looks at.
+  # The first and the last MiB hold a pool's four labels, with all signatures that libblkid reads.
   size=$(($(blockdev --getsize64 "$device") / 1048576))
   for at in 0 $((size - 1)); do
     dd if=/dev/zero of="$device" bs=1048576 count=1 seek="$at" conv=notrunc,fsync 2>"$K_TMP/dd" || { cat "$K_TMP/dd" >&2 && exit 1; }

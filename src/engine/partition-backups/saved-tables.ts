@@ -39,7 +39,7 @@ const SavedTable = z.strictObject({
         run: z.string(),
         /** The reason for the save: a wipe, or an earlier table that is put back. */
         before: z.enum(["wipe", "restore"]),
-        /** The grants that allow the wipe or restore; an interrupted wipe goes on by the same grant. */
+        /** The grants that allow the wipe or restore; an interrupted wipe continues by the same grant. */
         grants: z.array(z.string()).readonly().default([]),
       }),
     )

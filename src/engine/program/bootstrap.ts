@@ -21,7 +21,7 @@ export interface RunVariables {
 
 /**
  * Comes before a first line, which {@link entryCommand} reads into `k`. A start-up file of the login may have started
- * another shell, which reads our stdin itself and has no `k`.
+ * another shell, which reads this stdin itself and has no `k`.
  */
 function unlessAstray(nonce: string, name = "k"): string {
   return `[ -n "\${${name}-}" ]||{ echo ${nonce} fatal ASTRAY;exit 1;};`;
@@ -54,7 +54,7 @@ export function sudoMark(nonce: string): string {
  */
 export function sudoPasswordLine(nonce: string): string {
   const mark = sudoMark(nonce);
-  // When sudo has ended, `cat` still waits for our input, so a line reports the end. If sudo asked for no password, the
+  // When sudo has ended, `cat` still waits for the bastion's input, so a line reports the end. If sudo asked for no password, the
   // password is still unread: it must be skipped, not run.
   const inner = `echo ${mark} root; until [ "$k" = ${mark}-go ]; do IFS= read -r k || exit 1; done; IFS= read -r k; eval "$k"`;
   return `ulimit -Sc 0; IFS= read -r p; { printf '%s\\n' "$p"; p=; cat; } | { sudo -S -p ${mark}? /bin/sh -c ${quote(inner)}; s=$?; echo ${nonce} sudo ended; exit $s; }\n`;
@@ -62,7 +62,7 @@ export function sudoPasswordLine(nonce: string): string {
 
 /**
  * The line that reads the follower's text, then the text. No part of the text runs before all of it has arrived. If the
- * connection breaks or another program reads our stdin, the line with the nonce ({@link endOf}) is not right after the text.
+ * connection breaks or another program reads this stdin, the line with the nonce ({@link endOf}) is not right after the text.
  */
 export function followerText(run: RunVariables, { offset, seen }: { offset: number; seen: string }): string {
   const text = [

@@ -25,7 +25,7 @@ k_nap() { sleep 0.2 2>/dev/null || sleep 1; }
 
 # ---- the login's authorized keys, which change as a whole, also in a power cut -----------------------------------------------
 
-# k_undo removes our lines, or fails. After its id, a line has the state before our first line: d: no folder was there,
+# k_undo removes this feed's lines, or fails. After its id, a line has the state before the first one: d: no folder was there,
 # f: no file, n: no line feed at the end of the file. k_undo is a text, because the next run evaluates it for a killed
 # process (follower.sh). It never overwrites a concurrent change: it tries again instead.
 k_undo='cd || exit 0
@@ -54,7 +54,7 @@ k_admit() { # NAME TYPE KEY: the holder of the key may begin to read that conten
   [ -d .ssh ] || { mkdir .ssh && k_made=d; } || return 1
   if [ ! -e "$k_keys" ]; then k_made=${k_made}f; else [ -f "$k_keys" ] && [ -O "$k_keys" ] || return 1; fi
   k_write "$@" && return
-  # A failed write leaves no empty folder of ours.
+  # A failed write leaves no folder that this feed has made.
   case $k_made in *d*) rmdir .ssh ;; esac
   return 1
 }
@@ -64,10 +64,10 @@ k_write() { # NAME TYPE KEY
   k_new=.ssh/kcore-feed-$k_id
   for k_x in 1 2 3; do
     k_seen=$(stat -c '%i %s %z' "$k_keys" 2>/dev/null)
-    # Marks on lines of other feeds count: those lines may be removed before ours.
+    # Marks on lines of other feeds count: those lines may be removed before this one.
     k_was=$k_made$(sed -n 's/.* kcore-feed-[0-9a-f]*\.\([dfn]*\)-$/\1/p' "$k_keys" 2>/dev/null | head -n 1) k_gap=
     [ ! -s "$k_keys" ] || [ -z "$(tail -c 1 "$k_keys")" ] || k_was=${k_was}n k_gap=1
-    # A new file appears with our line in it: an empty one would not show who made it.
+    # A new file appears with this feed's line in it: an empty one would not show that a feed made it.
     if [ -e "$k_keys" ]; then cp -p "$k_keys" "$k_new"; else true >"$k_new"; fi && {
       [ -z "$k_gap" ] || echo
       k_print "restrict,expiry-time=\"$k_until\",command=\"exec cat '$k_dir/has.$1'\" $2 $3 kcore-feed-$k_id.$k_was-"
@@ -121,7 +121,7 @@ k_fetch() { # NUMBER NAME BYTES SHA256 HOST PORT USER TYPE KEY: fetches a conten
   wait "$k_ssh"
   k_got=$(stat -c %s "$k_part") k_why=$(tail -n 1 "$k_key.said" | head -c 200)
   rm -f "$k_key" "$k_key".*
-  # Words of another node must not follow our nonce, which begins frames.
+  # A text of another node must not have the nonce, which begins frames.
   case $k_why in *"$k_nonce"*) k_why= ;; esac
   [ "$k_got" != "$3" ] || k_say "$1 at $k_got"
   if [ "$k_got" != "$3" ]; then

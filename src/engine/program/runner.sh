@@ -82,7 +82,7 @@ k_lock() {
     k_mine=$((k_found + 1))
     # Another runner was faster, or the disk is full: ext4 keeps such a long link in a block of its own.
     ln -s "$k_me" "$K_STATE/lock/$k_mine" 2>/dev/null || { { echo . >"$K_RUN/tmp/room"; } 2>/dev/null || k_full; continue; }
-    # A runner that looked before our generation existed may have made a higher one since.
+    # A runner that looked before this generation existed may have made a higher one since.
     k_highest
     if [ "$k_top" = "$k_mine" ]; then
       # A lock of the same run from before a reboot is still its own. Another run that stood between two steps then, for
@@ -223,7 +223,7 @@ k_end() {
 
 # ---- status file and milestones --------------------------------------------------------------------------------------
 
-# k_json TEXT: k_e = TEXT for a JSON string. Such texts are ours (ids, times), so this is a safety net.
+# k_json TEXT: k_e = TEXT for a JSON string, with blanks for control characters.
 k_json() {
   k_e=
   k_rest=$1

@@ -197,7 +197,7 @@ k_change() {
 # 0 in order, 10 changed, 11 would change, 12 skipped by onlyIf, 13 failed, 14 unknown;
 # 15 did not converge, 16 the probe failed, 17 an assertion that does not hold, 20 blobs are missing.
 #
-# k_others: true while another process of our group lives.
+# k_others: true while another process of this shell's group lives.
 k_others() {
   for k_x in /proc/[0-9]*/stat; do
     { IFS= read -r k_s <"$k_x"; } 2>/dev/null || continue

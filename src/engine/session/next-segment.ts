@@ -28,7 +28,7 @@ const nothing: Registered = { changed: false, rc: 0, stdout: "", facts: {} };
 
 /**
  * The steps from the head of the queue that can be rendered now. They end before a step that needs an unknown value or cannot be rendered,
- * and behind a step that reboots the node.
+ * and after a step that reboots the node.
  * @param isAfterFailure only steps that react to a failure are sent
  * @throws errors of rendering a draft, except KcoreError, which fails the step
  */

@@ -64,6 +64,7 @@ export function requestEnd(state: Runner, after: EndReason, outcome: NodeOutcome
   return go(state, phase, ...(state.connection === "up" ? sendFin(phase) : []));
 }
 
+/** The effects that send `fin` and wait for the runner's `bye`. */
 export function sendFin({ after, outcome }: { after: EndReason; outcome: NodeOutcome }) {
   return [
     ...(after === "finish" ? [toConnection({ type: "stop-reconnecting" })] : []),

@@ -8,6 +8,7 @@ import type { BlobFeed, FeedPeer } from "./blob-feed.ts";
 import type { FollowerChannel } from "./follower-channel.ts";
 import type { TransferProgress } from "./transfer-progress.ts";
 
+/** The means to answer one request for blobs. */
 export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;

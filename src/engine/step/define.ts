@@ -43,8 +43,8 @@ export interface Tool {
 }
 
 /**
- * A module's answer to its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox,
- * with `LC_ALL=C`, `umask 022`, stdin `/dev/null`, not under `set -e`: join with `&&` or `|| exit`.
+ * A module's answer to its arguments. All sh runs on the node, as root (or as `runAs`), on dash, bash and BusyBox, with
+ * `LC_ALL=C`, `umask 022` and stdin `/dev/null`. It has no `set -e`: join commands with `&&` or `|| exit`.
  * The functions that the texts may call are documented in `src/engine/program/step.sh`.
  */
 export interface Step {
@@ -147,7 +147,7 @@ export interface ModuleDefinition<Schema extends z.ZodType = z.ZodType> {
   readonly name: string;
   /** One sentence: the kind of resource that the module manages. */
   readonly summary: string;
-  /** Other names for `kcore modules --search`: those of Ansible, Salt and pyinfra, and of the program behind it. */
+  /** Other names for `kcore modules --search`: those of Ansible, Salt and pyinfra, and of the program that it uses. */
   readonly alsoKnownAs?: readonly string[];
   /**
    * A `z.strictObject`; every field has a `.describe()` in one short sentence, those of maps in it, too. Such a map has

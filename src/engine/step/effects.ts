@@ -1,6 +1,6 @@
 /**
- * A resource of a node that a step may write, or that its probe reads. In a dry run a later step's state behind an
- * earlier step's change cannot be known (docs/runner.md, Dry runs).
+ * A resource of a node that a step may write, or that its probe reads. A dry run cannot know the state that a later step
+ * would find after an earlier step's change (docs/runner.md, Dry runs).
  */
 export type Resource =
   /**
@@ -16,7 +16,7 @@ export type Resource =
   | { readonly is: "parents"; readonly path: string }
   /** To read: a folder or file that must exist for apply; the step's probe does not depend on it. */
   | { readonly is: "place"; readonly path: string }
-  /** A user or group; to write: `renumbers` when its number may be another one afterwards, `goes` when it is removed. */
+  /** A user or group. To write: `renumbers` if its number may change, `goes` if it is removed. */
   | { readonly is: "user" | "group"; readonly name: string; readonly renumbers?: boolean; readonly goes?: boolean }
   /** To read: a user or group that is to own a file. */
   | { readonly is: "owner" | "ownerGroup"; readonly name: string }

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 
-/** The text that stands for a secret wherever it is printed. */
+/** The text that is printed in place of a secret. */
 export const MASK = "***";
 
 const values = new Set<string>();

@@ -90,7 +90,7 @@ export function hostKeyProblem(
   }
 }
 
-/** Signature algorithms we accept for each type of host key; never SHA-1 (RFC 8332). */
+/** Signature algorithms that kcore accepts for each type of host key; never SHA-1 (RFC 8332). */
 const algorithmsOfType: ReadonlyMap<string, readonly string[]> = new Map([
   ["ssh-ed25519", ["ssh-ed25519"]],
   ["ecdsa-sha2-nistp256", ["ecdsa-sha2-nistp256"]],
@@ -100,7 +100,7 @@ const algorithmsOfType: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * The algorithms to offer: those of the trusted keys first, since the server then presents the key we know, and the
+ * The algorithms to offer: those of the trusted keys first, since the server then presents a trusted key, and the
  * others after them. So a reinstalled host shows its new key, and the message can name both.
  */
 export function hostKeyAlgorithms(trusted: readonly HostKey[]): string[] {

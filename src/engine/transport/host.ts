@@ -23,7 +23,7 @@ export interface Channel {
   stderrTail(): string;
   /** Resolves when the channel is closed and stdout was read to its end; never rejects. */
   readonly exit: Promise<Exit>;
-  /** Closes the channel at once from our side. */
+  /** Closes the channel at once from the bastion's side. */
   close(): void;
 }
 

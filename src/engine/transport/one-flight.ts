@@ -45,7 +45,7 @@ export function createOneFlight(client: Client): OneFlight {
       const sent = Math.min(bytes.length, ahead);
       const request = protocol.exec.bind(protocol);
       protocol.exec = (channel, text, wantReply) => {
-        // ssh2's own request, made once the channel is confirmed: ours is already there, on channel 0.
+        // ssh2 makes its own request once the channel is confirmed: it is dropped, since channel 0 has got the early one.
         protocol.exec = request;
         if (channel !== 0) client.destroy();
         else if (text !== command) request(channel, text, wantReply);

@@ -19,7 +19,7 @@ kill "$watch" 2>/dev/null
 rm -rf "$folder"
 exit "$status"`;
 
-/** The variables that ssh may need of our environment, and no others: agents, Kerberos, and where a security key asks for its PIN. */
+/** The variables of kcore's environment that ssh may need, and no others: agents, Kerberos, and where a security key asks for its PIN. */
 const needed =
   /^(PATH|HOME|USER|LOGNAME|SSH_AUTH_SOCK|SSH_ASKPASS|SSH_SK_.*|KRB5.*|DISPLAY|WAYLAND_DISPLAY|XDG_RUNTIME_DIR)$/;
 

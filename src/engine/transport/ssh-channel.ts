@@ -91,7 +91,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
 }
 
 /**
- * Whether the channel ended as it should, by the server's close that ours answered. Else the connection was lost, and
+ * Whether the channel ended in order, by the server's close, which ssh2 answered. Else the connection was lost, and
  * output may be missing even if an exit status came.
  */
 function wasClosedByServer(stream: ClientChannel): boolean {

@@ -15,9 +15,7 @@ interface Disk {
   readonly isFirst?: boolean;
 }
 
-/**
- * A virtual machine for QEMU. A saved state fits only a machine that is the same in all but disks, names and address.
- */
+/** A virtual machine for QEMU. A saved state fits only a machine that is the same in all but disks, names and address. */
 export interface Qemu {
   /** Where its root, its sockets and its logs are. */
   readonly folder: string;

@@ -11,7 +11,7 @@ a_mib=1048576
 a_head=$((4 * a_mib)) a_tail=$a_mib
 # Most bytes of a piece.
 a_part=$((4 * a_mib))
-# luks_bytes DEVICE: bytes of a LUKS header and of the first MiB of its data, where LVM's label or a superblock may lie.
+# luks_bytes DEVICE: bytes of a LUKS header and of the first MiB of its data, where LVM's label or a superblock may be.
 luks_bytes() {
   [ "$(blkid -p -o value -s TYPE "$1" 2>/dev/null)" = crypto_LUKS ] || return 0
   a_bytes=
@@ -47,7 +47,7 @@ areas_of() {
   read_table "$a_dev" | while read -r number start sectors rest; do
     case $start:$sectors in *[!0-9:]* | : | :* | *:) continue ;; esac
     echo "$((start * 512)) $a_head"
-    # The table of a logical partition lies before the partition.
+    # The table of a logical partition precedes the partition.
     if [ "$start" -ge 2048 ]; then echo "$((start * 512 - a_mib)) $a_mib"; else echo "0 $((start * 512))"; fi
   done
 }

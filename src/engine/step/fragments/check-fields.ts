@@ -21,7 +21,7 @@ const Endpoint = z
   .object({ host: Host.describe("A host name or an address."), port: Port.describe("The TCP port.") })
   .meta({ examples: [{ host: "192.0.2.1", port: 9090 }] });
 
-/** One check of fact.assert: exactly one of these keys; `when` may stand beside it. */
+/** One check of fact.assert: exactly one of these keys, and optionally `when`. */
 export const Check = z
   .strictObject({
     os: z

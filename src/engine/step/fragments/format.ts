@@ -18,7 +18,7 @@ export interface Format {
   readonly wanted: string;
   /** The device's name in a grant. */
   readonly grant: string;
-  /** Runs before `make` and makes what it needs, such as a key file. */
+  /** Runs directly before `make`, for example to make a key file. */
   readonly prepare?: Sh;
   /** The command that makes the format; the device is added as its last argument. */
   readonly make: Sh;
@@ -94,7 +94,7 @@ if [ "$type" != ${type} ] || [ "$uuid" != ${uuid} ] || [ -e "$mark" ]; then
   todo=make
   refuse_users "$name"
   found=$(contents_of "$name")
-  # A new device may hold old bytes without a signature, and a run that died leaves our own uuid: neither is data.
+  # A new device may hold old bytes without a signature, and a run that died leaves the wanted uuid: neither is data.
   if [ -e "$mark" ]; then
     case $type:$uuid in
       :) [ -s "$mark" ] || found=$(signatures_of "$device") ;;

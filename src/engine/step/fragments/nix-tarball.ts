@@ -8,7 +8,7 @@ function unpackerOf(name: string): { command: string; package: string } | undefi
 }
 
 /**
- * Does what upstream's install-multi-user and install-systemd-multi-user do with a release tarball (store/ and
+ * Replaces upstream's install-multi-user and install-systemd-multi-user for a release tarball (store/ and
  * .reginfo), without channels, questions and edits of shell start files. It can be repeated after an interruption at
  * any point.
  */

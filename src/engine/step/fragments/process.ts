@@ -51,7 +51,7 @@ export const Check = z
   .default(false)
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
-/** Whether `check` stands without arguments that only make sense for a change; a refinement of a module's arguments. */
+/** Whether a `check` has no argument that describes a change; a refinement of a module's arguments. */
 export function isWholeCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
