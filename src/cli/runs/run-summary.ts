@@ -106,6 +106,7 @@ function eventsIn(text: string): readonly RunEvent[] {
 
 /** The values of `--state`. */
 export const runStates: readonly string[] = [
+  "starting",
   "running",
   "waiting",
   "stopping",

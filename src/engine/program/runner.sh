@@ -68,11 +68,6 @@ k_lock() {
     if [ "$k_top" != 0 ] && [ ! -f "$K_STATE/lock/$k_top" ]; then
       k_old=$(readlink "$K_STATE/lock/$k_top") || continue
       if k_held "$k_old"; then
-        # A killed runner of this run left a step, which must end before another begins.
-        if [ "$k_by:${k_rest%%:*}" = "step:$K_RUNID" ] && k_attached && [ ! -e "$K_RUN/stop" ]; then
-          k_tries=0 && sleep 1
-          continue
-        fi
         # An earlier runner of this run, or its step, still lives: this runner waits, since no two may work at once.
         case $k_old in *:"$K_BOOT_ID:$K_RUNID":*) k_tries=0 && sleep 1 && continue ;; esac
         k_event "lock held $k_old $(stat -c %Y "$K_STATE/lock/$k_top")"

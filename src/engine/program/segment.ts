@@ -57,7 +57,7 @@ function extraOf(name: string): string {
   return text;
 }
 
-/** The functions of runner-on-demand.sh that changes on trial need. */
+/** The functions of trial-runner.sh that changes on trial need. */
 const trialFunctions = ["k_trial", "k_back", "k_tried", "k_untried"];
 
 /** The functions that steps' shells may call beyond step.sh. */

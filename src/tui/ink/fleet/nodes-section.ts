@@ -172,7 +172,7 @@ function reasonInRow(node: FleetNode, now: number): string {
 /** The command that an operator of this node wants next. */
 function nextCommand({ hostname, id, status, conflicts, certificateExpires }: FleetNode, now: number): string {
   if (status === "pending") return `kcore node approve ${hostname}`;
-  if (status === "not-ready") return `kcore exec --on ${hostname} -- systemctl status kcore-agent`;
+  if (status === "not-ready") return `kcore exec --on ${hostname} -- systemctl status kcore-node-agent`;
   if (conflicts > 0) return "kcore get conflicts";
   if (certificateExpires !== "" && concernOfExpiry(certificateExpires, now) < 2) return "kcore rotate certs";
   return `kcore describe node ${id}`;

@@ -104,7 +104,7 @@ describe("the dashboard", () => {
     expect([press("q").effect, press("ctrl+c", ["/"]).effect]).to.deep.equal([{ type: "leave" }, { type: "leave" }]);
     expect(press("c").effect).to.deep.equal({
       type: "copy",
-      text: "kcore exec --on n4 -- systemctl status kcore-agent",
+      text: "kcore exec --on n4 -- systemctl status kcore-node-agent",
     });
     expect(press("c", ["down", "down"]).effect).to.deep.equal({ type: "copy", text: "kcore node approve n5" });
     expect(press("c", ["G"]).effect).to.deep.include({ text: `kcore describe node ${fleetNode(8).id}` });

@@ -102,7 +102,7 @@ describe("the dashboard on a terminal", () => {
     await type("cq");
     terminal.emit("error", new Error("EIO"));
     expect(left).to.equal(1);
-    const command = "kcore exec --on n4 -- systemctl status kcore-agent";
+    const command = "kcore exec --on n4 -- systemctl status kcore-node-agent";
     expect(terminal.written).to.contain(`\u001b]52;c;${Buffer.from(command).toString("base64")}\u0007`);
     expect(shown()).to.contain(`copied: ${command}`);
   });
