@@ -12,6 +12,7 @@ import { Secret } from "#engine/step/secret.ts";
 /** The reason for a failed fetch. The message never contains the URL, which may be secret. */
 class NotFetched extends Error {}
 
+/** Limits of one fetch; exceeding one fails the fetch. */
 export interface Limits {
   /** Most bytes of a content: it is in memory while it is sent to nodes. */
   readonly bytes: number;

@@ -25,6 +25,7 @@ export const diskFields = {
 
 type DiskFields = { readonly [Key in keyof typeof diskFields]?: z.output<(typeof diskFields)[Key]> };
 
+/** The message for arguments that are not {@link isOneDisk}. */
 export const namesOneDisk =
   "a disk is named by exactly one of serial, wwn, byId and busPath, or by model, size or both";
 

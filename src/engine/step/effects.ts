@@ -39,6 +39,7 @@ export type Resource =
   /** The effects of an operator's command, as far as its text names them. */
   | { readonly is: "command"; readonly text: string };
 
+/** The resources that a step may write, and those that its probe and its apply depend on. */
 export interface Effects {
   readonly writes: readonly Resource[];
   readonly reads: readonly Resource[];

@@ -10,6 +10,7 @@ export interface ConfigFile {
   readonly blob: Blob;
 }
 
+/** The facts that {@link probeFile} reports for the wanted file. */
 export function wantFile({ fact, blob: { sha256 } }: Pick<ConfigFile, "fact" | "blob">): Facts {
   return { [fact]: `sha256:${sha256}`, [`${fact} mode`]: "0644", [`${fact} owner`]: "root:root" };
 }

@@ -33,11 +33,13 @@ export const placeFields = {
   ),
 } as const;
 
+/** The place of new text, as {@link placeFields} give it. */
 export interface Place {
   readonly insertAfter?: string | undefined;
   readonly insertBefore?: string | undefined;
 }
 
+/** Whether at most one place is given. */
 export function hasOnePlace({ insertAfter, insertBefore }: Place): boolean {
   return insertAfter === undefined || insertBefore === undefined;
 }

@@ -1,6 +1,7 @@
 import { type Secret, secret } from "../secret.ts";
 import { sh, type Sh } from "../sh.ts";
 
+/** A repository that a node clones, and the credentials for it. */
 export interface Remote {
   readonly url: string;
   /** A branch, a tag, a whole refs/…, a commit, or HEAD. */

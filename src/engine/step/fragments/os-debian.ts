@@ -74,7 +74,7 @@ network_of() {
 }`;
 
 /**
- * Writes this machine's names, keys, network and package sources to the new system at `$t`, which is mounted from
+ * Writes this machine's names, keys, network and package sources to the new system. That is mounted at `$t` from
  * `$device`, `$boot` (if not empty) and `$esp`.
  */
 export function settle({ hostname, user, authorizedKeys }: Access & { readonly hostname: string }): Sh {

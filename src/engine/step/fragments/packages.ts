@@ -1,5 +1,6 @@
 import { sh, shLines, type Sh } from "../sh.ts";
 
+/** The wanted packages, and how to change them. */
 export interface Packages {
   /** Names, or sh that expands to names on the node. */
   readonly names: readonly { readonly name: string | Sh; readonly version?: string; readonly release?: string }[];
@@ -237,6 +238,7 @@ export function withPackageManager(text: (manager: PackageManager) => Sh): Sh {
   return byManager({ apt: text(apt), apk: text(apk), dnf: text(dnf) });
 }
 
+/** Chooses on the node one of these texts by its package manager, or refuses. */
 export function byManager(texts: { readonly apt: Sh; readonly apk: Sh; readonly dnf: Sh }): Sh {
   return sh`if have apt-get; then
 ${texts.apt}

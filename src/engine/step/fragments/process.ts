@@ -23,6 +23,7 @@ export const SuccessCodes = z
 /** A POSIX extended regular expression, as grep(1) of the node reads it. */
 const Expression = z.string().regex(/^[^\0\n]+$/, "must be one line of a POSIX extended regular expression");
 
+/** The argument `changed` of modules that run a command. */
 export const Changed = z
   .union(
     [
@@ -46,6 +47,7 @@ export const Changed = z
   .default("always")
   .describe("When having run counts as a change: `always`, `never`, `{ whenOutput: REGEX }`, `{ whenCode: [CODE] }`.");
 
+/** The argument `check` of modules that run a command. */
 export const Check = z
   .boolean()
   .default(false)
@@ -60,6 +62,7 @@ export function isWholeCheck(given: {
   const { check, changed, revert } = given;
   return !check || (revert === undefined && (changed === "always" || changed === "never"));
 }
+/** The message for arguments that are not {@link isWholeCheck}. */
 export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
 
 type Changed = z.output<typeof Changed>;

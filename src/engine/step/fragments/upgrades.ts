@@ -1,6 +1,7 @@
 import { sh, type Sh } from "../sh.ts";
 import { apt, byManager, finishDpkg, isCutOff, listsFetched, runApt } from "./packages.ts";
 
+/** The arguments of package.upgraded for a package manager. */
 export interface Upgrade {
   /** Packages that stay as they are. */
   readonly except: readonly string[];
