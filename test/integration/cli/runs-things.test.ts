@@ -43,7 +43,9 @@ describe("recorded runs from the command line", () => {
     const failed = JSON.parse(await kcore("list", "--state", "failed", "-o", "json")) as object[];
     expect(failed).to.have.length(1);
     expect(failed[0]).to.deep.include({ id: "20261102-061500-0002", nodes: ["n1", "n2"], exitCode: 1 });
-    expect((await project.call(["runs", "list", "--state", "faild"])).stderr).to.contain("it is one of starting, running");
+    expect((await project.call(["runs", "list", "--state", "faild"])).stderr).to.contain(
+      "it is one of starting, running",
+    );
   });
 
   it("are listed by what went wrong, by node and by age", async () => {
