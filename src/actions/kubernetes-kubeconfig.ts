@@ -6,7 +6,7 @@ import { type ActionContext, defineAction } from "#engine/orchestrate/action.ts"
 import type { Trust } from "#engine/project/project.ts";
 import { parsePlainYaml, printYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { ToldAccess } from "#kubernetes/kubeconfig.ts";
+import type { NodeAccess } from "#kubernetes/kubeconfig.ts";
 import { foreignRenewalReason, readForeignCa, readForeignCaIfAny, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { generateKey, proveKey, publicDer, readPrivateKey } from "#pki/keys.ts";
 import { makeFolder } from "#base/folder.ts";
@@ -120,7 +120,7 @@ export function kubeconfigOf({
   user,
   ca,
   credentials,
-}: ToldAccess & { readonly server: string; readonly cluster: string; readonly user: string }): string {
+}: NodeAccess & { readonly server: string; readonly cluster: string; readonly user: string }): string {
   const context = `${user}@${cluster}`;
   return printYaml({
     apiVersion: "v1",

@@ -35,7 +35,7 @@ export const updateReady = defineAction({
       const found = await findReadiness(node, version, port, context);
       ({ missing } = found);
       if (missing === undefined) return true;
-      if (found.isUnasked !== true || performance.now() < patience) return false;
+      if (found.isUnanswered !== true || performance.now() < patience) return false;
       context.note(`not asked whether ${node.name} is ready: ${missing}`);
       return true;
     };
@@ -57,13 +57,13 @@ export const updateReady = defineAction({
 
 const done = { changed: false, outputs: {} } as const;
 
-/** The missing condition, if any. `isUnasked`: no controller answered, or none knows the node. */
+/** The missing condition, if any. `isUnanswered`: no controller answered, or none knows the node. */
 async function findReadiness(
   node: NodeEntry,
   version: string,
   port: number,
   context: ActionContext,
-): Promise<{ readonly missing?: string; readonly isUnasked?: boolean }> {
+): Promise<{ readonly missing?: string; readonly isUnanswered?: boolean }> {
   const cluster = await openContext(context);
   try {
     const asking = askingOf(cluster, context, endpointsFor(node, port, cluster, context));
@@ -74,6 +74,6 @@ async function findReadiness(
   } catch (error) {
     if (!(error instanceof KcoreError)) throw error;
     const isUnknown = error instanceof ApiRefusal && error.status === 404;
-    return { missing: isUnknown ? "no controller knows it" : error.message, isUnasked: true };
+    return { missing: isUnknown ? "no controller knows it" : error.message, isUnanswered: true };
   }
 }

@@ -115,7 +115,7 @@ function beginningWith(current: string | undefined, endpoints: readonly string[]
 }
 
 /** Refusals that concern this controller alone: news has not reached it, or its version lacks the method. */
-const ofThisOne = new Set([
+const localRefusals = new Set([
   "KEY_UNREGISTERED",
   "NODE_PENDING",
   "PKI_PROOF_INVALID",
@@ -136,7 +136,7 @@ const failures: ReadonlySet<string> = new Set([
 function isFinal(error: KcoreError): boolean {
   if (!(error instanceof ApiRefusal)) return !error.problems.some(({ code }) => failures.has(code));
   // 401: by its clock our certificate has expired.
-  return error.status < 500 && error.status !== 401 && error.status !== 429 && !ofThisOne.has(error.reason);
+  return error.status < 500 && error.status !== 401 && error.status !== 429 && !localRefusals.has(error.reason);
 }
 
 function failureOf(failures: readonly KcoreError[]): KcoreError {

@@ -147,13 +147,13 @@ export const methods = {
 
   listUpdates: read("/v1/updates", u.UpdateList, { form: "list" }),
   getUpdate: read("/v1/updates/{id}", u.UpdateView),
-  planUpdate: { ...change("/v1/update-plan", u.UpdateAsked, u.UpdatePlan), audit: false },
+  planUpdate: { ...change("/v1/update-plan", u.UpdatePlanRequest, u.UpdatePlan), audit: false },
   /** Asked of its owner; of any controller when it is new. */
   applyUpdate: change("/v1/updates/{id}", u.UpdateApply, u.UpdateApplied),
   approveUpdate: change("/v1/updates/{id}/approve", u.UpdateApproval),
-  cancelUpdate: change("/v1/updates/{id}/cancel", u.UpdateWish),
-  rollbackUpdate: change("/v1/updates/{id}/rollback", u.UpdateWish),
-  promoteUpdate: change("/v1/updates/{id}/promote", u.UpdateWish),
+  cancelUpdate: change("/v1/updates/{id}/cancel", u.OperatorRequestBody),
+  rollbackUpdate: change("/v1/updates/{id}/rollback", u.OperatorRequestBody),
+  promoteUpdate: change("/v1/updates/{id}/promote", u.OperatorRequestBody),
   /** Asked of any controller, because the bastion has signed the new owner. */
   takeOverUpdate: change("/v1/updates/{id}/takeover", u.UpdateTakeover, u.UpdateTaken),
   /** Asked of its owner. */

@@ -38,7 +38,7 @@ export const BundleList = z.object({ bundles: z.array(BundleHeld.extend({ sha256
 export const UpdateDraft = z.object({ name: UpdateName, spec: UpdateSpec, bundle: Bundle.optional() });
 export type UpdateDraft = z.infer<typeof UpdateDraft>;
 /** With `again`, an equal update that has ended gets a new generation that does the same once more. */
-export const UpdateAsked = UpdateDraft.extend({ again: z.boolean().optional() });
+export const UpdatePlanRequest = UpdateDraft.extend({ again: z.boolean().optional() });
 
 /** The effect of an update on one node. */
 export const PlannedNode = z.object({
@@ -170,7 +170,7 @@ export const UpdateApply = z.object({
   again: z.boolean().optional(),
 });
 export const UpdateApproval = z.object({ generation: z.int().min(1), hash: z.string().max(128) });
-export const UpdateWish = z.object({ now: z.boolean().optional() });
+export const OperatorRequestBody = z.object({ now: z.boolean().optional() });
 export const UpdateTakeover = z.object({ ownership: SignedStatement });
 export const UpdateTaken = z.object({ epoch: z.int(), owner: Text });
 export const UpdateHookAnswer = z.object({

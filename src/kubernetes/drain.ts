@@ -11,7 +11,7 @@ const LONGEST_PAUSE = 10;
 /** Pods that a line names. */
 const NAMED = 5;
 
-export interface DrainOptions extends DrainLeave {
+export interface DrainOptions extends AcceptedLoss {
   /** Seconds that a pod gets to end; absent: the pod's own. */
   readonly gracePeriod?: number | undefined;
 }
@@ -175,7 +175,7 @@ export function firstNames(names: readonly string[]): string {
 }
 
 /** kubectl's names for the losses that an operator accepts. */
-interface DrainLeave {
+interface AcceptedLoss {
   readonly deleteEmptyDirData: boolean;
   readonly force: boolean;
 }
@@ -186,17 +186,17 @@ export interface PodChoice {
   /** Pods that stay, each with the reason. */
   readonly left: readonly { readonly pod: Pod; readonly why: string }[];
   /** Pods that need the operator's leave: nothing is evicted as long as there is one. */
-  readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof DrainLeave }[];
+  readonly refused: readonly { readonly pod: Pod; readonly why: string; readonly leave: keyof AcceptedLoss }[];
 }
 
 /** The annotation of a static pod's mirror: the kubelet reads such a pod from a file and starts it again after each deletion. */
 const MIRROR = "kubernetes.io/config.mirror";
 
 /** Chooses as kubectl drain does with --ignore-daemonsets. */
-export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: DrainLeave): PodChoice {
+export function choosePods(pods: readonly Pod[], { deleteEmptyDirData, force }: AcceptedLoss): PodChoice {
   const evicted: Pod[] = [];
   const left: { pod: Pod; why: string }[] = [];
-  const refused: { pod: Pod; why: string; leave: keyof DrainLeave }[] = [];
+  const refused: { pod: Pod; why: string; leave: keyof AcceptedLoss }[] = [];
   for (const pod of pods) {
     const owner = pod.metadata.ownerReferences?.find(({ controller }) => controller === true);
     if (pod.metadata.annotations?.[MIRROR] !== undefined) left.push({ pod, why: "a static pod's mirror" });

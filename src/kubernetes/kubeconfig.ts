@@ -111,7 +111,7 @@ export async function openCluster(place: KubeconfigPlace): Promise<Cluster> {
 }
 
 /** CA and credentials of the current context of a kubeconfig that a node sent. */
-export interface ToldAccess {
+export interface NodeAccess {
   /** PEM in base64. */
   readonly ca: string;
   readonly credentials: Readonly<Record<string, string>>;
@@ -120,7 +120,7 @@ export interface ToldAccess {
 const credentialKeys = ["client-certificate-data", "client-key-data", "token", "username", "password"] as const;
 
 /** Takes only CA and credentials out of a kubeconfig's text. @throws KcoreError KUBECONFIG_INVALID */
-export function readToldAccess(text: string | Secret): ToldAccess {
+export function readToldAccess(text: string | Secret): NodeAccess {
   const { node, name } = parseText(text);
   const config = concealed(() => validate(node, Kubeconfig));
   maskSecrets(config);

@@ -5,14 +5,14 @@ import { poll } from "#base/wait.ts";
 import { assetFolder } from "./assets.ts";
 import { freeze, processesOf, startInGroup } from "./cgroup.ts";
 import { withPrefix, type Place } from "./place.ts";
-import { clearWay, failedStart, groupOf, killMachine } from "./processes.ts";
+import { removeRemains, failedStart, groupOf, killMachine } from "./processes.ts";
 import { consoleLogOf, type NodeRecord } from "./record.ts";
 import { sourcesLine } from "./repository.ts";
 import { must } from "./run-command.ts";
 
 /** Starts a node that does not run; returns as soon as its supervisor holds its mounts. Throws `LAB_NODE_FAILED`. */
 export async function startContainer(place: Place, node: NodeRecord): Promise<void> {
-  await clearWay(place, node);
+  await removeRemains(place, node);
   await makeState(node);
   const supervise = ["unshare", "-m", "--propagation", "slave", join(assetFolder(), "supervise")];
   const environment = await environmentOf(place, node);

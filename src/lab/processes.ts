@@ -19,7 +19,7 @@ export async function isRunning(place: Place, node: NodeRecord): Promise<boolean
 }
 
 /** Removes remains of an earlier start of a node that does not run. */
-export async function clearWay(place: Place, node: NodeRecord): Promise<void> {
+export async function removeRemains(place: Place, node: NodeRecord): Promise<void> {
   await removeGroup(groupOf(place, node));
   await removeCable(cableOf(place, node.number));
   await waitUntilFree(join(node.folder, "state.img"));
@@ -32,7 +32,7 @@ export async function killMachine(place: Place, node: NodeRecord): Promise<void>
     const left = (await processesOf(groupOf(place, node))).join(", ");
     throw nodeFailed({ message: `processes of ${node.name} cannot be killed: ${left}` });
   }
-  await clearWay(place, node);
+  await removeRemains(place, node);
 }
 
 /** Kills a node that did not start, and says why by the end of `log` in its folder. */

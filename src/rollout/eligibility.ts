@@ -20,7 +20,7 @@ const downPhases: ReadonlySet<NodePhase> = new Set([
 const downStates: ReadonlySet<Report["state"]> = new Set(["activating", "rebooting", "rolling_back"]);
 
 /** The rollout's nodes as a start finds them; addStart adds each node that is started. */
-export interface Around {
+export interface StartContext {
   readonly rows: Map<string, NodeAssignment>;
   /** The nodes that are down, or may be. */
   readonly unavailable: Set<string>;
@@ -32,7 +32,11 @@ export interface Around {
  * Collects the nodes that are, or may be, down. A node that did not confirm this owner and generation counts: a former owner can act on such
  * nodes alone (docs/adr/0515-cluster-updates.md). In a rollback, a node that is not approved counts only while an order has it down.
  */
-export function aroundOf(input: RolloutInput, rows: ReadonlyMap<string, NodeAssignment>, isBack = false): Around {
+export function startContextOf(
+  input: RolloutInput,
+  rows: ReadonlyMap<string, NodeAssignment>,
+  isBack = false,
+): StartContext {
   const unavailable = new Set<string>();
   for (const [id, row] of rows) {
     const node = input.nodes.get(id);
@@ -42,7 +46,7 @@ export function aroundOf(input: RolloutInput, rows: ReadonlyMap<string, NodeAssi
   return { rows: new Map(rows), unavailable, isBack };
 }
 
-export function addStart({ rows, unavailable }: Around, id: string, row: NodeAssignment): void {
+export function addStart({ rows, unavailable }: StartContext, id: string, row: NodeAssignment): void {
   rows.set(id, row);
   if (isDownBy(row)) unavailable.add(id);
 }
@@ -79,7 +83,7 @@ export function whyOutsideWindow({ spec, now }: RolloutInput): string | undefine
 }
 
 /** The reason why this node may not be started, taken down or taken back now; undefined if it may. */
-export function whyNotStart(input: RolloutInput, id: string, around: Around): string | undefined {
+export function whyNotStart(input: RolloutInput, id: string, around: StartContext): string | undefined {
   const { unavailable, isBack } = around;
   if (!isBack) {
     // The update itself may have made a node not ready or silent, so neither prevents going back.
@@ -94,7 +98,7 @@ export function whyNotStart(input: RolloutInput, id: string, around: Around): st
 }
 
 /** Whether an operator requested a rollback that ignores maxUnavailable. */
-function isForced(input: RolloutInput, { isBack }: Around): boolean {
+function isForced(input: RolloutInput, { isBack }: StartContext): boolean {
   return isBack && isRequested(input, "rollback") && input.requests.rollback?.now === true;
 }
 
@@ -126,7 +130,7 @@ export function whyUntaken({ nodes }: RolloutInput, id: string): string | undefi
 }
 
 /** Controllers are updated one at a time, each only while all are ready and replicate. A rollback waits for neither. */
-function whyNotController(input: RolloutInput, id: string, around: Around): string | undefined {
+function whyNotController(input: RolloutInput, id: string, around: StartContext): string | undefined {
   const { rows, isBack } = around;
   for (const other of input.nodes.values()) {
     if (!other.isController || other.id === id) continue;

@@ -12,8 +12,8 @@ export function resumeAfterTakeover(input: RolloutInput, progress: Progress): De
   const rows = new Map<string, NodeAssignment>();
   for (const id of new Set([...progress.waves.flat(), ...input.rows.keys()])) {
     const row = input.rows.get(id);
-    const isMeant = row?.generation === input.generation || progress.waves.some((wave) => wave.includes(id));
-    if (isMeant && !isOwn(input, id, row)) rows.set(id, resumed(input, id, row));
+    const isSelected = row?.generation === input.generation || progress.waves.some((wave) => wave.includes(id));
+    if (isSelected && !isOwn(input, id, row)) rows.set(id, resumed(input, id, row));
   }
   if (rows.size === 0 && progress.epoch === epoch && progress.owner === owner) return undefined;
   return { progress: { ...progress, epoch, owner, waves: withStrays(progress.waves, rows.keys()) }, rows };

@@ -1,6 +1,6 @@
 import {
   addStart,
-  aroundOf,
+  startContextOf,
   mayRunTarget,
   whyNotStart,
   whyOutsideWindow,
@@ -30,7 +30,7 @@ export function startNodes({ input, progress, rows }: Rollout): Decision {
   const closed = whyOutsideWindow(input);
   const starts = new Map<string, NodeAssignment>();
   const reasons = new Set<string>();
-  const around = aroundOf(input, rows);
+  const around = startContextOf(input, rows);
   for (const id of progress.waves[at] ?? []) {
     const row = rows.get(id);
     if (!row) continue;
@@ -95,7 +95,7 @@ export function rollBackNodes(rollout: Rollout): Decision {
   const { input, progress, rows } = rollout;
   const busy = [...rows].filter(([, row]) => isActive(row));
   const starts = new Map<string, NodeAssignment>();
-  const around = aroundOf(input, rows, true);
+  const around = startContextOf(input, rows, true);
   const { type, maxUnavailable } = input.spec.strategy;
   const limit = type === "one-at-a-time" ? 1 : maxUnavailable;
   let reasons = busy.flatMap(([id, row]) => whyUnderWay(input, id, row) ?? []);

@@ -9,19 +9,19 @@ export function selectNodes(nodes: Iterable<RolloutNode>, selector: UpdateSpec["
   const { allNodes, nodeIds, labels, datacenters, controllersOnly } = selector;
   const isAny = allNodes || controllersOnly || nodeIds.length + labels.length + datacenters.length > 0;
   if (!isAny) return [];
-  return [...nodes].filter((node) => isMeant(node, selector)).toSorted(byName);
+  return [...nodes].filter((node) => isSelected(node, selector)).toSorted(byName);
 }
 
-function isMeant(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
+function isSelected(node: RolloutNode, selector: UpdateSpec["selector"]): boolean {
   const { labels, controllersOnly } = selector;
-  return (!controllersOnly || node.isController) && mayBeMeant(node, selector) && hasLabels(node, labels);
+  return (!controllersOnly || node.isController) && mayBeSelected(node, selector) && hasLabels(node, labels);
 }
 
 /**
  * Whether a selector may select a node, by the node's names and datacenter alone: only the cluster knows labels and
  * roles.
  */
-export function mayBeMeant(
+export function mayBeSelected(
   node: Pick<RolloutNode, "id" | "hostname" | "dc">,
   { nodeIds, datacenters }: Pick<UpdateSpec["selector"], "nodeIds" | "datacenters">,
 ): boolean {

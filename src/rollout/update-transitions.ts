@@ -149,8 +149,8 @@ function otherUpdate({ input: { other } }: Rollout): readonly string[] {
 }
 
 function selectedNode({ input }: Rollout): readonly string[] {
-  const isMeant = selectNodes(input.nodes.values(), input.spec.selector).length > 0;
-  return isMeant ? [] : ["a node that the selector means"];
+  const isSelected = selectNodes(input.nodes.values(), input.spec.selector).length > 0;
+  return isSelected ? [] : ["a node that the selector means"];
 }
 
 /** An activation is never interrupted. */

@@ -23,7 +23,7 @@ export interface PlainOptions {
   /** Events up to this number were shown before, and only update the model. */
   readonly since?: number;
   /** The run before each event that is drawn; without it the view keeps its own. */
-  readonly run?: Pick<RunFold, "fleeting">;
+  readonly run?: Pick<RunFold, "borrowedModel">;
   /** The clock, for tests. */
   readonly timers?: { readonly now: () => number; readonly after: (milliseconds: number, call: () => void) => unknown };
 }
@@ -57,7 +57,7 @@ export function createPlainView(options: PlainOptions): RunDrawing {
   const brief = detail === "verbose" ? undefined : new BriefLines({ detail, folds: ci !== undefined });
   return {
     draw: (event) => {
-      const before = (run ?? own).fleeting;
+      const before = (run ?? own).borrowedModel;
       const told: EventLines = brief ? brief.linesOf(before, event) : { lines: describeEvent(before, event) };
       const { lines, folded } = told;
       if (!run) own.add(event);

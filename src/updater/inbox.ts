@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { checkOrder, rememberOrder, type Remembered } from "#rollout/node-fence.ts";
 import { Order, verifyManifest, verifyOwner } from "#rollout/order.ts";
-import { mayBeMeant } from "#rollout/selection.ts";
+import { mayBeSelected } from "#rollout/selection.ts";
 import { bringsOf, type Statement } from "#rollout/spec.ts";
 import { UpdateFailure } from "./failure.ts";
 import { names } from "./files.ts";
@@ -90,7 +90,7 @@ function remember(journal: Journal, fence: Order["fence"]): boolean {
 
 /** Refuses a statement that was signed for other nodes. @throws UpdateFailure */
 export function refuseForOthers({ spec: { selector } }: Statement, self: Self): void {
-  if (!mayBeMeant(self, selector))
+  if (!mayBeSelected(self, selector))
     throw new UpdateFailure(
       "refused",
       `it does not mean this node, which is ${self.hostname} (${self.id}) in ${self.dc}`,

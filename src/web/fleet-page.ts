@@ -82,7 +82,7 @@ export function drawFleet(state: FleetState, now: number, root: string): Html {
 }
 
 /** The page of one item of the fleet; undefined for an unknown key. */
-export function drawFleetThing(
+export function drawFleetItem(
   { snapshot }: FleetState,
   {
     section,

@@ -3,7 +3,7 @@ import type { ErrorCode } from "#errors/codes.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { titleOf } from "#tui/html/head.ts";
-import { drawFleet, drawFleetThing, fleetParts, type FleetState } from "./fleet-page.ts";
+import { drawFleet, drawFleetItem, fleetParts, type FleetState } from "./fleet-page.ts";
 import { PolledParts, streamParts, type LiveParts } from "./live-parts.ts";
 import { drawPage, drawRefusal, type Frame, type WebPage } from "./page.ts";
 import type { RunFeed } from "./run-feed.ts";
@@ -177,7 +177,7 @@ export class Routes {
         const news = { path: `${root}/fleet/news`, version: fleet.live.version };
         return this.#send(response, { title: "Fleet", body: drawFleet(state, now, root), place: "fleet", news });
       }
-      const thing = drawFleetThing(state, { section, key, now, root });
+      const thing = drawFleetItem(state, { section, key, now, root });
       if (!thing) return this.#refuse(response, 404, `the cluster knows no “${key}” among its ${section}`);
       this.#send(response, { ...thing, place: "fleet" });
     } finally {

@@ -33,7 +33,7 @@ export class RunFeed {
   #changes = 0;
 
   private constructor(follower: RunFollower, fold: RunFold, { isAlive, ...options }: FeedOptions) {
-    this.#isLive = isAlive && fold.fleeting.state !== "finished";
+    this.#isLive = isAlive && fold.borrowedModel.state !== "finished";
     this.#follower = follower;
     this.#fold = fold;
     this.parts = new RunParts(options);
@@ -68,7 +68,7 @@ export class RunFeed {
       try {
         for await (const event of this.#follower.events()) {
           this.#fold.add(event);
-          this.#note(this.#fold.fleeting.state !== "finished");
+          this.#note(this.#fold.borrowedModel.state !== "finished");
         }
       } catch (error) {
         // The run's process died. Its page says “not finished”, and an operator may resume the run.

@@ -1,6 +1,6 @@
 import type { Random } from "#support/random.ts";
 
-/** The faults of a seed, and their frequency. Leaving faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
+/** The faults of a seed, and their frequency. ManagedRemnant faults out finds other bugs than having them all (Groce et al., “Swarm testing”, 2012). */
 export interface Swarm {
   readonly nodes: number;
   readonly joiners: number;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { text } from "node:stream/consumers";
-import { conductRun, type RunStage } from "#engine/run/conduct-run.ts";
+import { conductRun, type PerformContext } from "#engine/run/conduct-run.ts";
 import { readHeader, runFolder } from "#engine/run/run-folder.ts";
 import type { ExitCode } from "#errors/problem.ts";
 
@@ -12,7 +12,7 @@ const [scenario = "", id = "", project = ""] = process.argv.slice(2);
 const { passphrase = "" } = JSON.parse(await text(process.stdin)) as { passphrase?: string };
 const folder = runFolder(project, id);
 
-function start({ emit, header, earlier }: RunStage): void {
+function start({ emit, header, earlier }: PerformContext): void {
   const stages = [{ id: "main", title: "Main", nodes: ["n1"] }];
   const { id: runId, who } = header;
   const resumed = earlier.length > 0 && { resumed: true };
@@ -22,14 +22,14 @@ function start({ emit, header, earlier }: RunStage): void {
   emit({ type: "node.connected", node: "n1", fingerprint: "SHA256:abc" });
 }
 
-function step({ emit }: RunStage, name: string, output?: string): void {
+function step({ emit }: PerformContext, name: string, output?: string): void {
   const common = { node: "n1", stage: "main", step: `main/${name}`, title: name, module: "command.run" } as const;
   emit({ type: "step.started", ...common });
   if (output !== undefined) emit({ type: "step.output", node: "n1", step: common.step, stream: "out", text: output });
   emit({ type: "step.finished", ...common, outcome: "changed", duration: 1 });
 }
 
-async function slowly(stage: RunStage, steps: number): Promise<{ exitCode: ExitCode }> {
+async function slowly(stage: PerformContext, steps: number): Promise<{ exitCode: ExitCode }> {
   start(stage);
   for (let count = 1; count <= steps && !stage.stop.aborted; count++) {
     step(stage, `step ${count}`);
@@ -38,7 +38,7 @@ async function slowly(stage: RunStage, steps: number): Promise<{ exitCode: ExitC
   return { exitCode: stage.stop.aborted ? 130 : 0 };
 }
 
-const scenarios: Readonly<Record<string, (stage: RunStage) => Promise<{ exitCode: ExitCode }>>> = {
+const scenarios: Readonly<Record<string, (stage: PerformContext) => Promise<{ exitCode: ExitCode }>>> = {
   short: async (stage) => {
     start(stage);
     step(stage, "one", "hello\n");

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
-import type { Leaving } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/leaves.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import type { Problem } from "#errors/problem.ts";
@@ -114,7 +114,7 @@ class FakeSession implements NodeSession {
   async #perform(work: readonly StageWork[]): Promise<WorkResult> {
     const registered = new Map<string, Registered | undefined>();
     const finishedStages = new Set<string>();
-    const leaves = new Map<string, readonly Leaving[] | undefined>();
+    const leaves = new Map<string, readonly ManagedRemnant[] | undefined>();
     const end = (outcome: NodeOutcome, problem?: Problem): WorkResult => ({
       outcome,
       registered,

@@ -67,7 +67,7 @@ export async function runHere(
     }
     onEvent(event);
     run.add(event);
-    if (event.type.startsWith("question.")) prompt(run.fleeting.questions);
+    if (event.type.startsWith("question.")) prompt(run.borrowedModel.questions);
   };
   const cap = new OutputCap();
   const emit = (body: RunEventBody): void => {

@@ -57,7 +57,7 @@ export async function findTrails(flags: TrailFlags): Promise<readonly KnownTrail
   };
   if (both || runs) await look(async () => [runsTrail(findProject(flags.project))]);
   if (both || controllers) await look(() => controllerTrails(flags));
-  if (both) await look(async () => [await escrowTrailOf(flags)]);
+  if (both) await look(async () => [await recoveryKeyTrail(flags)]);
   if (found.length === 0 && missing) throw missing;
   return found;
 }
@@ -67,7 +67,7 @@ function runsTrail(project: string): KnownTrail {
   return { name: "runs", id: `runs ${realpathSync(project)}`, project, lines: () => readTrail(folder) };
 }
 
-async function escrowTrailOf({ context }: ClusterFlags): Promise<KnownTrail> {
+async function recoveryKeyTrail({ context }: ClusterFlags): Promise<KnownTrail> {
   const { name } = await findContext(contextHome(), context);
   const folder = escrowTrail(contextFolder(contextHome().home, name));
   return { name: "recovery keys", id: `recovery keys ${name}`, isRare: true, lines: () => readTrail(folder) };

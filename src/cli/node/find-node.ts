@@ -6,7 +6,7 @@ import { cleanLine } from "#engine/events/clean.ts";
 import { openCluster } from "../cluster/open-cluster.ts";
 import type { ClusterFlags } from "../options.ts";
 
-const ofNames = ["NODE_UNKNOWN", "NODE_AMBIGUOUS"] as const;
+const nodeRefusals = ["NODE_UNKNOWN", "NODE_AMBIGUOUS"] as const;
 
 /**
  * The node that a word names: its whole id, else its host name or the beginning of its id (four characters at least).
@@ -16,7 +16,7 @@ export async function findNode(client: Pick<ApiClient, "call">, word: string): P
   try {
     return await client.call("findNode", {}, { id: word });
   } catch (error) {
-    const code = ofNames.find((name) => error instanceof ApiRefusal && error.reason === name);
+    const code = nodeRefusals.find((name) => error instanceof ApiRefusal && error.reason === name);
     if (!(error instanceof ApiRefusal) || !code) throw error;
     // The word was wrong; the controller that reports it is not at fault.
     const { message, hint = "", detail } = error.refusal;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { managedThings } from "#engine/orchestrate/managed.ts";
 import type { RunDependencies, RunResult } from "#engine/orchestrate/run-types.ts";
 import { FACTS_AGE, keptFacts } from "#engine/roster/kept-facts.ts";
-import type { RunStage } from "#engine/run/conduct-run.ts";
+import type { PerformContext } from "#engine/run/conduct-run.ts";
 import { runFolder } from "#engine/run/run-folder.ts";
 import type { OpenSession } from "#engine/session/session.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -22,7 +22,7 @@ async function loadDownloads(): Promise<Fetch> {
 }
 
 interface Given {
-  readonly stage: RunStage;
+  readonly stage: PerformContext;
   readonly project: string;
   readonly revision?: string;
   readonly dirty?: boolean;

@@ -35,7 +35,7 @@ export async function serveRun(words: readonly string[]): Promise<ExitCode> {
   return conductRun({
     folder,
     header,
-    onListening: () => isWarm && closeSync(TELLS),
+    onListening: () => isWarm && closeSync(READY_FD),
     secrets: knownSecrets,
     notifier: () => notifierOf(header, project),
     perform: async (stage) => {
@@ -78,7 +78,7 @@ async function readHandedOver(): Promise<HandedOver> {
 }
 
 /** The descriptor that the process closes once views can connect. */
-const TELLS = 3;
+const READY_FD = 3;
 
 /** Gives a warm process the folder, the log and the name in `ps` of its run. */
 function takePlace({ id, project, processLog }: RunFolder): void {

@@ -2,7 +2,7 @@ import type { NodeUpdateView } from "#api/update-schemas.ts";
 import { isAddress } from "#engine/roster/entry-fields.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { mayBeMeant } from "#rollout/selection.ts";
+import { mayBeSelected } from "#rollout/selection.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { rosterIfAny } from "../roster/own-roster.ts";
 
@@ -30,7 +30,7 @@ export function hookNode(project: string, { selector }: UpdateSpec, { id, hostna
   const name =
     !plainId.test(id) || isOthers(id, entry, entries)
       ? undefined
-      : names.find((own) => mayBeMeant({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
+      : names.find((own) => mayBeSelected({ id, hostname: own, dc: entry?.dc ?? dc }, selector));
   if (name !== undefined) return { id, name, entry };
   throw new KcoreError({
     code: "UPDATE_UNSIGNED",

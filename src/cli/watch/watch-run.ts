@@ -144,7 +144,7 @@ async function watchOnce(
       if (detach && event.type === "run.started" && event.seq > since) leave("detached");
     }
     // After a mistake in the input the view must not stay: its problems are printed below the prompt.
-    const isOver = run.fleeting.state === "finished" && run.fleeting.exitCode !== exitCodes.usage;
+    const isOver = run.borrowedModel.state === "finished" && run.borrowedModel.exitCode !== exitCodes.usage;
     ({ process: endedWith } = await readHeader(folder));
     if (left === undefined && isOver && options.noStay !== true) after = await view.rest?.();
   } finally {
@@ -219,14 +219,15 @@ function talkAtTheTerminal({ send, leave }: RunControls, run: RunFold, canChoose
   const interrupts = listenToInterrupts({
     send,
     leave,
-    running: () => describeRunning(run.fleeting),
+    running: () => describeRunning(run.borrowedModel),
     say: toStderr,
     canChoose,
   });
   const prompt = promptInTurn((id, value) => send({ type: "answer", id, value }), interrupts.interrupt);
   return {
-    follow: ({ type }: RunEvent, { fleeting }: RunFold) => {
-      if (type.startsWith("question.") || type.startsWith("run.")) prompt(fleeting.questions, upcomingStages(fleeting));
+    follow: ({ type }: RunEvent, { borrowedModel }: RunFold) => {
+      if (type.startsWith("question.") || type.startsWith("run."))
+        prompt(borrowedModel.questions, upcomingStages(borrowedModel));
     },
     close: () => {
       prompt([]);

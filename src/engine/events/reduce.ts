@@ -44,7 +44,7 @@ export class RunFold {
   }
 
   /** The model, valid only until the next event, which may change it in place and so need no copy. */
-  get fleeting(): RunModel {
+  get borrowedModel(): RunModel {
     return this.#model;
   }
 }

@@ -4,7 +4,7 @@ import { AbsolutePath, Text } from "../step/fields.ts";
 import {
   Changed,
   Check,
-  isWholeCheck,
+  isConsistentCheck,
   Revert,
   stepOfProcess,
   SuccessCodes,
@@ -37,7 +37,7 @@ export const commandRun = defineModule({
       check: Check,
       revert: Revert,
     })
-    .refine(isWholeCheck, wholeCheck)
+    .refine(isConsistentCheck, wholeCheck)
     .refine(({ cmd, argv }) => (cmd === undefined) !== (argv === undefined), "give either cmd or argv"),
   step: ({ cmd, argv = [], ...given }) =>
     stepOfProcess(cmd === undefined ? sh`${argv}` : sh`sh -c ${cmd}`, given, {

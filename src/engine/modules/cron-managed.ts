@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { defineModule } from "../step/define.ts";
-import { doneBy } from "../step/fragments/accounts.ts";
+import { requireUser } from "../step/fragments/accounts.ts";
 import { Command, EtcName, Schedule } from "../step/fragments/cron.ts";
 import { absentRefusals, stepOfData } from "../step/fragments/files.ts";
 import { stepOfFile } from "./file-managed.ts";
@@ -58,7 +58,7 @@ export const cronManaged = defineModule({
     if (state === "absent") return stepOfData({ kind: "absent", path, recurse: false });
     const variables = Object.entries(environment).map(([key, value]) => `${key}=${quoted(value)}\n`);
     const content = `# Managed by kcore.\n${variables.join("")}${schedule} ${user} ${command.replaceAll("%", String.raw`\%`)}\n`;
-    return doneBy(user, stepOfFile({ path, content, mode: "0644" }, context));
+    return requireUser(user, stepOfFile({ path, content, mode: "0644" }, context));
   },
 });
 

@@ -101,7 +101,7 @@ describe="$device ("${name}")"
 [ "$(($(cat "/sys/class/block/$name/size") * 512))" = ${size} ] ||
   refuse DISK_SAVE_UNFIT "$describe has $(($(cat "/sys/class/block/$name/size") * 512)) bytes, and what was saved had "${size}`;
     const judged = (open = sh`users=$(refused_disk "$device")`): Sh => sh`${found}
-${refuseOtherDisk({ name, disk, open }, context)}`;
+${refuseUnfitDevice({ name, disk, open }, context)}`;
     const place = { is: "disk", name } as const;
     return {
       effects: { writes: [place, { is: "tree", path: luksFolder }], reads: [place] },
@@ -197,7 +197,7 @@ strange=
  * Refuses a disk in use, data that was not granted, and contents that were not saved. `open` sets `users` to the error of
  * an exclusive open.
  */
-function refuseOtherDisk(
+function refuseUnfitDevice(
   { name, disk, open }: { readonly name: string; readonly disk: DiskId | undefined; readonly open: Sh },
   context: StepContext,
 ): Sh {

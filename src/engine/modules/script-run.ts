@@ -6,7 +6,7 @@ import { AbsolutePath, Text } from "../step/fields.ts";
 import {
   Changed,
   Check,
-  isWholeCheck,
+  isConsistentCheck,
   Revert,
   stepOfProcess,
   SuccessCodes,
@@ -53,7 +53,7 @@ export const scriptRun = defineModule({
       check: Check,
       revert: Revert,
     })
-    .refine(isWholeCheck, wholeCheck)
+    .refine(isConsistentCheck, wholeCheck)
     .refine(({ text, source }) => (text === undefined) !== (source === undefined), "give either text or source"),
   refusals: ["FILE_UNREADABLE"],
   step: ({ text, source, interpreter, args, ...given }, context) => {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { blobOf } from "../step/blob.ts";
 import { defineModule, type Facts } from "../step/define.ts";
 import { UnitName, UserName } from "../step/fields.ts";
-import { doneBy } from "../step/fragments/accounts.ts";
+import { requireUser } from "../step/fragments/accounts.ts";
 import { probeFile, putFile, wantFile, type ConfigFile, ofFiles } from "../step/fragments/config-file.ts";
 import { fileRefusals } from "../step/fragments/files.ts";
 import { systemctl, unitProperties, verifyUnit } from "../step/fragments/systemd.ts";
@@ -145,7 +145,7 @@ ${shLines(
 ${verifyUnit(`${name}.${fact}`)}`,
   ),
 )}`;
-    return doneBy(given.user ?? "root", {
+    return requireUser(given.user ?? "root", {
       ...common,
       want: { ...wanted, reload: "no", enabled: "enabled", active: "active" },
       probe: sh`${look}

@@ -1,6 +1,6 @@
 import { keepOfNode, readOfNode } from "#engine/facts/cache.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { Leaving } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/leaves.ts";
 
 /** One application of states to a node. */
 interface Application {
@@ -11,7 +11,7 @@ interface Application {
   readonly plain?: string;
 }
 
-type ManagedThing = Leaving & { readonly step: string };
+type ManagedThing = ManagedRemnant & { readonly step: string };
 
 /** An application in this run, with the things that its steps manage on the node. */
 export interface Applied extends Application {
@@ -88,7 +88,7 @@ export function compareManaged(
 }
 
 /** Whether a keeper is the same thing, manages the whole file of the thing, or manages a part of the thing's file. */
-function keptBy(keepers: readonly Leaving[]): (thing: Leaving) => boolean {
+function keptBy(keepers: readonly ManagedRemnant[]): (thing: ManagedRemnant) => boolean {
   const places = new Set(keepers.flatMap((one) => one.places));
   const files = new Set(keepers.map(({ within }) => within));
   const whole = new Set(keepers.flatMap(({ within, isPart }) => (isPart ? [] : within)));

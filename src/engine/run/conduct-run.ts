@@ -18,7 +18,7 @@ import { RunTrail } from "./run-trail.ts";
 import { roomHint, unwritable } from "./unwritable.ts";
 
 /** The means that a run's process gives to `perform`. */
-export interface RunStage {
+export interface PerformContext {
   readonly header: RunHeader;
   readonly emit: (event: RunEventBody) => void;
   /** Aborted when no new step may start. */
@@ -34,7 +34,7 @@ export interface ConductOptions {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; it may emit `run.finished` itself. */
-  readonly perform: (stage: RunStage) => Promise<{ readonly exitCode: ExitCode }>;
+  readonly perform: (stage: PerformContext) => Promise<{ readonly exitCode: ExitCode }>;
   /** Makes the notifier of the run's events, once the run may begin. @throws KcoreError */
   readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
   /** Called once views can connect. */
@@ -92,8 +92,10 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   let notifier: Pick<Notifier, "see"> | undefined;
   let telling: Promise<unknown> = Promise.resolve();
   const tell = (event: RunEventBody): void => {
-    const untold = notifier?.see(event)?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
-    if (untold) telling = Promise.all([telling, untold]);
+    const trailEndFailed = notifier
+      ?.see(event)
+      ?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
+    if (trailEndFailed) telling = Promise.all([telling, trailEndFailed]);
   };
   const emit = (body: RunEventBody) => {
     if (finished) return;
@@ -162,7 +164,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     record.flush();
     // Before the nodes' logs, which only repeat the record: on a full disk the trail needs the released reserve.
-    await trail.end(finished).catch((error: unknown) => process.stderr.write(`${untold(header, error)}\n`));
+    await trail.end(finished).catch((error: unknown) => process.stderr.write(`${trailEndFailed(header, error)}\n`));
     logs.flush({ last: true });
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;
@@ -203,7 +205,7 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
 }
 
 /** A line for process.log: the run keeps its outcome without an end in the trail, and `kcore audit verify` shows the gap. */
-function untold({ id }: RunHeader, error: unknown): string {
+function trailEndFailed({ id }: RunHeader, error: unknown): string {
   return `the end of run ${id} could not be put into the audit trail: ${(error as Error).message}`;
 }
 

@@ -118,7 +118,7 @@ class Session implements NodeSession {
     const end = await this.#ask({ type: "perform", steps, isLast }).finally(() => this.#report.events.release());
     await this.#report.events.emitted;
     const { registered, isStopped } = this.#state.queue;
-    const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.leavesOf(key)]));
+    const leaves = new Map(steps.map(({ key, draft }) => [draft.id, this.#report.remnantsOf(key)]));
     return { ...workResult(work, { ...end, ...this.#context(), registered, isStopped }), leaves };
   }
 

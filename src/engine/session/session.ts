@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { Leaving } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/leaves.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
@@ -22,7 +22,7 @@ export interface WorkResult {
   /** Ids of the stages whose steps have all ended without a failure. */
   readonly finishedStages: ReadonlySet<string>;
   /** By step id, the things that stay on the node when the step is removed from its state; `undefined` if they are not known. */
-  readonly leaves?: ReadonlyMap<string, readonly Leaving[] | undefined>;
+  readonly leaves?: ReadonlyMap<string, readonly ManagedRemnant[] | undefined>;
 }
 
 /** The inputs of a session with one node. */

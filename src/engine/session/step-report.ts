@@ -4,7 +4,7 @@ import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
-import type { Leaving } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/leaves.ts";
 import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
@@ -268,7 +268,7 @@ export class StepReport implements StepResults {
    * The things that stay on the node when the step is removed from its state. Undefined: not known, because the step did not end, or because
    * the node's values exclude the step in this run alone.
    */
-  leavesOf(key: string): readonly Leaving[] | undefined {
+  remnantsOf(key: string): readonly ManagedRemnant[] | undefined {
     const record = this.records.get(key);
     if (record?.outcome === undefined || /^(?:failed|interrupted)$/.test(record.outcome)) return undefined;
     const plan = record.plan ?? plannedAgain(this.records, this.facts, record.draft);

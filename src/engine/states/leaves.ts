@@ -2,7 +2,7 @@ import type { Step } from "#engine/step/define.ts";
 import type { PublicKey } from "#engine/step/fragments/public-keys.ts";
 
 /** A thing that remains on a node after its step was removed from the state. */
-export interface Leaving {
+export interface ManagedRemnant {
   /** As messages name it: `file /etc/motd`. */
   readonly what: string;
   /** Paths, or names as in `what`: another step with one of them manages the same thing. */
@@ -37,15 +37,15 @@ const inParts = new Set("authorized_key.present file.block file.line hosts.entry
 const takesAway = new Set(["file.absent", "service.stopped"]);
 
 /** The things that would remain of a step, and the files that it changes; if the names may be secret, the files alone. */
-export function leavesOf(
+export function remnantsOf(
   module: string,
   { args, step, sensitive }: { readonly args: unknown; readonly step: Step; readonly sensitive: boolean },
-): readonly Leaving[] {
+): readonly ManagedRemnant[] {
   const given = args as Readonly<Record<string, unknown>>;
   const changes = step.effects?.writes ?? [];
   const paths = changes.flatMap((one) => ("path" in one && one.is !== "parents" ? one.path : []));
   const isPart = inParts.has(module) && { isPart: true as const };
-  const files = paths.map((path): Leaving => ({ what: path, places: [], within: path, ...isPart }));
+  const files = paths.map((path): ManagedRemnant => ({ what: path, places: [], within: path, ...isPart }));
   const state = given["state"];
   const hasAbsent = ["present", "latest", "loaded", "mounted", "absent"].includes(String(state));
   const by = byPath.has(module) ? "file.absent" : module.startsWith("service.") ? "service.stopped" : module;
@@ -60,7 +60,7 @@ export function leavesOf(
       : namesIn(given, naming.get(module) ?? (byPath.has(module) ? "path" : "name"));
   const noun = module.replace(/\.(?:absent|present|running|set|\w+ed)$/, "");
   const whatOf = (named: Readonly<Record<string, string>>) => [noun, ...Object.values(named)].join(" ");
-  const things = all.map((named): Leaving => {
+  const things = all.map((named): ManagedRemnant => {
     const taking = by === module ? hasAbsent && { state: "absent" } : module === "git.cloned" && { recurse: "true" };
     const words = Object.entries({ ...named, ...taking }).map(
       ([key, value]) => `${key}: ${/^[\w./][\w./@:+-]*$/.test(value) ? value : JSON.stringify(value)}`,

@@ -1,6 +1,6 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Facts, Retry, Step } from "#engine/step/define.ts";
-import type { Leaving } from "./leaves.ts";
+import type { ManagedRemnant } from "./leaves.ts";
 
 /** The values that a registered step gives to later ones: `steps.ID` in expressions. */
 export interface Registered {
@@ -22,7 +22,7 @@ export interface PlannedStep {
   readonly module: string;
   readonly at: SourcePosition;
   readonly step: Step;
-  readonly leaves?: readonly Leaving[];
+  readonly leaves?: readonly ManagedRemnant[];
   /** Ids (as in `id`) of earlier steps. */
   readonly require: readonly string[];
   readonly onChanges: readonly string[];

@@ -19,7 +19,7 @@ import { validateValue } from "#engine/yaml/validate.ts";
 import { argumentPlace } from "./argument-place.ts";
 import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
-import { leavesOf } from "./leaves.ts";
+import { remnantsOf } from "./leaves.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, UnresolvedStep } from "./planned-step.ts";
 import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
@@ -127,7 +127,7 @@ function plan(parts: StepParts, scope: Scope): PlannedStep {
   if (others.runAs !== undefined) refuseFiles(step, parts, others.runAs);
   refuseTrial(step, parts, others);
   const isHidden = sensitive || step.sensitive === true;
-  const leaves = leavesOf(module.name, { args: args?.value, step, sensitive: isHidden });
+  const leaves = remnantsOf(module.name, { args: args?.value, step, sensitive: isHidden });
   return {
     id,
     title,

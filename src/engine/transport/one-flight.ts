@@ -7,7 +7,7 @@ export interface Started {
   readonly rest: Uint8Array | undefined;
 }
 
-export interface OneFlight {
+export interface EarlyExec {
   exec(
     command: string,
     input: Uint8Array | string | undefined,
@@ -24,9 +24,9 @@ const packetLimit = 32 * 1024 - 1024;
  * This needs a server that numbers the first channel 0 and takes requests in order (OpenSSH, dropbear). Any other server, any later
  * channel, and an unknown ssh2 get them one after the other, through ssh2's public interface.
  */
-export function createOneFlight(client: Client): OneFlight {
+export function createOneFlight(client: Client): EarlyExec {
   let first = true;
-  const polite: OneFlight["exec"] = (command, input, done) => {
+  const polite: EarlyExec["exec"] = (command, input, done) => {
     const rest = input === undefined ? undefined : Buffer.from(input);
     client.exec(command, (error, stream) => (error ? done(error) : done(undefined, { stream, rest })));
   };

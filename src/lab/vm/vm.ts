@@ -6,7 +6,7 @@ import { poll } from "#base/wait.ts";
 import { cableOf, healCable } from "../bridge.ts";
 import { diskFile, type NodeRecord } from "../record.ts";
 import { withPrefix, type Place } from "../place.ts";
-import { clearWay, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
+import { removeRemains, failedStart, groupOf, isRunning, killMachine, nodeFailed } from "../processes.ts";
 import { sourcesLine } from "../repository.ts";
 import { serialOf } from "../roster-text.ts";
 import { must } from "../run-command.ts";
@@ -24,7 +24,7 @@ import { startInGroup } from "../cgroup.ts";
  */
 export async function startVm(place: Place, node: NodeRecord): Promise<void> {
   const { folder } = node;
-  await clearWay(place, node);
+  await removeRemains(place, node);
   for (const name of Object.values(sockets)) await rm(join(folder, name), { force: true });
   const [image = "", golden = "", zfs] = node.images;
   const isLive = node.live === true;

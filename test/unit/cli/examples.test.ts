@@ -3,10 +3,10 @@ import type { Command } from "commander";
 import { commandTable } from "#cli/command-table.ts";
 
 /** The commands that do work, each with its words. */
-function leavesOf(command: Command, before: readonly string[] = []): readonly { words: string; command: Command }[] {
+function remnantsOf(command: Command, before: readonly string[] = []): readonly { words: string; command: Command }[] {
   const words = [...before, command.name()];
   const own = command.commands.filter((one) => one.name() !== "help");
-  return own.length > 0 ? own.flatMap((one) => leavesOf(one, words)) : [{ words: words.join(" "), command }];
+  return own.length > 0 ? own.flatMap((one) => remnantsOf(one, words)) : [{ words: words.join(" "), command }];
 }
 
 /** A command's help as printed. */
@@ -20,7 +20,7 @@ describe("the help of every command", () => {
   // Reads the whole program.
   it("shows at least one example of that very command", async () => {
     const commands = await Promise.all(commandTable.map(({ load }) => load()));
-    const leaves = commands.flatMap((command) => leavesOf(command));
+    const leaves = commands.flatMap((command) => remnantsOf(command));
     expect(leaves.length).to.be.greaterThan(50);
     const without = leaves.filter(({ words, command }) => {
       const [, examples = ""] = helpOf(command).split("\nExamples:\n");

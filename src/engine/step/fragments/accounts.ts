@@ -24,7 +24,7 @@ done <${file}`;
  * Adds a check of the user who will run the step's job: without that user the step is refused. In a dry run an earlier
  * step may make the user.
  */
-export function doneBy(user: string, step: Step): Step {
+export function requireUser(user: string, step: Step): Step {
   const owners = ownersOf({ owner: user });
   if (owners.length === 0) return step;
   const probe = sh`if [ -n "$K_DRY" ]; then (foresee_owner ${user} - 2>/dev/null); else id -u ${user} >/dev/null 2>&1; fi ||

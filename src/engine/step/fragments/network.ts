@@ -145,7 +145,7 @@ export function followFiles(wanted: Interface, change: Sh): Sh {
   const kind = kindOf(wanted);
   const again = [...(vlan ? [vlan.link] : []), ...members];
   return sh`anew=
-${kind === undefined ? sh`` : seeAnew(wanted, kind)}
+${kind === undefined ? sh`` : decideRecreate(wanted, kind)}
 case $backend in ifupdown) ! ifquery --state ${name} >/dev/null 2>&1 || ifdown --force ${name} || exit 1 ;; esac
 ${change}
 if [ -n "$anew" ] && [ -e ${`/sys/class/net/${name}`} ]; then
@@ -166,7 +166,7 @@ esac`;
 }
 
 /** Sets `anew` if the existing interface, or its netdev file, is not as wanted, so that it must be deleted and made again. */
-function seeAnew(wanted: Interface, kind: string): Sh {
+function decideRecreate(wanted: Interface, kind: string): Sh {
   const [netdev] = networkdFiles(wanted);
   return sh`if [ -e ${`/sys/class/net/${wanted.name}`} ]; then
   ${readKind(wanted)}

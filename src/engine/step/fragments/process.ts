@@ -54,7 +54,7 @@ export const Check = z
   .describe("It only reads: it runs in dry runs too, never counts as a change, and fails where it fails.");
 
 /** Whether a `check` has no argument that describes a change; a refinement of a module's arguments. */
-export function isWholeCheck(given: {
+export function isConsistentCheck(given: {
   readonly check: boolean;
   readonly changed: Changed;
   readonly revert?: string | undefined;
@@ -62,7 +62,7 @@ export function isWholeCheck(given: {
   const { check, changed, revert } = given;
   return !check || (revert === undefined && (changed === "always" || changed === "never"));
 }
-/** The message for arguments that are not {@link isWholeCheck}. */
+/** The message for arguments that are not {@link isConsistentCheck}. */
 export const wholeCheck = "a check changes nothing: without revert, whenOutput and whenCode";
 
 type Changed = z.output<typeof Changed>;

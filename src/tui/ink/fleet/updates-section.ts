@@ -7,11 +7,11 @@ import type { FleetUpdate, FleetUpdateNode } from "./snapshot.ts";
 const quiet: ReadonlySet<string> = new Set(["pending", "succeeded", "failed", "cancelled", "rolled_back"]);
 
 /** A wait for an operator, or for a bastion to which no process attends. */
-const forPerson = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
+const waitsForOperator = /(?:^|; )(approval|promotion|the bastion(?!: [^;]* \(attended by ))\b/;
 
 export function concernOfUpdate({ nodes, owner, waits = "" }: FleetUpdate): Concern {
   if (nodes.some(({ phase }) => phase === "failed")) return 0;
-  return owner.heard && !forPerson.test(waits) ? 2 : 1;
+  return owner.heard && !waitsForOperator.test(waits) ? 2 : 1;
 }
 
 function underWay({ nodes }: FleetUpdate): readonly FleetUpdateNode[] {
@@ -65,7 +65,7 @@ export const updatesSection: Section<FleetUpdate> = {
     ],
   }),
   command: ({ name, phase, waits = "" }) => {
-    const [, word] = forPerson.exec(waits) ?? [];
+    const [, word] = waitsForOperator.exec(waits) ?? [];
     const verb = word && { approval: "approve", promotion: "promote", "the bastion": "attend" }[word];
     return verb && !phase.startsWith("rolling_back")
       ? `kcore update cluster ${verb} ${name}`

@@ -23,11 +23,11 @@ const readers: Readonly<Record<string, RegExp>> = {
 
 type Path = readonly (string | number)[];
 
-function* leavesOf(value: unknown, path: Path = []): Generator<readonly [Path, string]> {
+function* remnantsOf(value: unknown, path: Path = []): Generator<readonly [Path, string]> {
   if (typeof value === "string") yield [path, value];
-  else if (Array.isArray(value)) for (const [at, one] of value.entries()) yield* leavesOf(one, [...path, at]);
+  else if (Array.isArray(value)) for (const [at, one] of value.entries()) yield* remnantsOf(one, [...path, at]);
   else if (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype)
-    for (const [key, one] of Object.entries(value)) yield* leavesOf(one, [...path, key]);
+    for (const [key, one] of Object.entries(value)) yield* remnantsOf(one, [...path, key]);
 }
 
 function withLeaf(value: unknown, [key, ...rest]: Path, text: string): unknown {
@@ -78,7 +78,7 @@ describe("S4: arguments that a shell reads", () => {
       const undeclared = new Set<string>();
       const { example, cases, more } = samplesOf(name);
       for (const sample of [example, ...cases, ...more, ...(moreSamples[name] ?? [])])
-        for (const [path, text] of leavesOf(sample)) {
+        for (const [path, text] of remnantsOf(sample)) {
           const marked = withLeaf(sample, path, text.replace(/"?$/, `;${MARK}$&`));
           const sent = sentBy(module, marked);
           for (const [reader, pattern] of Object.entries(readers))
