@@ -7,15 +7,15 @@ import type { Replica } from "./replica/create-replica.ts";
 import { drained } from "./server/answer-list.ts";
 import { queueYields } from "./server/yield-to-loop.ts";
 
-/** A watcher slower than the cluster's changes is cut, and begins anew; so is the slowest of all when together they are too slow. */
+/** The most unsent bytes of one watch, and of all. Above them a watch is cut, or the slowest ones are; their clients begin anew. */
 const backlogLimit = 16 * 1024 * 1024;
 const backlogOfAll = 128 * 1024 * 1024;
 const watchesOfKey = 64;
 const idleMs = 15_000;
-/** The longest turn in which the standing state is sent, ms. */
+/** The longest turn of the event loop for sending the present state, ms. */
 const sliceMs = 5;
 
-/** Clients that watch the registers, and are notified of soft changes. */
+/** Clients that watch registers, and are notified of changes of soft state. */
 export type Watches = ReturnType<typeof openWatches>;
 
 interface Watch {
@@ -37,7 +37,7 @@ export function openWatches(replica: Replica, log: Log) {
     if (response.writableLength > backlogLimit) cut(response);
   };
   const textLine = (line: WatchLine): string => `${JSON.stringify(line)}\n`;
-  /** The register's text: its value is JSON already. */
+  /** The line about a register. Its value is inserted as text, since it is JSON already. */
   const lineOf = (key: string): string => {
     const register = replica.get(key);
     const head = JSON.stringify({ type: "register", key, dot: register ? encodeDot(register) : "absent" });
@@ -56,7 +56,7 @@ export function openWatches(replica: Replica, log: Log) {
   const idle = setInterval(() => sendAll(textLine({ type: "idle" })), idleMs);
   idle.unref();
   /**
-   * Sends the standing state at the client's pace, because it may exceed the limit of unsent bytes. A line is true when
+   * Sends the present state at the client's pace, because it may exceed the limit of unsent bytes. Each line is current when
    * it is sent.
    */
   const sendPresent = async (response: ServerResponse, watch: Watch): Promise<void> => {
@@ -74,8 +74,8 @@ export function openWatches(replica: Replica, log: Log) {
   };
   return {
     /**
-     * Resolves when all of the standing state was sent, of any size and at any reader's pace; `key` identifies the
-     * client.
+     * Opens a watch; resolves when the present state is sent, however large it is or slow the client. `key`: the client's
+     * public key.
      * @throws Busy when the client has too many watches already
      */
     async open(key: string, { prefixes, changesOnly }: WatchRequest, response: ServerResponse): Promise<void> {
@@ -110,7 +110,7 @@ function cutSlowest(watching: Iterable<ServerResponse>, cut: (response: ServerRe
   }
 }
 
-/** The common beginning of all wanted keys. */
+/** The longest common prefix of all wanted prefixes. */
 function commonPrefix(prefixes: readonly string[]): string {
   const [first = "", ...others] = prefixes;
   let length = first.length;

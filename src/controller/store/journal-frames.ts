@@ -1,17 +1,17 @@
 /**
- * The frames of the journal. One frame is the records of one group commit: a head of fixed width, then the records
- * as lines of JSON. `less` and `jq` read it, and a frame is either whole or was never acknowledged:
+ * The frames of the journal. A frame has the records of one group commit: a head of fixed width, then the records as lines
+ * of JSON, readable for `less` and `jq`. After a crash a frame is complete, or it was never acknowledged:
  *
  *     #LLLLLLLL CCCCCCCC IIIIIIIIIIIIII NNNNNN
  *     {"a":1}
  *     {"b":2}
  *
- * L: bytes of the lines; C: CRC-32C of everything behind it; I: index of the first record; N: how many. All in hex.
+ * L: bytes of the lines; C: CRC-32C of everything behind C; I: index of the first record; N: number of records. All in hex.
  */
 const headBytes = 41;
 const summedFrom = 19;
 const headPattern = /^#([0-9a-f]{8}) ([0-9a-f]{8}) ([0-9a-f]{14}) ([0-9a-f]{6})\n$/;
-/** The beginnings of a head. */
+/** A head with all digits zero, to recognise the beginning of one. */
 const headShape = "#00000000 00000000 00000000000000 000000\n";
 /** The smallest part of a write that a disk keeps or loses as a whole. */
 const sectorBytes = 512;
@@ -21,14 +21,14 @@ export interface Frame {
   readonly index: number;
   /** JSON texts. */
   readonly records: readonly string[];
-  /** Where the next frame begins. */
+  /** The offset behind the frame. */
   readonly end: number;
 }
 
 /**
- * The frame as it stands at `offset` of its file. Lines must hold no line break: JSON.stringify without indentation never makes one.
- * A blank more keeps its end off the bytes beside a sector's edge: a sector's part of a frame that is one byte could not be
- * told from a changed byte when it is zero (`isTorn`).
+ * Encodes a frame for `offset` of its file. Records must hold no line break: JSON.stringify without indentation makes none. If the
+ * frame would end within one byte of a sector's edge, a blank is added: `isTorn` cannot tell whether a single zero byte is a missing
+ * part of a sector or a damaged byte.
  */
 export function encodeFrame(index: number, records: readonly string[], offset: number): Buffer {
   let body = records.join("\n");
@@ -53,7 +53,7 @@ interface Head {
   readonly count: number;
 }
 
-/** The head at `offset`, unchecked. */
+/** Parses the head at `offset`, without verifying the checksum. */
 export function headAt(bytes: Buffer, offset: number): Head | undefined {
   const head = headPattern.exec(bytes.toString("latin1", offset, offset + headBytes));
   if (!head) return undefined;
@@ -61,7 +61,7 @@ export function headAt(bytes: Buffer, offset: number): Head | undefined {
   return { length, sum, index, count };
 }
 
-/** The frame at `offset`, or the reason why there is none. */
+/** Decodes the frame at `offset`, or says why there is none. */
 export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly damage: string } {
   if (offset + headBytes > bytes.length) return { damage: "the head of a frame is cut off" };
   const head = headAt(bytes, offset);
@@ -76,7 +76,7 @@ export function decodeFrame(bytes: Buffer, offset: number): Frame | { readonly d
   return { index, records, end };
 }
 
-/** Where the next whole frame behind `offset` begins, if any does. */
+/** The offset of the next intact frame behind `offset`, if there is one. */
 export function nextFrameAfter(bytes: Buffer, offset: number): number | undefined {
   for (let at = bytes.indexOf("#", offset + 1, "latin1"); at !== -1; at = bytes.indexOf("#", at + 1, "latin1")) {
     if (!("damage" in decodeFrame(bytes, at))) return at;
@@ -85,15 +85,15 @@ export function nextFrameAfter(bytes: Buffer, offset: number): number | undefine
 }
 
 /**
- * Whether the bytes behind `offset`, which are no frame, may be the rest of the one write that a power cut interrupted: a write that was
- * never acknowledged. Such a write is cut short, or whole sectors of it are zeros: the file's length reached the disk, and the data did
- * not. No frame holds a zero byte. Anything else was once whole, and has been damaged since (ADR 0507).
+ * Whether the bytes from `offset` on, which are no frame, may be a write that a power cut interrupted, and so was never acknowledged. Such
+ * a write is cut short, or has sectors of zeros: the file's length reached the disk, and the data did not. No frame contains a zero
+ * byte. Anything else was once complete, and has been damaged since (ADR 0507).
  */
 export function isTorn(bytes: Buffer, offset: number): boolean {
   return isCutShort(bytes, offset) || hasMissingSector(bytes, offset);
 }
 
-/** A frame with all of its lines is not cut short, even if its head tells a greater length. */
+/** Whether a head or its lines end too early. With all lines present it is damage, even if the head names a greater length. */
 function isCutShort(bytes: Buffer, offset: number): boolean {
   const rest = bytes.length - offset;
   if (rest < headBytes) {
@@ -107,7 +107,7 @@ function isCutShort(bytes: Buffer, offset: number): boolean {
   return lines < head.count;
 }
 
-/** Whether the part of any sector behind `offset` is zeros. */
+/** Whether any sector, or its part from `offset` on, is all zeros. */
 export function hasMissingSector(bytes: Buffer, offset: number): boolean {
   for (let from = offset; from < bytes.length;) {
     const to = Math.min(bytes.length, (Math.floor(from / sectorBytes) + 1) * sectorBytes);
@@ -130,8 +130,8 @@ const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * CRC-32C of some bytes. Journals keep it, and not the CRC-32 of `node:zlib`: after an automatic rollback
- * the former build reads the journal that its successor wrote.
+ * CRC-32C of some bytes. Not replaced by the CRC-32 of `node:zlib`: after an automatic rollback the former build must read
+ * the journal that its successor wrote.
  */
 function crc32c(bytes: Uint8Array): number {
   let crc = -1;

@@ -8,19 +8,19 @@ import { segmentHead, segmentName, type Segment } from "./segments.ts";
 export interface JournalOptions {
   readonly folder: string;
   readonly disk: Disk;
-  /** The segments that are there, oldest first. */
+  /** The existing segments, oldest first. */
   readonly segments: readonly Segment[];
-  /** How many bytes of the last of them are whole. */
+  /** The length of the intact part of the last segment. */
   readonly end: number;
   /** Index of the next record. */
   readonly next: number;
-  /** A segment that has grown so far is followed by a new one. */
+  /** The size at which a new segment is begun. */
   readonly segmentBytes: number;
-  /** Called once after a failure of the disk that nothing heals: the process has to end. */
+  /** Called once after an incurable failure of the disk: the process has to end. */
   readonly onBroken: (error: KcoreError) => void;
 }
 
-/** Larger groups would only make each writer in them wait longer. */
+/** The size at which a group commit takes no more records, bytes: larger groups would only delay their writers. */
 const largestGroup = 4 * 1024 * 1024;
 
 /** Appends records to files so that they survive any crash; the order of the calls is the order on the disk. */
@@ -30,7 +30,7 @@ export class JournalFile {
   #file: DiskFile | undefined;
   #size: number;
   #next: number;
-  /** The present segment's name is not on the disk yet. */
+  /** Whether the present segment's name is not on the disk yet. */
   #isNameNew = false;
   #waiting: Group[] = [];
   #working: Promise<void> | undefined;
@@ -45,7 +45,7 @@ export class JournalFile {
     this.#next = options.next;
   }
 
-  /** Opens the last segment for writing and cuts off the bytes behind `end`. */
+  /** Opens the last segment for writing and truncates it to `end`. */
   static async open(options: JournalOptions): Promise<JournalFile> {
     const { folder, disk, segments, end } = options;
     const last = segments.at(-1);
@@ -63,7 +63,7 @@ export class JournalFile {
     return this.#next - 1;
   }
 
-  /** The reason why nothing can be written at the moment. */
+  /** The error of the last write; undefined once a write succeeds. */
   get problem(): KcoreError | undefined {
     return this.#problem;
   }
@@ -73,9 +73,9 @@ export class JournalFile {
   }
 
   /**
-   * Resolves when the records (JSON without line breaks) are on the disk; a crash keeps all of them or none. Records that are appended
-   * while a write is under way go into the next one together. When a write fails, the records that wait behind it fail too.
-   * @throws KcoreError STORE_UNWRITABLE, then no record of it is kept; STORE_BROKEN
+   * Resolves when the records (JSON without line breaks) are on the disk; a crash keeps all of them or none. Records appended during
+   * a write are written together after it. If a write fails, the records that wait behind it fail, too.
+   * @throws KcoreError STORE_UNWRITABLE, then none of the records is kept; STORE_BROKEN
    */
   append(records: readonly string[]): Promise<void> {
     if (this.#isBroken) return Promise.reject(this.#problem as KcoreError);
@@ -92,7 +92,7 @@ export class JournalFile {
     return group.done;
   }
 
-  /** Resolves when all that was appended is written or has failed. */
+  /** Resolves when all appended records are written or have failed. */
   async idle(): Promise<void> {
     while (this.#working) await this.#working;
   }
@@ -115,7 +115,7 @@ export class JournalFile {
   }
 
   async #work(): Promise<void> {
-    // Records that are appended in this same turn of the event loop still belong to the first group.
+    // Records that the same task appends belong to the first group, too.
     await Promise.resolve();
     for (let group = this.#waiting.shift(); group; group = this.#waiting.shift()) {
       try {
@@ -135,7 +135,7 @@ export class JournalFile {
     const head = this.#size === 0 ? segmentHead : Buffer.alloc(0);
     const frame = encodeFrame(this.#next, records, this.#size + head.length);
     const bytes = head.length > 0 ? Buffer.concat([head, frame]) : frame;
-    // The file is synchronous: written bytes are on the disk.
+    // Opened with O_DSYNC: the written bytes are on the disk.
     await file.write(bytes, this.#size);
     if (this.#isNameNew) {
       await this.#options.disk.syncFolder(this.#options.folder);
@@ -160,7 +160,7 @@ export class JournalFile {
     return file;
   }
 
-  /** After a failed write: a later start must find nothing of it, or a later success would stand behind garbage. */
+  /** Removes the remains of a failed write: a later start must not find them, nor a later write follow garbage. */
   async #undo(cause: unknown): Promise<KcoreError> {
     const { folder, onBroken } = this.#options;
     try {
@@ -189,7 +189,7 @@ interface Group {
 
 function newGroup(): Group {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // Each writer hears of a failure by itself; a group without writers that listen must not end the process.
+  // Each `append` returns this promise; if no caller handles its rejection, that must not end the process.
   promise.catch(() => undefined);
   return { records: [], bytes: 0, done: promise, resolve, reject };
 }

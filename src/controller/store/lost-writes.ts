@@ -1,29 +1,29 @@
 import { MalformedPage, PageReader } from "#crdt/page.ts";
 import { controllerOf } from "../replica/registered-controllers.ts";
 
-/** A write that could not be read, as far as its remains tell. */
+/** A lost write, as far as its damaged bytes can be read. */
 export interface LostWrite {
   readonly key: string;
-  /** When it was written, by its writer's clock (ISO 8601); absent: it cannot be read. */
+  /** The time of the write by its writer's clock (ISO 8601); absent if unreadable. */
   readonly at?: string;
-  /** The controller that took it; absent: it cannot be read. */
+  /** The controller that wrote it; absent if unreadable. */
   readonly writer?: string;
   readonly deleted: boolean;
 }
 
-/** A row of a page; its numbers may be changed or missing. */
+/** A register's row in a page (`WireRegister`), whose numbers may be missing. */
 const row = /\["((?:[^"\\]|\\.)+)",(null|"(?:[^"\\]|\\.)*"?)(?:,(\d+),\d+,(\d+),)?/g;
 const originsOf = /"origins":(\[[^\]]*\])/;
 
 /**
- * The writes in damaged lines of a journal or a snapshot. None of them is certain, as no checksum holds; they are shown, and never
- * merged.
+ * Finds writes in damaged lines of a journal or a snapshot. They are shown to the operator and never merged: without a valid checksum
+ * none of them is certain.
  */
 export function* writesIn(text: string): Generator<LostWrite> {
   for (const line of text.split("\n")) yield* wholeWrites(line) ?? readableWrites(line);
 }
 
-/** Of a line that is JSON still. */
+/** The writes of a line that is still valid JSON with pages; undefined for other lines. */
 function wholeWrites(line: string): readonly LostWrite[] | undefined {
   try {
     const value = JSON.parse(line) as unknown;
@@ -42,12 +42,12 @@ function wholeWrites(line: string): readonly LostWrite[] | undefined {
   }
 }
 
-/** Of a line that is no JSON: all that looks like a row. */
+/** The writes of a line that is no valid JSON: everything that looks like a row. */
 function* readableWrites(line: string): Generator<LostWrite> {
   const origins = listIn(originsOf.exec(line)?.[1]);
   for (const [, quoted = "", value, ms, origin] of line.matchAll(row)) {
     const key = listIn(`["${quoted}"]`)[0] ?? quoted;
-    // The list of origins looks like one, too.
+    // The page's list of origins looks like a row, too.
     if (origins.includes(key)) continue;
     const at = ms === undefined ? undefined : timeOf(Number(ms));
     const writer = origin === undefined ? undefined : origins[Number(origin)];

@@ -8,23 +8,23 @@ import { isAside, readSnapshot, snapshotsAmong, type Snapshot } from "./snapshot
 
 /** The content of a folder after a crash at any moment. */
 export interface Recovered {
-  /** The newest whole snapshot; absent in a new folder. */
+  /** The newest intact snapshot; absent if there is none. */
   readonly snapshot?: Snapshot;
   /** JSON texts of the journal's records after the snapshot, in order. */
   readonly records: readonly string[];
   /** Index of the next record. */
   readonly next: number;
   readonly segments: readonly Segment[];
-  /** How many bytes of the last segment are whole. */
+  /** The length of the intact part of the last segment. */
   readonly end: number;
-  /** Faults that could be mended without losing acknowledged records. */
+  /** Faults that cost no acknowledged record. */
   readonly notes: readonly string[];
 }
 
 /**
- * Reads a folder: the newest whole snapshot and the journal beyond it. Changes nothing. The end of an unfinished (so never acknowledged)
- * write is left out; a damaged snapshot is passed over only if an older one and the journal give the same state. Anything else is
- * refused: guessing would lose acknowledged records.
+ * Reads a folder: the newest intact snapshot, and the journal behind it. Changes nothing. It leaves out an unfinished write at the end,
+ * which was never acknowledged. It skips a damaged snapshot if an older one and the journal give the same state. It refuses
+ * anything else: a guess could lose acknowledged records.
  * @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW
  */
 export async function recover(disk: Disk, folder: string): Promise<Recovered> {
@@ -69,8 +69,8 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
 }
 
 /**
- * The folder of a new content, by stage: it is being written; it is whole and the former state is being put aside; it is being put in
- * place.
+ * The prefixes of the folder with a new state, by the stage of the replacement: the state is being written; it is complete, and the former
+ * one is being moved aside; it is being moved into place.
  */
 export const stages = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
 
@@ -78,13 +78,13 @@ function isRestoring(name: string): boolean {
   return Object.values(stages).some((prefix) => name.startsWith(prefix));
 }
 
-/** All of it as records: the snapshot's, then the journal's. Can be read once. @throws KcoreError STORE_TOO_NEW */
+/** The recovered records: the snapshot's, then the journal's. @throws KcoreError STORE_TOO_NEW */
 export function* recordsOf({ snapshot, records }: Recovered, folder: string): Generator<JournalRecord> {
   if (snapshot) yield* readableOf(snapshot.entries, folder);
   for (const record of records) yield recordOf(record, folder);
 }
 
-/** A record of the journal. @throws KcoreError STORE_TOO_NEW */
+/** Parses a record of the journal. @throws KcoreError STORE_TOO_NEW */
 export function recordOf(text: string, path: string): JournalRecord {
   return readable(JSON.parse(text), path);
 }
@@ -97,7 +97,7 @@ export function* readableOf(entries: Iterable<unknown>, path: string): Generator
 const kinds: readonly unknown[] = ["part", "apply", "meta", "salvaged"] satisfies readonly JournalRecord["t"][];
 const newestFormat = 1;
 
-/** Checks that this version knows the record: the files may have a known shape, and unknown records. */
+/** Checks that this version knows the kind and format of a record: a newer version may write new records into files of the same format. */
 function readable(record: unknown, path: string): JournalRecord {
   const { t, format = newestFormat } = record as { readonly t?: unknown; readonly format?: unknown };
   if (!kinds.includes(t)) throw tooNew(path, `record ${String(t)}`);
@@ -105,12 +105,12 @@ function readable(record: unknown, path: string): JournalRecord {
   return record as JournalRecord;
 }
 
-/** Files of snapshots that were never finished. */
+/** The files of snapshots that were never finished. */
 export async function leftovers(disk: Disk, folder: string): Promise<readonly string[]> {
   return (await disk.list(folder)).filter((name) => isAside(name)).map((name) => join(folder, name));
 }
 
-/** The newest snapshot that is whole, and the index of the newest one, whole or not. @throws KcoreError STORE_TOO_NEW */
+/** The newest intact snapshot, and the index of the newest one, intact or not. @throws KcoreError STORE_TOO_NEW */
 export async function newestWhole(
   disk: Disk,
   folder: string,

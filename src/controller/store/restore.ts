@@ -19,47 +19,47 @@ import { readSnapshot, snapshotName, writeSnapshot } from "./snapshot-file.ts";
 export interface Replacement {
   /** The folder of the controller's state; its controller must not run. */
   readonly folder: string;
-  /** The controller's id. It writes under a new origin, so no number of a lost transaction is used again. */
+  /** The controller's id. The controller writes under a new origin, so no seq of a lost transaction is used again. */
   readonly id: string;
   /** Milliseconds since the epoch, for the name of the folder that keeps the former state. */
   readonly now: number;
-  /** No other controller is left that it could catch up with: it serves at once. */
+  /** Whether no other controller is left to catch up with: this one serves at once. */
   readonly alone?: boolean;
   /** Checks the records of the new state; if it throws, nothing has changed. */
   readonly check?: (entries: readonly JournalRecord[]) => void;
 }
 
 export interface Replaced {
-  /** How many records the new state begins with. */
+  /** The number of records of the new state. */
   readonly records: number;
   /** The folder of the former state, untouched. */
   readonly aside: string;
-  /** The parts that could not be read. */
+  /** Notes about parts that could not be read. */
   readonly notes: readonly string[];
 }
 
 export interface Restored extends Replaced {
-  /** How many registers the backup holds, without deleted ones. */
+  /** The number of registers in the backup, without deleted ones. */
   readonly registers: number;
-  /** How many things of each kind these registers describe. */
+  /** The number of objects, nodes and controllers that these registers describe. */
   readonly contents: Readonly<Record<"objects" | "nodes" | "controllers", number>>;
 }
 
-/** The kept and the lost records of a repair. */
+/** The result of a repair: its kept and lost records. */
 export interface Repaired extends Replaced {
-  /** How many of the records stood behind a loss. */
+  /** The number of intact records behind a loss. */
   readonly behind: number;
-  /** How many are lost here, as far as that can be counted. */
+  /** The number of records lost here, as far as it can be counted. */
   readonly lostRecords: number;
   /** The writes of the lost records, as far as they can be known. */
   readonly lost: readonly LostWrite[];
-  /** The file that lists these; absent when nothing is lost. */
+  /** The file that lists the lost writes; absent when nothing is lost. */
   readonly lostFile?: string;
 }
 
 /**
- * Puts a backup (of this or of any other controller of the cluster) in the place of a controller's state, which is kept aside. The other
- * controllers give the changes since, as soon as it runs. `name`: the file as the operator named it, for messages.
+ * Replaces a controller's state by a backup of any controller of the cluster, and keeps the former state aside. Once it runs, the
+ * controller fetches later changes from the others. `name`: the file as the operator named it, for messages.
  * @throws KcoreError STORE_LOCKED while the controller runs, BACKUP_DAMAGED, STORE_TOO_NEW, FILE_UNREADABLE; then nothing has changed
  */
 export async function restoreStore({
@@ -81,7 +81,7 @@ export async function restoreStore({
   return { ...replaced, registers: registers.length, contents: countKinds(registers) };
 }
 
-/** The keys of the registers that records hold, without deleted ones. */
+/** The keys of the registers in records, without deleted ones. */
 function registersIn(records: readonly JournalRecord[]): readonly string[] {
   const rows = records.flatMap((record) => ("page" in record ? record.page.registers : []));
   return [...new Set(rows.flatMap(([key, text]) => (text === null ? [] : [key])))];
@@ -95,7 +95,7 @@ function countKinds(registers: readonly string[]): Restored["contents"] {
   return { objects: count("object", 3), nodes: count("node", 2), controllers: count("controller", 2) };
 }
 
-/** A problem of the backup, under the operator's name for the file; the state of the controller is untouched. */
+/** An error of the backup with the operator's name for the file; the controller's state is unchanged. */
 function ofBackup(error: unknown, file: string, name: string): KcoreError {
   const { message } = error as Error;
   if (!(error instanceof KcoreError))
@@ -115,8 +115,8 @@ function ofBackup(error: unknown, file: string, name: string): KcoreError {
 }
 
 /**
- * Keeps every record of a damaged state whose checksum holds, and puts all former files aside. The other controllers give the lost
- * records, as far as they have them; a file beside the former ones lists the losses.
+ * Keeps every record of a damaged state whose checksum is valid, and puts all former files aside. The controller later fetches lost
+ * records that others have; a file beside the former ones lists the losses.
  * @throws KcoreError STORE_LOCKED, STORE_TOO_NEW, FILE_UNTRUSTED
  */
 export async function repairStore(where: Replacement): Promise<Repaired> {
@@ -136,7 +136,7 @@ export async function repairStore(where: Replacement): Promise<Repaired> {
 }
 
 /**
- * Puts everything that is there aside: the controller begins with an empty state, which it gets from the others.
+ * Puts the former state aside: the controller begins with an empty one, and gets its state from the others.
  * @throws KcoreError STORE_LOCKED
  */
 export function emptyStore(where: Replacement): Promise<Replaced> {
@@ -144,25 +144,25 @@ export function emptyStore(where: Replacement): Promise<Replaced> {
 }
 
 /**
- * Makes the first state of a new cluster: nothing yet, but ready to be written to. Only a founder begins with that; an empty folder is
- * a controller that has lost its state, or has yet to join.
+ * Makes the first state of a new cluster: without registers, but marked ready. Only a founder begins so; a controller with an empty
+ * folder has lost its state, or has yet to join.
  * @throws KcoreError STORE_LOCKED
  */
 export function foundStore(where: Replacement): Promise<Replaced> {
   const content: Content = { index: 0, entries: [{ t: "meta", format: 1, ready: true }], notes: [] };
-  // There is no other controller to catch up with.
+  // `alone`: there is no other controller to catch up with.
   return replaceStore({ ...where, alone: true }, "before-founding", () => Promise.resolve(content));
 }
 
 export interface RestampedStore {
   readonly writes: readonly RestampedWrite[];
-  /** The file that lists them; absent when there are none. */
+  /** The file that lists the writes; absent when there are none. */
   readonly file?: string;
 }
 
 /**
- * Stamps anew the writes of a controller whose clock was ahead (restamp.ts), and lists them in a file beside the former state. Changes
- * nothing if there is nothing to restamp.
+ * Stamps anew the writes of controllers whose clocks were ahead (restamp.ts), and lists them in a file beside the former state. It
+ * changes nothing if there are no such writes.
  * @throws KcoreError as repairStore does
  */
 export async function restampStore(where: Replacement & { readonly rules: KeyRules }): Promise<RestampedStore> {
@@ -183,11 +183,11 @@ interface Content {
   readonly index: number;
   readonly entries: readonly JournalRecord[];
   readonly notes: readonly string[];
-  /** Files to lie beside the former state, by name: its parts that are not in the content. */
+  /** JSON files to write beside the former state, by name, such as its lost writes. */
   readonly beside?: Readonly<Record<string, unknown>>;
 }
 
-/** Puts a content in the place of the former state, which is kept aside, or does nothing at all. */
+/** Replaces the state by a new content and keeps the former one aside; all or nothing, also after a crash. */
 async function replaceStore(
   { folder, id, now, alone = false, check }: Replacement,
   reason: string,
@@ -209,7 +209,7 @@ async function replaceStore(
     for (const [name, content] of Object.entries(beside))
       await createFile(join(aside, name), `${JSON.stringify(content, undefined, 2)}\n`);
     for (const path of [fresh, aside]) await syncFolder(path);
-    // From here on the replacement is made, or the next one finishes it; no controller starts meanwhile.
+    // After this rename the replacement is certain: after a crash the next replacement finishes it, and no controller starts before.
     await rename(fresh, join(folder, `${stages.replacing}${mark}`));
     await syncFolder(folder);
     await putAside(folder, mark, aside);
@@ -224,7 +224,7 @@ async function replaceStore(
 
 const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name);
 
-/** The rest of the former state goes aside; then none of its names is in the way. */
+/** Moves the former state aside, so that its names are free for the new one. */
 async function putAside(folder: string, mark: string, aside: string): Promise<void> {
   const names = (await readdir(folder)).filter(isOfState);
   for (const name of names) await rename(join(folder, name), join(aside, name));
@@ -241,7 +241,7 @@ async function putInPlace(folder: string, mark: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** Brings an interrupted replacement, whose content was whole already, to its end first. */
+/** Finishes an interrupted replacement whose new state was complete. */
 async function finishReplacing(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, stage, mark = ""] = /^(replacing|placing)-(.+)$/.exec(name) ?? [];

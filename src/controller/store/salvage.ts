@@ -9,25 +9,25 @@ import { newestWhole, readableOf, recordOf } from "./recover.ts";
 import { piecesOf, segmentsAmong, type Gap } from "./segments.ts";
 import { snapshotsAmong } from "./snapshot-file.ts";
 
-/** The whole records of a damaged folder. */
+/** The intact records of a damaged folder, and its losses. */
 export interface Salvaged {
-  /** Up to the first loss as they stood; from there on as `salvaged`. */
+  /** The records up to the first loss unchanged; later ones as `salvaged`. */
   readonly entries: readonly JournalRecord[];
   /** Index of the last record. */
   readonly index: number;
-  /** How many of the journal's records were kept from behind the first loss. */
+  /** The number of intact records of the journal behind the first loss. */
   readonly behind: number;
-  /** How many records are lost, as far as that can be counted. */
+  /** The number of lost records, as far as it can be counted. */
   readonly lostRecords: number;
-  /** The writes of the lost records, as far as their remains tell. */
+  /** The writes of the lost records, as far as their bytes can be read. */
   readonly lost: readonly LostWrite[];
   /** The faults found, for the operator. */
   readonly notes: readonly string[];
 }
 
 /**
- * Reads a damaged folder: the newest whole snapshot, and every record of the journal since whose checksum holds. Records behind a loss
- * are kept apart from the state (`salvaged`): the state's version vector must not claim lost records.
+ * Reads a damaged folder: the newest intact snapshot, and every later record of the journal with a valid checksum. Records behind a loss
+ * become `salvaged`, apart from the state, whose version vector must not cover lost records.
  * @throws KcoreError STORE_TOO_NEW
  */
 export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
@@ -45,7 +45,7 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
       else found.frame(piece);
   }
   found.close(newest);
-  // Neither a snapshot nor the journal's beginning: the keys of the damaged snapshot name the lost state.
+  // Without an intact snapshot and with a loss: the damaged snapshot's bytes show which keys are lost.
   const [damaged] = snapshotsAmong(names);
   if (snapshot || !damaged || found.lostRecords === 0) return found;
   found.lose((await disk.read(join(folder, damaged.name))).toString("utf8"));
@@ -53,12 +53,12 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
   return found;
 }
 
-/** A record that stood behind a loss, reduced to its registers: its words about the state as a whole may not hold. */
+/** Reduces a record behind a loss to its registers: what else it says of the state (vector, origin) may be wrong without the lost ones. */
 export function behindLoss(record: JournalRecord): JournalRecord | undefined {
   return record.t === "meta" ? undefined : { t: "salvaged", page: record.page };
 }
 
-/** No controller has the lost records, so the registers behind the loss count at once. */
+/** Turns a salvaged record into a merge, for a controller that is alone: no other one has the lost records. */
 export function mergedAtOnce(record: JournalRecord): JournalRecord {
   if (record.t !== "salvaged") return record;
   const { page } = record;
@@ -71,11 +71,11 @@ class Findings implements Salvaged {
   readonly lost: LostWrite[] = [];
   behind = 0;
   lostRecords = 0;
-  /** Index of the first record that is not here yet. */
+  /** Index of the next record to find. */
   next: number;
-  /** Index of the record that should stand where we read. */
+  /** Index of the record that belongs at the present position of the journal. */
   #at = 1;
-  /** Damaged stretches since the last whole frame. */
+  /** The damaged bytes since the last intact frame, as text. */
   #texts: string[] = [];
 
   constructor(base: number, entries: JournalRecord[], notes: readonly string[]) {
@@ -121,7 +121,7 @@ class Findings implements Salvaged {
     this.#at += Math.max(1, text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length);
   }
 
-  /** Behind the last frame; `newest`: the record of which a snapshot says that it was acknowledged. */
+  /** Called at the end. `newest`: the index of the newest snapshot, up to which records must have existed. */
   close(newest: number): void {
     this.#missingUntil(Math.max(newest + 1, this.#at));
   }

@@ -6,7 +6,7 @@ import { tooNew } from "./store-problems.ts";
 /** The first line of every segment. */
 export const segmentHead = Buffer.from("kcore-journal/1\n", "latin1");
 
-/** One file of the journal. It is named by the index of its first record, so that names sort in order. */
+/** One file of the journal, named by the index of its first record. */
 export interface Segment {
   readonly name: string;
   readonly first: number;
@@ -23,19 +23,19 @@ export function segmentsAmong(names: readonly string[]): readonly Segment[] {
     .toSorted((a, b) => a.first - b.first);
 }
 
-/** The content of a segment. */
+/** The content of a segment up to its first damage. */
 export interface SegmentContent {
   readonly records: readonly string[];
-  /** The end of the whole part; 0 when even the first line is damaged. */
+  /** The length of the intact part; 0 when the first line is damaged. */
   readonly end: number;
   readonly damage?: Damage;
 }
 
-/** The bytes behind the whole part of a segment. */
+/** The bytes behind the intact part of a segment. */
 export interface Damage {
   readonly bytes: number;
   readonly what: string;
-  /** Whether it may be a write that never finished; the last segment may end so. */
+  /** Whether the damage may be an unfinished write, with which the last segment may end. */
   readonly isTorn: boolean;
 }
 
@@ -66,16 +66,16 @@ export async function readSegment(disk: Disk, folder: string, segment: Segment):
   return { records, end };
 }
 
-/** A stretch of a segment that is no frame. */
+/** A range of bytes of a segment that is no frame. */
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** Why. */
+  /** The reason why it is no frame. */
   readonly damage: string;
   readonly isTorn: boolean;
 }
 
-/** All of a segment in order: its whole frames, and the gaps between them. @throws KcoreError STORE_TOO_NEW */
+/** The parts of a segment in order: intact frames, and the gaps between them. @throws KcoreError STORE_TOO_NEW */
 export function* piecesOf(bytes: Buffer, path: string): Generator<Frame | Gap> {
   let from = 0;
   const head = bytes.subarray(0, segmentHead.length);

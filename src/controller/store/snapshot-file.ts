@@ -6,11 +6,11 @@ import type { Disk } from "./durable-disk.ts";
 import { corrupt, tooNew } from "./store-problems.ts";
 
 /**
- * The state as one file: a head of fixed width, then lines, each a JSON array of some entries. The head, with the checksum, is written
- * last, so that the whole text is never needed at once.
+ * The state as one file: a head of fixed width, then lines, each a JSON array of entries. The head, with the checksum, is written
+ * last, so that the whole text is never in memory at once.
  */
 export interface Snapshot {
-  /** Index of the last journal record whose effect is surely in it. */
+  /** Index of the last journal record that the snapshot certainly includes; it may include later ones. */
   readonly index: number;
   /** Plain JSON; yielded entries must not change in place afterwards. */
   readonly entries: Iterable<unknown>;
@@ -19,7 +19,7 @@ export interface Snapshot {
 const family = "kcore-store/";
 const format = `${family}2`;
 const headBytes = 256;
-/** So much text is made between two looks at the event loop: about 2 ms of work. */
+/** The size of a line, after which the event loop gets a turn: about 2 ms of work. */
 const chunkChars = 128 * 1024;
 
 const Head = z.object({
@@ -35,7 +35,7 @@ export function snapshotName(index: number): string {
   return `snapshot-${String(index).padStart(16, "0")}.json`;
 }
 
-/** Snapshots, newest first. */
+/** The snapshots among file names, newest first. */
 export function snapshotsAmong(names: readonly string[]): readonly { readonly name: string; readonly index: number }[] {
   return names
     .map((name) => ({ name, index: Number(/^snapshot-(\d{16})\.json$/.exec(name)?.[1] ?? Number.NaN) }))
@@ -49,8 +49,8 @@ export function isAside(name: string): boolean {
 }
 
 /**
- * Writes a snapshot to `path`: under a random name first, flushed, renamed, and the folder flushed, so that at any
- * crash the name means a whole snapshot or none. The event loop is given a turn between chunks. Gives its bytes.
+ * Writes a snapshot to `path`: under a random name first, then flushed, renamed, and the folder flushed. So after any crash
+ * `path` is a complete snapshot or missing. The event loop gets a turn between lines. Returns the size in bytes.
  */
 export async function writeSnapshot(disk: Disk, path: string, snapshot: Snapshot): Promise<number> {
   const aside = `${path}.${randomBytes(8).toString("hex")}.tmp`;
@@ -84,7 +84,7 @@ export async function writeSnapshot(disk: Disk, path: string, snapshot: Snapshot
   }
 }
 
-/** Reads and checks a snapshot; its entries are parsed as they are asked for. @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW */
+/** Reads and verifies a snapshot; its entries are parsed while they are iterated. @throws KcoreError STORE_CORRUPT, STORE_TOO_NEW */
 export async function readSnapshot(disk: Disk, path: string): Promise<Snapshot> {
   const bytes = await disk.read(path);
   const head = headOf(bytes, path);

@@ -1,20 +1,20 @@
 import { KcoreError } from "#errors/problem.ts";
 
-/** Errors of a disk without room, or one that may not be written just now: they heal. */
+/** Errors after which a later write may succeed: no space, a read-only file system, no free files or memory. */
 const passing = new Set(["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "EMFILE", "ENFILE", "ENOMEM"]);
 
 export function isPassing(error: unknown): boolean {
   return passing.has((error as NodeJS.ErrnoException).code ?? "");
 }
 
-/** Whether the system refused something, in contrast to a bug of ours. */
+/** Whether an error is of the operating system or the disk, not a bug. */
 export function isOfDisk(error: unknown): boolean {
   return (
     typeof (error as NodeJS.ErrnoException).syscall === "string" || (error as NodeJS.ErrnoException).code === "EIO"
   );
 }
 
-/** Nothing was changed; the next write is tried again. */
+/** The error of a write that changed nothing; later writes are tried. */
 export function unwritable(folder: string, cause: unknown): KcoreError {
   return new KcoreError(
     {
@@ -30,8 +30,8 @@ export function unwritable(folder: string, cause: unknown): KcoreError {
 }
 
 /**
- * The disk failed to keep written bytes. A second fsync proves nothing: the kernel may have dropped the pages and forgotten the error.
- * So the process has to end, and the next start reads the disk.
+ * The error of a disk that failed to keep written bytes. A second fsync proves nothing: the kernel may have dropped the pages and
+ * forgotten the error. So the process has to end, and the next start reads the disk.
  */
 export function broken(folder: string, cause: unknown): KcoreError {
   return new KcoreError(

@@ -11,16 +11,16 @@ import { identityOf } from "#pki/identity.ts";
 import { keyFingerprint, publicDer } from "#pki/keys.ts";
 import type { PeerRefusal } from "../replica/refusals.ts";
 
-/** The controller that answered, by its certificate. */
+/** The controller that answered, as its certificate proves it, and the stream to it. */
 export interface Answered {
   readonly id: string;
-  /** SHA-256 of its public key. */
+  /** SHA-256 of the controller's public key. */
   readonly key: string;
   readonly socket: Socket;
   readonly head: Buffer;
 }
 
-/** One of the two controllers refuses the other: the peer's answer, or this controller's objection to the peer's identity. */
+/** The refusal of one of two controllers by the other: the peer's answer, or this controller's objection to the peer's identity. */
 export class DialRefused extends Error implements PeerRefusal {
   override readonly name = "DialRefused";
   readonly by: "us" | "peer";
@@ -34,14 +34,14 @@ export class DialRefused extends Error implements PeerRefusal {
 }
 
 /**
- * One round trip takes less. After a cut, the kernel's next try would be up to four seconds away, and eight, a new
- * connection's is not.
+ * The longest time for the TCP handshake, ms. After a cut the kernel repeats a SYN only after 4 s and more; a new attempt sends
+ * one at once.
  */
 const longestConnect = 2_000;
 
 /**
- * Connects to another controller and switches to the replication protocol: TLS 1.3, no session resumed, a server that is
- * a controller of our cluster, for the host that was dialled (S-10). Whether this very key is a member's is the caller's question.
+ * Connects to another controller and switches to the replication protocol: TLS 1.3 without resumption, with a server certificate
+ * of a controller of this cluster for the dialled host (S-10). The caller checks that the key is a member's.
  */
 export function dialController({
   endpoint,
@@ -112,7 +112,7 @@ function refusalIn(text: string, status: number | undefined): Error {
     if (typeof code === "string" && typeof message === "string")
       return new DialRefused("peer", code.slice(0, 64), message.slice(0, 1024));
   } catch {
-    // A server that answers so is no controller.
+    // An answer that is no refusal of a controller.
   }
   return new Error(`it refused: ${status} ${text.slice(0, 300)}`);
 }

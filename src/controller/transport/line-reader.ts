@@ -1,11 +1,11 @@
-/** The largest message: a page of replication is at most 1 MiB of registers, and one transaction may go over. */
+/** The largest message, bytes: a page has 1 MiB of registers, or one transaction that is larger. */
 export const largestLine = 8 * 1024 * 1024;
 const deepest = 32;
 const newline = 0x0a;
 
 /**
- * Cuts a stream of bytes into lines of JSON. The bytes kept between two calls are bounded by `limit`; the largest line costs one copy.
- * @throws Error when a line is too long, no JSON, or nested deeper than 32 levels; then the stream is of no more use
+ * Splits a stream of bytes into lines of JSON. It buffers at most `limit` bytes between two calls, and copies a line at most once.
+ * @throws Error when a line is too long, no JSON, or nested deeper than 32 levels; then the stream is unusable
  */
 export class LineReader {
   readonly #limit: number;
@@ -16,7 +16,7 @@ export class LineReader {
     this.#limit = limit;
   }
 
-  /** Calls `take` for each line that is whole, in order. */
+  /** Calls `take` for each complete line, in order. */
   push(chunk: Buffer, take: (value: unknown, bytes: number) => void): void {
     let from = 0;
     for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
@@ -38,7 +38,7 @@ export class LineReader {
 }
 
 function parseLine(line: Buffer): unknown {
-  // JSON.parse itself does not recurse; a later walk over the value may.
+  // JSON.parse itself does not recurse; code that later traverses the value may.
   const value: unknown = JSON.parse(line.toString("utf8"));
   if (isDeeperThan(deepest, value)) throw new Error(`a message is nested deeper than ${deepest} levels`);
   return value;

@@ -9,7 +9,7 @@ import type { BastionCas } from "#pki/chain.ts";
 import { dialController, DialRefused } from "./dial.ts";
 import { openLink } from "./open-link.ts";
 
-/** The replication streams of one controller, those it dialled and those it answered. */
+/** The replication streams of one controller, dialled and accepted ones. */
 export type Network = ReturnType<typeof openNetwork>;
 
 export interface NetworkOptions {
@@ -17,17 +17,17 @@ export interface NetworkOptions {
   readonly cluster: string;
   readonly bastion: BastionCas;
   readonly credentials: () => Credentials;
-  /** The key that must answer at an address that is dialled without an id; undefined: any key of the cluster's CA. */
+  /** The key that must answer at an address that is dialled without an id; undefined: any controller's key of the cluster's CA. */
   readonly keyAt: (address: string) => string | undefined;
   readonly log: Log;
   readonly clock: () => number;
 }
 
-/** The replica that gets the links, and the membership that decides on them. */
+/** The replica that gets the links, and the membership that accepts them. */
 export interface Attached extends Pick<Replica, "connected" | "dialFailed"> {
   /** `host:port` of a registered controller. */
   readonly addressOf: (id: string) => string | undefined;
-  /** Whether a peer may be spoken to with this key; while joining, every peer of the cluster's CA. */
+  /** Whether a peer with this key is accepted; while joining, every peer of the cluster's CA is. */
   readonly isWelcome: (id: string, key: string) => boolean;
   readonly onBytes: (direction: "in" | "out", bytes: number) => void;
 }
@@ -47,8 +47,8 @@ export function openNetwork(options: NetworkOptions) {
     streams.set(socket, { peer, key });
     socket.once("close", () => streams.delete(socket));
     failures.delete(peer);
-    // A stream to this controller's own address only looks for a copy of the controller; the alarm TWO_COPIES reports
-    // it, not the log.
+    // A stream to this controller's own address only looks for a duplicate, which the alarm TWO_COPIES reports: it is not
+    // logged.
     const linkLog = peer === controllerId ? { ...log, info: () => undefined } : log;
     linkLog.info("a replication stream begins", { peer, initiator });
     const { connected, onBytes } = attached;
@@ -79,12 +79,12 @@ export function openNetwork(options: NetworkOptions) {
     open(answered.id, answered.key, answered.socket, answered.head, true);
   };
   return {
-    /** Before this call no peer is accepted, and dials wait. */
+    /** Connects the network to the replica. Before this call no peer is accepted, and dials wait. */
     attach(given: Attached): void {
       attached = given;
       attach(given);
     },
-    /** Takes a peer that the API server has accepted. */
+    /** Opens a link on a stream that the API server has accepted. */
     accept: (peer: string, key: string, socket: Duplex, head: Buffer): void => {
       (socket as Socket).setNoDelay(true);
       (socket as Socket).setTimeout(0);
@@ -93,10 +93,10 @@ export function openNetwork(options: NetworkOptions) {
     net: {
       dial(target: DialTarget, timeoutMs: number): void {
         dial(target, timeoutMs).catch((error: unknown) => {
-          // A peer that stays away is dialled every few seconds: log it once.
+          // An unreachable peer is dialled every few seconds: each reason is logged once.
           const who = "id" in target ? target.id : target.address;
           const { error: reason } = describeError(error);
-          // The controller's own address may be out of reach from here.
+          // Not for this controller itself, whose own address may be unreachable from its machine.
           if (who !== controllerId && failures.get(who) !== String(reason))
             log.warn("a controller cannot be reached", { peer: who, reason });
           failures.set(who, String(reason));
@@ -104,7 +104,7 @@ export function openNetwork(options: NetworkOptions) {
         });
       },
     },
-    /** Cuts the streams to peers that are not welcome any more. */
+    /** Closes the streams of peers that are not accepted any more. */
     cut(isStill: (peer: string, key: string) => boolean): void {
       for (const [socket, { peer, key }] of streams) {
         if (isStill(peer, key)) continue;
@@ -112,7 +112,7 @@ export function openNetwork(options: NetworkOptions) {
         socket.destroy();
       }
     },
-    /** When a peer was heard last, by the wall clock; 0: never. */
+    /** The time of the last bytes from a peer, ms since 1970; 0: never. */
     lastContact: (peer: string): number => contacts.get(peer) ?? 0,
     close(): void {
       isClosed = true;

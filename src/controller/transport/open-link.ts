@@ -5,23 +5,23 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { LinkEvents, PeerLink } from "../replica/replica-ports.ts";
 import { largestLine, LineReader } from "./line-reader.ts";
 
-/** The unsent bytes for a peer that does not read; more than the window of the protocol ever lets wait. */
+/** The unsent bytes above which a peer counts as not reading; more than the protocol's window allows. */
 const backlogLimit = 8 * largestLine;
 
 export interface LinkOptions {
   readonly socket: Duplex;
   readonly peer: string;
   readonly initiator: boolean;
-  /** The bytes that came with the answer to the upgrade. */
+  /** The bytes that arrived with the upgrade. */
   readonly head: Buffer;
   readonly log: Log;
-  /** Gives the link to the replica. */
+  /** Hands the link to the replica, and returns its callbacks. */
   readonly connected: (link: PeerLink) => LinkEvents;
   readonly onBytes?: (direction: "in" | "out", bytes: number) => void;
   readonly onContact: () => void;
 }
 
-/** Makes a link to a peer out of an authenticated stream: a line of JSON for each message, both ways. */
+/** Opens a link to a peer on an authenticated stream: one line of JSON for each message, both ways. */
 export function openLink({ socket, peer, initiator, head, log, connected, onBytes, onContact }: LinkOptions): void {
   const reader = new LineReader();
   let isOpen = true;
@@ -29,7 +29,7 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     if (!isOpen) return;
     isOpen = false;
     log.info("a replication stream ends", { peer, reason });
-    // Written messages may still go out, a refusal above all; then the rest is cut.
+    // Written messages, such as a refusal, have 1 s to be sent.
     socket.end();
     setTimeout(() => socket.destroy(), 1_000).unref();
   };
@@ -53,14 +53,14 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     if (!isOpen) return;
     onContact();
     onBytes?.("in", chunk.length);
-    // All answers to one chunk go out together, and wake the peer once.
+    // Corked, so that all answers to one chunk are sent together and wake the peer once.
     socket.cork();
     try {
       reader.push(chunk, (value, bytes) => {
         if (isOpen) events.received(value, bytes);
       });
     } catch (error) {
-      // A peer that breaks the framing is cut, never waited for; all else it sends is the core's to judge (S-24).
+      // A peer that breaks the framing is cut at once; the core checks the messages themselves (S-24).
       log.warn("a peer sent something that is no message", { peer, ...describeError(error) });
       close("malformed");
       socket.destroy();

@@ -15,8 +15,8 @@ export interface ApplyParts extends ViewParts, SignedParts {
 }
 
 /**
- * Takes a manifest that the bastion signed: as a new update of the owner that it signed, so that the same request at another controller makes
- * no second owner; or as the next generation of an update that this controller owns.
+ * Applies a manifest that the bastion signed: as a new update of the owner that the bastion signed, so that the same request at another
+ * controller makes no second owner; or as the next generation of an update that this controller owns.
  * @throws Refused UPDATE_UNSIGNED, UPDATE_OWNED, UPDATE_BLOCKED, UPDATE_BUNDLE_UNKNOWN, MATCH_FAILED
  */
 export async function applyUpdate(
@@ -28,7 +28,7 @@ export async function applyUpdate(
   const { records, index } = parts;
   const statement = readSigned(parts, { name, signed, schema: Statement });
   const owner = readOwnership(parts, name, ownership);
-  // No await between reading the update and writing it.
+  // Awaited here, so that no await lies between reading the update and writing it.
   const held = await parts.bundles.list();
   const hash = hashOf(statement);
   const update = index.read(name);
@@ -43,11 +43,11 @@ export async function applyUpdate(
     const generation = planned.generation;
     const of = keys.update(name);
     const createdAt = update?.head.value.createdAt ?? at;
-    // A generation is one manifest: of two that come at once the later one is refused.
+    // A generation is one manifest: of two concurrent ones the match of the head's version refuses the later one.
     await records.write(
       [
         { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-        // A signature outlives no sub-CA: that of a present owner is renewed with each generation.
+        // A signature is valid only as long as its sub-CA, so each generation renews that of the present owner.
         ...(!update || isSameOwner(owner, update.owner) ? [{ key: of.owner, value: owner, isFree: true }] : []),
       ],
       update?.head.dot ?? "absent",
@@ -84,7 +84,7 @@ export function refuseOthers(
   }
 }
 
-/** Refuses a bundle that is not here: nodes and the other controllers get it from here. */
+/** Refuses a bundle that this controller does not have: nodes and the other controllers fetch it here. */
 function checkBundle(held: Awaited<ReturnType<BundleStore["list"]>>, { bundle }: Statement): void {
   if (!bundle || held.some(({ sha256, whole }) => whole && sha256 === bundle.sha256)) return;
   throw new Refused(

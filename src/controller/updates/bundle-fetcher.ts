@@ -14,20 +14,20 @@ export interface BundleFetcherOptions {
   readonly wanted: () => readonly BundleId[];
   /** The addresses of the other controllers, `host:port`. */
   readonly peers: () => readonly string[];
-  /** This controller's own. */
+  /** This controller's own credentials. */
   readonly credentials: () => Credentials;
   readonly clock: () => number;
-  /** Between 0 and 1, so that controllers that failed together do not try again together. */
+  /** Uniform in [0, 1), so that controllers that failed together do not retry together. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** So much is gathered before it is put on the disk. */
+/** The bytes that are gathered before they are written to the disk. */
 const pieceBytes = 512 * 1024;
 
 export type BundleFetcher = ReturnType<typeof fetchBundles>;
 
-/** Fetches missing bundles from other controllers, one at a time, until none is missing. Idle it costs nothing. */
+/** Fetches missing bundles from other controllers, one at a time, until none is missing; no timer runs while none is. */
 export function fetchBundles(options: BundleFetcherOptions) {
   const { store, wanted, random, log } = options;
   const end = new AbortController();
@@ -40,7 +40,7 @@ export function fetchBundles(options: BundleFetcherOptions) {
   let known: ReadonlySet<string> = new Set();
   const isNews = (): boolean => wanted().some(({ sha256 }) => !known.has(sha256));
 
-  /** Whether nothing is missing afterwards. */
+  /** Tries to fetch all missing bundles; returns whether none is missing afterwards. */
   const round = async (): Promise<boolean> => {
     const all = wanted();
     known = new Set(all.map(({ sha256 }) => sha256));
@@ -68,13 +68,13 @@ export function fetchBundles(options: BundleFetcherOptions) {
   };
 
   return {
-    /** Looks for missing bundles: to be called after a start, and when the wanted ones may have changed. */
+    /** Starts to fetch missing bundles; to be called after a start, and when the wanted ones may have changed. */
     fetchMissing(): void {
       if (signal.aborted) return;
       if (isNews()) hurry.abort();
       running ??= run().finally(() => (running = undefined));
     },
-    /** Resolves when nothing is under way any more. */
+    /** Aborts the transfers; resolves when none is under way. */
     async stop(): Promise<void> {
       end.abort();
       await running;
@@ -83,7 +83,7 @@ export function fetchBundles(options: BundleFetcherOptions) {
 }
 
 /**
- * Fetches a bundle from the peers, in random order, each continuing the one before; returns whether it is here then.
+ * Fetches a bundle from the peers in random order; each continues where the one before ended. Returns whether it is complete then.
  */
 async function fetchFromAny(
   bundle: BundleId,
@@ -91,7 +91,7 @@ async function fetchFromAny(
   stop: AbortSignal,
 ): Promise<boolean> {
   for (const endpoint of shuffled(peers(), random)) {
-    // A peer that gives a byte now and then must not keep us from the others.
+    // With a time limit: a peer that sends a byte now and then must not block the others.
     const signal = AbortSignal.any([stop, AbortSignal.timeout(longestTransferMs(bundle.size))]);
     const client = openApi({ endpoint: parseEndpoint(endpoint), credentials: credentials(), clock, signal });
     const said = { bundle: bundle.sha256, from: endpoint };
@@ -111,7 +111,7 @@ async function fetchFromAny(
   return false;
 }
 
-/** Puts a peer's bytes into the store. */
+/** Writes a peer's bytes from offset `from` on into the store. */
 async function take(
   client: ApiClient,
   store: Pick<BundleStore, "put">,
@@ -135,7 +135,7 @@ async function take(
       if (bytes < pieceBytes) continue;
       const next = offset + bytes;
       const answer = await put();
-      // Another client brings it too, or the part was wrong: the next request continues from there.
+      // Another client also uploads the bundle, or the part was wrong: the next request continues at the store's offset.
       if (answer.whole || answer.held !== next) return answer;
       offset = next;
     }
@@ -152,7 +152,7 @@ function shuffled<Item>(items: readonly Item[], random: () => number): readonly 
     .map(({ item }) => item);
 }
 
-/** Nodes may still ask for the bundle: an update that has not ended brings it. */
+/** Whether nodes may still fetch the bundle: an update that is not settled brings it. */
 export function isBundleNeeded(index: Pick<UpdateIndex, "all">, sha256: string): boolean {
   return [...index.all()].some((update) => update.statement.bundle?.sha256 === sha256 && !isSettled(update));
 }

@@ -8,7 +8,7 @@ import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
 import { realDisk, type Disk } from "../store/durable-disk.ts";
 
-/** The present bytes of a bundle; `whole`: all, with the right checksum. */
+/** The bytes of a bundle that the store has; `whole`: all of them, with the right checksum. */
 export interface Held {
   readonly held: number;
   readonly whole: boolean;
@@ -17,7 +17,7 @@ export interface Held {
 /** A part of a bundle. */
 export interface Piece {
   readonly offset: number;
-  /** Of the whole. */
+  /** The size of the whole bundle. */
   readonly size: number;
   readonly data: Uint8Array;
 }
@@ -26,26 +26,26 @@ export interface BundleStoreOptions {
   readonly folder: string;
   /** Whether an update names this bundle, which is then never removed to make room. */
   readonly isNeeded: (sha256: string) => boolean;
-  /** For tests: in the place of the real ones. */
+  /** Disk and free space of a test. */
   readonly disk?: Disk;
   readonly freeBytes?: (folder: string) => Promise<number>;
 }
 
-/** A bundle's file, whole or a part. */
+/** A bundle's file, complete or a part. */
 interface OnDisk {
   readonly sha256: string;
   readonly whole: boolean;
   readonly bytes: number;
-  /** When it was written to last, ms since 1970. */
+  /** The time of the last write, ms since 1970. */
   readonly changed: number;
 }
 
-/** The bound of bundles that no update names. */
+/** The most bundles that no update needs, and their bytes. */
 const kept = { bundles: 4, bytes: 2 * 1024 * 1024 * 1024 } as const;
 
 /**
- * The bundles that must go before another one comes, which counts as one of them: the oldest that no update names. Parts count as whole
- * bundles do, so that unfinished uploads fill no disk.
+ * The bundles to remove before the bundle `coming` is stored: the oldest that no update needs. The limit includes the coming one, and parts
+ * count as bundles, so that unfinished uploads fill no disk.
  */
 export function tooMany(
   all: readonly OnDisk[],
@@ -61,7 +61,7 @@ export function tooMany(
   });
 }
 
-/** Larger than any runtime. */
+/** The largest accepted bundle, bytes; larger than any runtime. */
 const largestBundle = 1024 * 1024 * 1024;
 /** Bytes of the disk that stay free for the controller's own state. */
 const reserve = 128 * 1024 * 1024;
@@ -69,7 +69,7 @@ const fileName = /^([0-9a-f]{64})(\.part)?$/;
 
 export type BundleStore = ReturnType<typeof openBundleStore>;
 
-/** The bundles on a controller's disk: files of a folder of their own, called by their SHA-256. */
+/** The bundles on a controller's disk: files in a folder of their own, named by their SHA-256. */
 export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes = freeBytesOf }: BundleStoreOptions) {
   const oneByOne = queueByName();
   /** Bundles whose checksum this process has checked. */
@@ -93,10 +93,10 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
     await disk.syncFolder(folder);
   };
 
-  /** Before the first piece of a bundle: the oldest that no update needs go. */
+  /** Before the first piece of a bundle: removes the oldest bundles that no update needs. */
   const makeRoom = async (sha256: string): Promise<void> => {
     for (const old of tooMany(await read(), { coming: sha256, isNeeded }))
-      // One that is just being written to is not old.
+      // In the queue of its name, so that no write to the same bundle is under way.
       await oneByOne(old.sha256, () => remove(old.whole ? pathOf(old.sha256) : partOf(old.sha256)));
   };
 
@@ -115,7 +115,7 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
       if (data.length > 0) await file.write(data, held);
       await file.sync();
     } catch (error) {
-      // The written part counts for nothing: no client was told of it.
+      // Removes the bytes of a failed write, which no answer has acknowledged.
       await file.truncate(held).catch(() => undefined);
       throw error;
     } finally {
@@ -137,11 +137,11 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
   };
 
   return {
-    /** All that is there, whole or a part. */
+    /** All bundles and parts in the store. */
     list: async (): Promise<readonly (Held & { readonly sha256: string })[]> =>
       (await read()).map(({ sha256, whole, bytes }) => ({ sha256, whole, held: bytes })),
     /**
-     * Takes a piece if it is the next one, and always returns where the next begins. An answered piece is on the disk.
+     * Appends a piece if it is the next one; always returns the offset of the next piece. An acknowledged piece is on the disk.
      * @throws Refused
      */
     async put(sha256: string, piece: Piece): Promise<Held> {
@@ -159,14 +159,14 @@ export function openBundleStore({ folder, isNeeded, disk = realDisk, freeBytes =
         throw ["ENOSPC", "EDQUOT", "EFBIG", "EROFS"].includes(code) ? noRoom(message) : error;
       }
     },
-    /** A whole bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN */
+    /** Opens a complete bundle, verified before its first use; the caller closes the file. @throws Refused UPDATE_BUNDLE_UNKNOWN */
     async open(sha256: string): Promise<{ readonly file: FileHandle; readonly size: number }> {
       checkName(sha256);
       if (!checked.has(sha256))
         await oneByOne(sha256, async () => {
           const found = checked.has(sha256) ? sha256 : await ifThere(sha256Of(pathOf(sha256)));
           if (found === undefined) return;
-          // The disk damaged the file, so another controller or the bastion brings it again.
+          // A damaged file is removed; another controller or the bastion brings the bundle again.
           if (found === sha256) checked.add(sha256);
           else await remove(pathOf(sha256));
         });
@@ -191,7 +191,7 @@ function noRoom(why: string): Refused {
   return new Refused(507, "UPDATE_BUNDLE_NO_ROOM", why, "make room on its disk; then it goes on where it was");
 }
 
-/** Runs the work of one name one after the other, in the order of the calls. */
+/** Serialises the work of each name, in the order of the calls. */
 function queueByName(): <Result>(name: string, work: () => Promise<Result>) => Promise<Result> {
   const last = new Map<string, Promise<unknown>>();
   return (name, work) => {

@@ -9,10 +9,10 @@ import type { Timers } from "../replica/replica-ports.ts";
 import { limitRate } from "../server/rate.ts";
 import { isUnderWay, type UpdateIndex, type UpdateRecords } from "./update-records.ts";
 
-/** A waiting node is answered at the latest after so long, ms: less than its client's limit. */
+/** The longest time for which a request waits for an order, ms: less than its client's limit. */
 const holdMs = 10_000;
 
-/** The rate of a node's reports: a rollout needs some ten of them; more would fill the journal. */
+/** The rate of a node's reports: a rollout needs about ten, and more would fill the journal. */
 const reportRate = { perSecond: 0.5, burst: 40 } as const;
 
 interface Parts {
@@ -24,7 +24,7 @@ interface Parts {
 
 export type Exchange = ReturnType<typeof openExchange>;
 
-/** The orders to nodes, and their reports, at any controller. */
+/** Delivers orders to nodes and stores their reports, on any controller, owner or not. */
 export function openExchange({ records, index, monotonic, timers }: Parts) {
   const maySay = limitRate(reportRate, monotonic);
   /** By node: the requests that wait for its next order. */
@@ -49,18 +49,18 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
       const cancel = timers.after(holdMs, wake);
       wakers.add(wake);
     });
-  /** A node's later report wins, at any controller. A node without a row has nothing to report. */
+  /** Whether a report is newer than the stored one, and of a node that the update has assigned (a row). */
   const isNews = ({ fence, epoch }: Report, node: string): boolean => {
     const update = index.read(fence.name);
     return update?.rows.has(node) === true && (update.reports.get(node)?.epoch ?? 0) < epoch;
   };
   const concerns = (node: string): boolean => orderFor(index, node) !== undefined || isAtWork(index, node);
   return {
-    /** Whether a rollout concerns this node. */
+    /** Whether a rollout concerns this node: it has an order, or its latest report is of work under way. */
     concerns,
     /**
-     * Takes a node's report, and answers when there is an order that the node does not know. @throws Refused when it
-     * cannot be kept
+     * Stores a node's report, and answers when there is an order that the node does not know, after 10 s at the latest, or at
+     * once if no rollout concerns the node. @throws Refused when the report cannot be stored
      */
     async exchange(
       node: string,
@@ -85,7 +85,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
   };
 }
 
-/** The node's order: of the rollout that has the node now, else of an ended one whose last order the node has not confirmed. */
+/** The node's order: that of a rollout under way, or else the last order of an ended one, if the node has not confirmed it. */
 function orderFor(index: UpdateIndex, node: string): Order | undefined {
   let last: Order | undefined;
   for (const update of index.all()) {
@@ -98,7 +98,7 @@ function orderFor(index: UpdateIndex, node: string): Order | undefined {
   return last;
 }
 
-/** Whether the node's latest report is a work state. Such a node stays concerned after its update has ended: its next report must be heard. */
+/** Whether the node's latest report is of work under way. Such a node's next report is needed even after its update has ended. */
 function isAtWork(index: UpdateIndex, node: string): boolean {
   let latest: Report | undefined;
   for (const { reports } of index.all()) {
@@ -112,7 +112,7 @@ function isOfOwner({ owner, head }: UpdateRecords, row: NodeAssignment): boolean
   return row.generation === head.value.generation && row.epoch === owner.epoch && row.owner === owner.owner;
 }
 
-/** Undefined: an earlier version made the owner without a signature, which a takeover brings. */
+/** The order of a row; undefined if an earlier version wrote the owner without a signature, until a takeover signs one. */
 function orderOf({ name, head, owner }: UpdateRecords, row: NodeAssignment): Order | undefined {
   if (!owner.signed) return undefined;
   return {

@@ -17,7 +17,7 @@ const requestable: Readonly<Record<RequestAction, readonly string[]>> = {
   promote: ["rolling_out"],
 };
 
-/** Notes an operator's request; the owner carries it out. @throws Refused UPDATE_ENDED where there is nothing to do */
+/** Records an operator's request, which the owner carries out. @throws Refused UPDATE_ENDED if there is nothing to do */
 export async function noteRequest(
   parts: InputSources,
   update: UpdateRecords,
@@ -47,8 +47,8 @@ export async function noteRequest(
 }
 
 /**
- * Notes the outcome of a node's hook. An answer counts for the hook that it names alone: a repeated one, after a lost reply or of a second
- * attending process, is taken as done and passes nothing else. @throws Refused UPDATE_NOT_ASKED
+ * Records the outcome of a node's hook. An answer counts only for the order that it names. A repeated answer, after a lost reply or by a
+ * second attending process, succeeds without effect. @throws Refused UPDATE_NOT_ASKED
  */
 export async function answerHook(
   parts: InputSources,
@@ -57,7 +57,7 @@ export async function answerHook(
 ): Promise<AnswerOf<"answerHook">> {
   const input = inputOf(parts, update);
   const row = input.rows.get(node);
-  // Another owner's order may have the same number; an older bastion does not name the owner.
+  // Another owner's order may have the same `seq`; an older bastion does not name the owner.
   const isOfOwner = !whose || (whose.id === row?.owner && whose.epoch === row.epoch);
   const isForRow = row?.generation === answer.generation && row.seq === answer.seq && isOfOwner;
   const isAsked = isForRow && answerable(input, node, row) === hook;
@@ -74,7 +74,7 @@ export async function answerHook(
   return parts.records.put([{ key: keys.update(update.name).hook(node, hook), value }]);
 }
 
-/** Notes that an operator's process begins to carry out the hooks of an update, or has ended. The last one that began is shown. */
+/** Records that an operator's process begins to run the hooks of an update, or has ended. Only the process that began last is recorded. */
 export async function attendUpdate(
   { records, clock }: Pick<InputSources, "records" | "clock">,
   { name, attendance }: UpdateRecords,
@@ -88,8 +88,8 @@ export async function attendUpdate(
 }
 
 /**
- * Writes the owner that the bastion signed, whichever controller is asked. Nodes refuse the owners of earlier epochs, and any other
- * owner of this one (docs/adr/0515-cluster-updates.md). @throws Refused UPDATE_OWNED, KcoreError UPDATE_UNSIGNED
+ * Writes the owner that the bastion signed; any controller may. Nodes refuse the owners of earlier epochs, and a second owner of
+ * this epoch (docs/adr/0515-cluster-updates.md). @throws Refused UPDATE_OWNED, KcoreError UPDATE_UNSIGNED
  */
 export async function takeOver(
   parts: SignedParts & { readonly records: Records },

@@ -17,18 +17,18 @@ export interface OwnerLoopParts extends InputSources {
   readonly timers: Pick<Timers, "after">;
 }
 
-/** Ms between two looks at nodes that go and come, timeouts and windows. */
+/** The interval of decisions about nodes' readiness, timeouts and windows, which no change of a register announces, ms. */
 const tickMs = 1_000;
-/** Ms within which changes are decided together. */
+/** The time within which changes are gathered for one decision, ms. */
 const gatherMs = 50;
 
-/** Carries out the updates that this controller owns: decides, writes, and decides again when something has changed. */
+/** Carries out the updates that this controller owns: decides and writes, again and again while something changes. */
 export function startOwnerLoop(parts: OwnerLoopParts) {
   const { index, controllerId, log, monotonic, timers } = parts;
   let isStopped = false;
   let next: { readonly cancel: () => void; readonly at: number } | undefined;
   let round: Promise<void> = Promise.resolve();
-  /** An update that has ended is looked at again when it changed: a node may report late. */
+  /** The names of changed updates; an ended one is decided again, too, since a node may report late. */
   const changed = new Set<string>();
   const isDue = (update: UpdateRecords): boolean =>
     update.owner.owner === controllerId && (changed.has(update.name) || !isSettled(update));
@@ -46,7 +46,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
     }
     if (!isStopped && [...index.all()].some(isDue)) plan(tickMs);
   };
-  /** Never later than planned before: a stream of changes must not delay the next round. */
+  /** Schedules a round, never later than one that is scheduled: a stream of changes must not delay it. */
   const plan = (ms: number): void => {
     const at = monotonic() + ms;
     if (next && next.at <= at) return;
@@ -59,7 +59,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
   };
   plan(tickMs);
   return {
-    /** Called when something of these updates changed. */
+    /** Called when registers of these updates changed. */
     nudge(names: Iterable<string>): void {
       for (const name of names) changed.add(name);
       if (!isStopped) plan(gatherMs);
@@ -72,7 +72,7 @@ export function startOwnerLoop(parts: OwnerLoopParts) {
   };
 }
 
-/** Writes the next decision, if there is one. @throws Refused when it cannot be written */
+/** Writes the next decision; false if there is none. @throws Refused when it cannot be written */
 async function decideOne(parts: OwnerLoopParts, name: string): Promise<boolean> {
   const { records, index } = parts;
   const update = index.read(name);
@@ -94,7 +94,7 @@ function writesOf({ name }: UpdateRecords, { progress, rows }: Decision): readon
   ];
 }
 
-/** Every transition is in the log and in the audit trail. */
+/** Writes the transitions of a decision into the log and the audit trail. */
 function report(
   { audit, log, controllerId }: OwnerLoopParts,
   update: UpdateRecords,

@@ -13,7 +13,7 @@ import { readNodes, type KnownNode } from "./rollout-input.ts";
 import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 
-/** The effect of applying this draft, and its obstacles. Nothing is changed. */
+/** Plans an update without changing anything: the effect of applying this draft, and its obstacles. */
 export function planUpdate(
   parts: ViewParts,
   { again = false, ...draft }: UpdateDraft & { readonly again?: boolean | undefined },
@@ -56,8 +56,8 @@ export function planUpdate(
 }
 
 /**
- * Whether this manifest stands already. Asked for again, only one that has not ended does. A manifest whose nodes have a later generation
- * does not: they take no order of it.
+ * Whether this manifest is applied already, so that applying it changes nothing. With `again` it must not have ended, too. It is not if
+ * nodes know a later generation, since they refuse orders of this one.
  */
 export function standsAs(present: UpdateRecords | undefined, hash: string, again: boolean): boolean {
   if (present?.head.value.hash !== hash) return false;
@@ -68,8 +68,8 @@ export function standsAs(present: UpdateRecords | undefined, hash: string, again
 }
 
 /**
- * The latest generation that the head or a node's report names. During a cut a former owner may have taken a manifest that reached nodes, and
- * gave way to the new owner's later.
+ * The latest generation that the head or a node's report names. During a cut a former owner may have accepted a manifest that reached
+ * nodes, but whose head later lost to the new owner's.
  */
 function latestGeneration({ name, head, reports }: UpdateRecords): number {
   const generations = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.generation] : []));
@@ -120,14 +120,14 @@ function blockersOf(
 const progressRoom = 8 * 1024;
 
 /**
- * Whether its progress, one register, would be too small for its nodes: it names each in its group, and when it is
- * started. The update would stop half-way.
+ * Whether an update has too many nodes for its progress, which is one register and names each node twice. Such an update
+ * would stop half-way.
  */
 export function isTooLarge(waves: Waves["waves"]): boolean {
   return Buffer.byteLength(JSON.stringify({ waves, started: waves.flat() })) + progressRoom > maxValueBytes;
 }
 
-/** Nodes that an update which is not over has, too. */
+/** The names of the selected nodes that another update, which is under way, has too. */
 function sharedWith(
   update: UpdateRecords,
   selected: readonly { readonly id: string; readonly hostname: string }[],
@@ -206,20 +206,20 @@ function planNode(
   };
 }
 
-/** Undefined while it is not known of a node, and no other one surely reboots. */
+/** Whether any node will reboot; undefined if no node certainly will, and it is unknown of one. */
 function rebootOfAny(planned: readonly PlannedNode[]): boolean | undefined {
   if (planned.some(({ reboots }) => reboots === "yes")) return true;
   return planned.some(({ reboots }) => reboots === "unknown") ? undefined : false;
 }
 
-/** Known once the node has built its system. */
+/** Whether a node will reboot; unless the policy decides, unknown until the node has built its system. */
 function rebootOf({ spec }: UpdateDraft, prepared: Report | undefined): PlannedNode["reboots"] {
   if (spec.activation.rebootPolicy === "always") return "yes";
   if (spec.activation.rebootPolicy === "never") return "no";
   return prepared?.needsReboot === undefined ? "unknown" : prepared.needsReboot ? "yes" : "no";
 }
 
-/** Bytes that a bundle takes, compressed and unpacked in the store. */
+/** The bytes that a node needs for a bundle: compressed, and unpacked in the store. */
 function neededFor(size: number): number {
   return size + unpackedSize({ size });
 }

@@ -10,7 +10,7 @@ import { inputOf, type InputSources } from "./rollout-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
-/** The number of newest removable updates that stay, and the age beyond which none of them does. */
+/** The number of newest updates that are kept, and the age above which also these are removed. */
 export interface Kept {
   readonly updates: number;
   readonly ms: number;
@@ -18,10 +18,10 @@ export interface Kept {
 
 const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 
-/** Deletions in one transaction; a replica takes 500 changes (replica/writer.ts). */
+/** The most deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** The registers that a removed update keeps: the mark by which its name is never used again, and those that no deletion removes. */
+/** The registers that a removed update keeps: the mark by which its name is never used again, and kinds that cannot be deleted. */
 const lasting: ReadonlySet<Kind | undefined> = new Set([
   "updateRemoved",
   "updateClaim",
@@ -29,7 +29,7 @@ const lasting: ReadonlySet<Kind | undefined> = new Set([
   undefined,
 ] as const);
 
-/** Removes an update that is over, for an operator. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
+/** Removes a settled update at an operator's request. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
 export async function removeUpdate(
   parts: ViewParts,
   update: UpdateRecords,
@@ -48,8 +48,8 @@ export async function removeUpdate(
 }
 
 /**
- * Removes this controller's updates that are over and too many or too old, and the rest of removed ones. While a controller is out of reach,
- * another owner may take one back there, so all stay.
+ * Removes this controller's settled updates that are too many or too old, and the remaining registers of removed ones. It removes nothing
+ * while a controller is out of reach: an operator may roll an update back there.
  */
 export async function removeOld(
   parts: ViewParts & { readonly members: () => readonly string[] },
@@ -65,7 +65,7 @@ export async function removeOld(
   const all = [...index.all()].toSorted((a, b) => changedAt(b) - changedAt(a));
   const old = all.filter((update, place) => place >= kept.updates || clock() - changedAt(update) > kept.ms);
   for (const { name } of old.toReversed()) {
-    // Read anew: while the one before was removed, a rollback of this one may have been asked for.
+    // Read anew: an operator may have requested a rollback of this update while the one before was removed.
     const update = index.read(name);
     if (!update || !isOurs(parts, update.owner.owner) || whyKept(parts, update) !== undefined) continue;
     const by = `controller ${controllerId}`;
@@ -75,7 +75,7 @@ export async function removeOld(
   }
 }
 
-/** This controller's, or one's that is gone for good. */
+/** Whether an update's owner is this controller, or is no member any more. */
 function isOurs({ controllerId, controllers }: ViewParts, owner: string): boolean {
   return owner === controllerId || !controllers.isMember(owner);
 }
@@ -84,7 +84,7 @@ function changedAt({ head, progress }: UpdateRecords): number {
   return progress?.value.since ?? Date.parse(head.value.updatedAt);
 }
 
-/** The reason why an update stays: it is not over, or is the only record of a node's version. */
+/** The reason why an update must stay: it is not settled, a node is at work or drained, or no later update names a node's version. */
 function whyKept(parts: InputSources, update: UpdateRecords): string | undefined {
   const { head, progress, rows, reports } = update;
   const { generation } = head.value;
@@ -105,7 +105,10 @@ function whyKept(parts: InputSources, update: UpdateRecords): string | undefined
   return undefined;
 }
 
-/** A later update succeeded on the node, or ended there alike while the node does not run this one's target. */
+/**
+ * Whether a later update succeeded on the node. If the node does not run this update's target, a later update that ended in the
+ * same phase there counts, too.
+ */
 function isFollowed(others: readonly UpdateRecords[], id: string, row: NodeAssignment, isThere: boolean): boolean {
   return others.some(({ rows }) => {
     const later = rows.get(id);
@@ -113,7 +116,7 @@ function isFollowed(others: readonly UpdateRecords[], id: string, row: NodeAssig
   });
 }
 
-/** The mark comes first: after a crash between the two, removeOld deletes the rest. */
+/** Removes an update. The mark is written first: after a crash `removeOld` deletes the remaining registers. */
 async function remove(parts: ViewParts, { name, head }: UpdateRecords, by: string): Promise<string> {
   const { records, clock, controllerId } = parts;
   const of = keys.update(name);

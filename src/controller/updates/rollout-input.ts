@@ -28,10 +28,10 @@ export interface InputSources extends NodeSources {
   readonly clock: () => number;
 }
 
-/** The input of a decision, with more facts of its nodes. */
+/** The input of a decision, with further facts about its nodes. */
 export interface KnownInput extends RolloutInput {
   readonly nodes: ReadonlyMap<string, KnownNode>;
-  /** The ids of the nodes that the update began with; before that, those that it selects now. */
+  /** The ids of the nodes with which this generation began; before it begins, of those that its selector matches now. */
   readonly meant: readonly string[];
 }
 
@@ -53,7 +53,7 @@ export function inputOf(
     spec: statement.spec,
     target: targetOf(statement),
     self: parts.controllerId,
-    // An approval holds for a manifest, its generation and the nodes that it means.
+    // An approval holds for one manifest, its generation and its nodes.
     isApproved: approved?.generation === generation && approved.hash === presentHash(update, meant),
     progress: progress?.value,
     nodes,
@@ -63,23 +63,23 @@ export function inputOf(
   };
 }
 
-/** The hash that an approval of the present plan names. */
+/** The hash of the present plan, which an approval must name. */
 export function presentHash({ head }: UpdateRecords, meant: KnownInput["meant"]): string {
   return planHashOf(head.value.hash, head.value.generation, meant);
 }
 
-/** A node with its agent's facts about its runtime. */
+/** A node with the facts that its agent reports about the runtime. */
 export interface KnownNode extends RolloutNode {
   readonly runtime: RuntimeFacts | undefined;
   readonly roles: readonly string[];
   readonly approval: string;
   /** Ms since 1970; 0: never. */
   readonly lastSeenAt: number;
-  /** Free bytes where the Nix store lies. */
+  /** Free bytes on the file system of the Nix store. */
   readonly storeFree?: number;
 }
 
-/** The nodes that the cluster shows, as a rollout needs them. */
+/** The cluster's listed nodes, with what a rollout needs to know of them. */
 export function readNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
   const peers = new Map(controllers.peers().map((peer) => [peer.controllerId, peer]));
   const known = new Map<string, KnownNode>();

@@ -4,7 +4,7 @@ import { longestTransferMs } from "#api/bundle-transfer.ts";
 import { Busy, Refused } from "../cluster/refused.ts";
 import type { BundleStore } from "./bundles.ts";
 
-/** So many are sent at once, to one key and to all. */
+/** The most bundles that are sent concurrently, to one key and to all. */
 const most = { ofKey: 2, ofAll: 32 } as const;
 const goneAway: ReadonlySet<string> = new Set(["ERR_STREAM_PREMATURE_CLOSE", "ECONNRESET", "EPIPE"]);
 const idText = /^([0-9a-f]{64})@(0|[1-9]\d{0,14})$/;
@@ -15,13 +15,13 @@ export function sendBundles({
   patienceMs,
 }: {
   readonly store: Pick<BundleStore, "open">;
-  /** The limit for a client that takes nothing, ms. */
+  /** The time after which a client that reads nothing is cut, ms. */
   readonly patienceMs: number;
 }) {
   const underway = new Map<string, number>();
   let count = 0;
   return {
-    /** Answers with a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent, or the client is gone. @throws Refused */
+    /** Sends a bundle's bytes; `id`: `SHA256@OFFSET`. Resolves when all is sent or the client is gone. @throws Refused */
     async send(key: string, id: string, response: ServerResponse): Promise<void> {
       const [, sha256, from] = idText.exec(id) ?? [];
       if (sha256 === undefined) throw new Refused(400, "API_INVALID", "a bundle is asked for as SHA256@OFFSET");
@@ -58,7 +58,7 @@ async function stream(
   try {
     await pipeline(file.createReadStream({ start, highWaterMark: 256 * 1024 }), response);
   } catch (error) {
-    // A client that goes away is no failure of the controller.
+    // A client that disconnects is no failure of the controller.
     if (!goneAway.has((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     clearTimeout(limit);

@@ -2,7 +2,7 @@ import { Ownership, type SignedStatement } from "#rollout/spec.ts";
 import type { z } from "zod";
 import { Refused } from "../cluster/refused.ts";
 
-/** The content of a statement that this cluster's bastion signed, as of `now`, ms since 1970. @throws KcoreError UPDATE_UNSIGNED */
+/** Verifies that this cluster's bastion signed a statement, as of `now` (ms since 1970), and returns its content. @throws KcoreError UPDATE_UNSIGNED */
 export type Verify = (signed: SignedStatement, now: number) => unknown;
 
 export interface SignedParts {
@@ -10,10 +10,10 @@ export interface SignedParts {
   readonly clock: () => number;
 }
 
-/** The bastion's clock may be this far ahead of a controller's. */
+/** The most by which the bastion's clock may be ahead of a controller's, ms. */
 const mostAheadMs = 300_000;
 
-/** Reads a statement about an update as an operator hands it over. @throws Refused API_INVALID, UPDATE_UNSIGNED, KcoreError UPDATE_UNSIGNED */
+/** Verifies and parses a statement about the update `name` in a request. @throws Refused API_INVALID, UPDATE_UNSIGNED, KcoreError UPDATE_UNSIGNED */
 export function readSigned<Said extends { readonly name: string; readonly signedAt: string }>(
   { verify, clock }: SignedParts,
   {
@@ -30,7 +30,7 @@ export function readSigned<Said extends { readonly name: string; readonly signed
   if (data.name !== name)
     throw new Refused(400, "API_INVALID", `the statement is of “${data.name}”, not of “${name.slice(0, 80)}”`);
   const { signedAt } = data;
-  // A node takes nothing older than its last statement: one of a clock that runs ahead would keep every other update from it until then.
+  // A node refuses statements older than its last one: a statement dated ahead would block every other update on it until that time.
   if (Date.parse(signedAt) - clock() > mostAheadMs)
     throw new Refused(
       400,
@@ -41,7 +41,7 @@ export function readSigned<Said extends { readonly name: string; readonly signed
   return data;
 }
 
-/** The owner of an update, as the bastion signed it. @throws Refused, KcoreError UPDATE_UNSIGNED */
+/** Verifies and parses the bastion's statement about an update's owner. @throws Refused, KcoreError UPDATE_UNSIGNED */
 export function readOwnership(parts: SignedParts, name: string, signed: SignedStatement) {
   const { owner, epoch } = readSigned(parts, { name, signed, schema: Ownership });
   return { epoch, owner, signed };

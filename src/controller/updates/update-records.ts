@@ -38,8 +38,8 @@ export interface UpdateRecords {
 export type UpdateIndex = ReturnType<typeof indexUpdates>;
 
 /**
- * The present updates, each kept as it was read until it changes: every heartbeat asks whether an update concerns its
- * node, and ended updates add up.
+ * The present updates, each cached until its registers change: every heartbeat needs them, to know whether an update concerns
+ * the node, and ended updates accumulate.
  */
 export function indexUpdates(records: Records) {
   const { replica } = records;
@@ -59,9 +59,9 @@ export function indexUpdates(records: Records) {
     return kept.get(name);
   };
   return {
-    /** Undefined when there is none of this name, or none that can be read. */
+    /** The update of this name; undefined when there is none, or it cannot be read. */
     read,
-    /** The names that were ever used. */
+    /** All names with registers, those of removed updates among them. */
     names: (): Iterable<string> => names,
     *all(): Iterable<UpdateRecords> {
       for (const name of [...names].toSorted()) {
@@ -79,7 +79,7 @@ function nameIn(key: string): string {
 
 const statements = new WeakMap<object, Statement | undefined>();
 
-/** The signed statement, if it can be read; each text is parsed once. */
+/** The parsed statement of a head, cached; undefined if it is malformed. */
 function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   if (!statements.has(head))
     statements.set(
@@ -89,7 +89,7 @@ function statementOf(head: z.output<typeof UpdateHead>): Statement | undefined {
   return statements.get(head);
 }
 
-/** One record of a hostile controller must not make the others unreadable. */
+/** The value, or undefined if reading throws: one malformed register must not make all updates unreadable. */
 function orNone<Value>(read: () => Value): Value | undefined {
   try {
     return read();
@@ -103,7 +103,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const head = records.get("updateHead", of.head);
   const owner = records.value("updateOwner", of.owner);
   const statement = head && statementOf(head.value);
-  // A former owner's late record of a removed update does not bring it back.
+  // A removed update stays removed, whatever a former owner writes later.
   if (!head || !owner || !statement || records.replica.stands(of.removed)) return undefined;
   const below = (part: string): string => `${of.all}${part}/`;
   const rows = new Map<string, NodeAssignment>();
@@ -136,7 +136,7 @@ function requestsOf(records: Records, requestKey: ReturnType<typeof keys.update>
   return omitUndefined({ cancel: read("cancel"), rollback: read("rollback"), promote: read("promote") });
 }
 
-/** The update has ended, no operator wants it taken back, and it does not wait for another update to go back. */
+/** Whether an update has ended, with no rollback requested or waiting. */
 export function isSettled({ progress, head, requests }: UpdateRecords): boolean {
   const now = progress?.value;
   if (now?.generation !== head.value.generation || now.waits !== undefined) return false;
@@ -154,29 +154,29 @@ function lastOf(key: string): string {
   return key.slice(key.lastIndexOf("/") + 1);
 }
 
-/** The node's report on this very generation. */
+/** The node's report on the present generation, if there is one. */
 export function preparedOf({ head, reports }: UpdateRecords, id: string): Report | undefined {
   const report = reports.get(id);
   return report?.fence.generation === head.value.generation ? report : undefined;
 }
 
-/** The epoch of the next owner: above every epoch that this controller or one of the nodes knows. */
+/** The epoch of the next owner: above those of the present owner and of all nodes' reports. */
 export function nextEpoch({ name, owner, reports }: Pick<UpdateRecords, "name" | "owner" | "reports">): number {
   const epochs = [...reports.values()].flatMap(({ fence }) => (fence.name === name ? [fence.epoch] : []));
   return 1 + Math.max(owner.epoch, ...epochs);
 }
 
-/** The id and version of an updated node. */
+/** The target of an update: the id and version that its nodes report afterwards. */
 export function targetOf(statement: Pick<Statement, "spec" | "bundle">): RolloutInput["target"] {
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 
-/** Equal for manifests of the same content, in any order of keys, signed at any time. */
+/** The hash of a manifest's content, whatever the order of its keys and the time of its signature. */
 export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   return sha256(canonical({ spec, bundle: bundle ?? null }));
 }
 
-/** The plan that an approval is bound to: manifest, generation and nodes. */
+/** The hash of a plan, to which an approval is bound: manifest, generation and nodes. */
 export function planHashOf(hash: string, generation: number, nodes: readonly string[]): string {
   return sha256(canonical({ hash, generation, nodes: nodes.toSorted() }));
 }

@@ -15,7 +15,7 @@ export interface ViewParts extends OwnerLoopParts {
   readonly endpointOf: (controller: string) => string | undefined;
 }
 
-/** One update in an operator's view: its state, with a line for each node. */
+/** One update for operators: its state, and that of each node. */
 export function viewUpdate(parts: ViewParts, update: UpdateRecords): AnswerOf<"getUpdate"> {
   const input = inputOf(parts, update);
   const waves = wavesNow(input);
@@ -38,7 +38,7 @@ export function summarizeUpdate(parts: ViewParts, update: UpdateRecords, nodes: 
   return summarize(parts, update, inputOf(parts, update, nodes));
 }
 
-/** The groups that the update began with, or would begin with now. */
+/** The waves with which the update began, or would begin now. */
 function wavesNow(input: KnownInput): readonly (readonly string[])[] {
   const { meant, nodes, spec, owner } = input;
   const progress = progressOf(input);
@@ -91,7 +91,7 @@ function summarize(
   };
 }
 
-/** An update waits by its policy, or because a node's preparation showed a disruption that no policy approves. */
+/** An update awaits approval by its policy, or because a node's preparation showed that it would reboot or be drained. */
 export function approvalStatusOf(input: RolloutInput): UpdateSummary["approvalStatus"] {
   const isDisruptive = progressOf(input)?.waits?.includes("approval: ") === true;
   const isAwaiting = !input.isApproved && (input.spec.approvalPolicy === "manual" || isDisruptive);
@@ -104,7 +104,7 @@ function rolledBackBy(input: RolloutInput): string | undefined {
   return progress?.phase === "rolled_back" && progress.undone === rollback?.at ? rollback?.by : undefined;
 }
 
-/** The target, in words. */
+/** The target as text. */
 export function titleOf({ spec, bundle }: Pick<UpdateRecords["statement"], "spec" | "bundle">): string {
   const { version, flakeRef, flakeRev } = spec.target;
   if (flakeRef !== undefined) return `${version ?? "NixOS"} (${flakeRef} at ${flakeRev?.slice(0, 12)})`;
@@ -123,7 +123,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
   const { statement } = update;
   // A report on a former generation does not count for this one.
   const report = preparedOf(update, id);
-  // A former owner's order waits until the present owner has adopted it.
+  // A former owner's order shows no hook until the present owner has adopted it.
   const isOwners = row?.epoch === input.owner.epoch && row.owner === input.owner.owner;
   const hook = isOwners ? hookStateOf(input, id, row).next : undefined;
   return {
@@ -149,7 +149,7 @@ function viewNode(update: UpdateRecords, input: KnownInput, id: string, wave: nu
   };
 }
 
-/** A node that the rollout has not come to, or that was removed before: it waits for its turn, unless that is over. */
+/** The phase of a node that the rollout has not begun: `pending`, or `cancelled` once the rollout has ended. */
 function unbegun(input: RolloutInput): { readonly phase: NodeAssignment["phase"]; readonly since?: number } {
   const progress = progressOf(input);
   return progress && hasEnded(progress.phase) ? { phase: "cancelled", since: progress.since } : { phase: "pending" };

@@ -24,14 +24,14 @@ export interface UpdatesParts extends ApplyParts {
   readonly bundles: BundleStore;
   readonly credentials: () => Credentials;
   readonly random: () => number;
-  /** The number of removable updates that stay; absent: the default. */
+  /** The limits of kept updates; absent: the default. */
   readonly kept?: Kept;
 }
 
-/** Cluster updates, as operators and nodes ask for them. */
+/** Cluster updates: the operators' requests, the nodes' exchange, and the owner's work. */
 export type Updates = ReturnType<typeof manageUpdates>;
 
-/** Ms between two removals of old updates, and of the rest of removed ones. */
+/** The interval of removals of old updates and of removed ones' registers, ms. */
 const tidyMs = 60_000;
 
 export function manageUpdates(parts: UpdatesParts) {
@@ -55,7 +55,7 @@ export function manageUpdates(parts: UpdatesParts) {
       .catch((error: unknown) => log.warn("old updates could not be removed", describeError(error)));
   };
   let stopTidying = (): void => undefined;
-  // A controller that starts reaches no other one yet, and a node's report may come late.
+  // Repeated: a starting controller reaches no other one yet, and a node's report may come late.
   const keepTidy = (): void => {
     tidy();
     stopTidying = parts.timers.after(tidyMs, keepTidy);
