@@ -87,8 +87,8 @@ export interface TrailCheck {
 }
 
 /**
- * Checks a trail from its first kept line to its last. It reports changed, missing, added and moved lines, and continues behind each,
- * so that one damaged line does not make all later ones suspect.
+ * Checks a trail from its first kept line to its last. It reports changed, missing, added and moved lines, and continues behind
+ * each of them: the lines after a damaged one are still checked.
  */
 export class Verifier {
   readonly #noted: ReadonlyMap<number, string>;

@@ -180,7 +180,7 @@ class SegmentedTrail {
     return file;
   }
 
-  /** If the next write begins a new file: the files beyond the limit, and what the removal's entry says of them. */
+  /** If the next write begins a new file: the files beyond the limit, and the values for the entry that records the removal. */
   async #oldest(): Promise<
     { readonly files: readonly Segment[]; readonly before: number; readonly hash: string } | undefined
   > {

@@ -8,7 +8,7 @@ const elsewhere =
 export class GitFailed extends Error {}
 
 /**
- * Runs git in a folder's own repository, whatever the environment names, and returns its stdout. Git prompts for no password and opens
+ * Runs git in a folder's own repository, without regard to GIT_DIR and its kin, and returns its stdout. Git prompts for no password and opens
  * no editor. @throws GitFailed; the signal's reason
  */
 export async function git(folder: string, words: readonly string[], options: RunOptions = {}): Promise<string> {

@@ -22,7 +22,7 @@ export interface ControllerOptions extends Daemon {
   readonly onBroken?: (error: KcoreError) => void;
 }
 
-/** What a controller is made of below its services: identity, database, audit trail, network and replica. */
+/** The parts of a controller below its services: identity, database, audit trail, network and replica. */
 export type ControllerState = Awaited<ReturnType<typeof openState>>;
 
 export const monotonic = (): number => performance.now();
@@ -113,7 +113,7 @@ function checkConfig(config: ControllerConfig, configFile: string, { identity }:
   }
 }
 
-/** The keys of `joinKeys` by address, whatever the address's spelling. */
+/** The keys of `joinKeys` by address, in any of the address's spellings. */
 function sponsorKeys({ replication }: ControllerConfig): (address: string) => string | undefined {
   const named = Object.entries(replication.joinKeys).map(([address, key]) => [sameEndpoint(address), key] as const);
   const keysAt = new Map(named);

@@ -69,7 +69,7 @@ export function watchNodeNames(records: Records) {
         if (node && isPlaced(place)) yield { id, admission: node.admission };
       }
     },
-    /** The nodes with a name, whatever its case; the node that was written first keeps the name and comes first. */
+    /** The nodes with a name, in upper or lower case; the node that was written first keeps the name and comes first. */
     sharing: (name: string): readonly string[] => inOrder(byName.get(name.toLowerCase()) ?? []),
     /** The names that several nodes share, in lower case, with these nodes. */
     shared: (): ReadonlyMap<string, readonly string[]> =>

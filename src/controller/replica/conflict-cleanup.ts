@@ -5,7 +5,7 @@ import type { Writer } from "./writer.ts";
 const batch = 50;
 
 /**
- * At intervals raises an alarm if some conflicts could not be kept, and deletes records of earlier versions (which knew no siblings)
+ * At intervals raises an alarm if some conflicts could not be kept. Also deletes records of earlier versions (which knew no siblings)
  * that name no open conflict.
  */
 export function startConflictCleanup(core: Core, writer: Writer): void {

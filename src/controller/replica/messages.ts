@@ -94,7 +94,7 @@ const Message = z.discriminatedUnion("t", [
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
   z.object({ t: z.literal("credit"), sync: Seq }),
-  /** `full`: a full exchange, since the puller has not seen deletions that the sender forgot; it drops what is not sent. */
+  /** `full`: a full exchange, since the puller has not seen deletions that the sender forgot; it drops registers that the exchange lacks. */
   z.object({
     t: z.literal("page"),
     sync: Seq,

@@ -31,7 +31,7 @@ export class PageSender {
     if (!state.ready || this.#core.fullExchange) return;
     if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
-    // A peer that has not seen a forgotten deletion gets everything, and drops what is not sent.
+    // A peer that has not seen a forgotten deletion gets all registers, and drops its others.
     const isFull = !dominates(seen, state.floor);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };

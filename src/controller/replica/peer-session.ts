@@ -224,7 +224,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   refuse(code: RefusalCode, message: string): void {
-    // These two codes have alarms of their own.
+    // MALFORMED and TWO_COPIES have alarms of their own.
     if (code !== "MALFORMED" && code !== "TWO_COPIES")
       this.#core.refusals.note(this.peer.id, { by: "us", code, message });
     this.send({ t: "refuse", code, message });

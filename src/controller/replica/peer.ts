@@ -56,7 +56,7 @@ export class Peer {
     this.backOff = new BackOff(backOffCap);
   }
 
-  /** Stores an acknowledgement. A delayed one counts, too: what a peer has made durable stays durable. */
+  /** Stores an acknowledgement. A delayed one counts, too: durable transactions stay durable. */
   confirmed(vector: WireVector, soon: WireVector = []): void {
     this.acked = new Map(vector);
     this.soon = new Map(soon);

@@ -110,7 +110,7 @@ export interface SoftValue {
  *   After EIO, when that is unknown, it must end the process instead;
  * - after a crash `data` begins with the newest snapshot's records, then those of the journal since, in order.
  * The replica applies a record to `data` in the callback of `then` itself. So a snapshot contains all appends that were fulfilled before
- * the present turn of the event loop, and replaces them once it is on the disk.
+ * the present turn of the event loop. Once on the disk, it replaces them.
  */
 export interface Database {
   readonly data: ClusterState;

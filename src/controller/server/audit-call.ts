@@ -59,7 +59,7 @@ export function auditFields(
     ...(body === undefined ? {} : describe?.(body)),
     ...(typeof serial === "string" ? { issued: serial } : {}),
     request: requestId,
-    // Only what looks like a run's id: the header may hold anything.
+    // The header may hold any text: only the form of a run's id is recorded.
     ...(typeof run === "string" && runId.test(run) ? { run } : {}),
     from: plainAddress(request.socket.remoteAddress),
     status,

@@ -23,7 +23,7 @@ const toldOff = 64;
 
 /**
  * The limits of a server with at most `most` connections. At most half of them are unfinished handshakes, which cost 75 KB of memory
- * each, and at most a quarter of these belong to one address: the fewer at a time, the sooner each is done.
+ * each. At most a quarter of these belong to one address: the fewer at a time, the sooner each is done.
  */
 export function limitsFor(most: number): ConnectionLimits & HandshakeLimits {
   const pending = Math.min(256, Math.floor(most / 2));

@@ -139,7 +139,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     }
   }
 
-  /** Keeps the two newest snapshots and the journal since the older one, so that one damaged snapshot loses nothing. */
+  /** Keeps the two newest snapshots and the journal since the older one, so a damaged snapshot loses nothing. */
   async #dropOlder(): Promise<void> {
     const { folder } = this.#options;
     const found = snapshotsAmong(await this.#disk.list(folder));

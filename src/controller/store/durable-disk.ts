@@ -17,14 +17,14 @@ export interface DiskFile {
 export interface FileOptions {
   /**
    * Opens with O_DSYNC: a write resolves when its bytes and the file's length are on the disk. That takes one system call on
-   * Node's thread pool in place of two (write, fdatasync), and saves a third of the time of a small write.
+   * Node's thread pool in place of two (write, fdatasync): a third less time for a small write.
    */
   readonly isSynchronous?: boolean;
 }
 
 /** The disk operations of the store. Tests replace them by a disk that fails. */
 export interface Disk {
-  /** Creates a file with mode 0600, whatever the umask; the name must not exist, not even as a link. */
+  /** Creates a file with mode 0600 under any umask; the name must not exist, not even as a link. */
   readonly create: (path: string, options?: FileOptions) => Promise<DiskFile>;
   /** Opens an existing file, not through a link. */
   readonly edit: (path: string, options?: FileOptions) => Promise<DiskFile>;

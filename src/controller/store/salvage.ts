@@ -53,7 +53,7 @@ export async function salvage(disk: Disk, folder: string): Promise<Salvaged> {
   return found;
 }
 
-/** Reduces a record behind a loss to its registers: what else it says of the state (vector, origin) may be wrong without the lost ones. */
+/** Reduces a record behind a loss to its registers: its vector and origin may be wrong without the lost records. */
 export function behindLoss(record: JournalRecord): JournalRecord | undefined {
   return record.t === "meta" ? undefined : { t: "salvaged", page: record.page };
 }

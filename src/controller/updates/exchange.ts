@@ -59,7 +59,7 @@ export function openExchange({ records, index, monotonic, timers }: Parts) {
     /** Whether a rollout concerns this node: it has an order, or its latest report is of work under way. */
     concerns,
     /**
-     * Stores a node's report, and answers when there is an order that the node does not know, after 10 s at the latest, or at
+     * Stores a node's report. Answers as soon as there is an order that the node does not know, after 10 s at the latest; at
      * once if no rollout concerns the node. @throws Refused when the report cannot be stored
      */
     async exchange(

@@ -79,7 +79,7 @@ export interface KnownNode extends RolloutNode {
   readonly storeFree?: number;
 }
 
-/** The cluster's listed nodes, with what a rollout needs to know of them. */
+/** The cluster's listed nodes, with the facts that a rollout needs. */
 export function readNodes({ records, liveness, controllers }: NodeSources): ReadonlyMap<string, KnownNode> {
   const peers = new Map(controllers.peers().map((peer) => [peer.controllerId, peer]));
   const known = new Map<string, KnownNode>();

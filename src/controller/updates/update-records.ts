@@ -103,7 +103,7 @@ function readUpdate(records: Records, name: string): UpdateRecords | undefined {
   const head = records.get("updateHead", of.head);
   const owner = records.value("updateOwner", of.owner);
   const statement = head && statementOf(head.value);
-  // A removed update stays removed, whatever a former owner writes later.
+  // A removed update stays removed, even if a former owner writes later.
   if (!head || !owner || !statement || records.replica.stands(of.removed)) return undefined;
   const below = (part: string): string => `${of.all}${part}/`;
   const rows = new Map<string, NodeAssignment>();
@@ -171,7 +171,7 @@ export function targetOf(statement: Pick<Statement, "spec" | "bundle">): Rollout
   return { id: targetIdOf(statement), version: statement.bundle?.version ?? "" };
 }
 
-/** The hash of a manifest's content, whatever the order of its keys and the time of its signature. */
+/** The hash of a manifest's content, independent of the order of its keys and the time of its signature. */
 export function hashOf({ spec, bundle }: Pick<Statement, "spec" | "bundle">): string {
   return sha256(canonical({ spec, bundle: bundle ?? null }));
 }
