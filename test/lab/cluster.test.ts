@@ -234,22 +234,6 @@ describe("a cluster of several controllers on real nodes", function () {
     );
   });
 
-  it("rotates every controller's sub-CA on the living cluster, and a deployment after it changes nothing", async () => {
-    const serials = async (): Promise<readonly (string | undefined)[]> =>
-      (await ask(a, (client) => client.call("listControllers", {}))).controllers.map(({ subCa }) => subCa?.serial);
-    const before = await serials();
-    await allReady([a], [a, b, c, d]);
-    await kcore("rotate", "sub-ca", ...phrase);
-    expect(before).to.have.length(3);
-    await until(
-      async () => (await serials()).every((serial) => serial !== undefined && !before.includes(serial)),
-      "three new sub-CAs",
-    );
-    expect((await nodesAt()).every(({ status }) => status === "ready")).to.equal(true);
-    await kcore("orchestrate", "deploy_node", "--on", "*", "--yes", ...phrase);
-    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
-  });
-
   it("V3: takes a founder that lost its state's disk back into its cluster, and founds no second one", async () => {
     const words = ["orchestrate", "deploy_node", "a", "--yes", ...phrase];
     const keysAt = async (node: LabNode): Promise<ReadonlyMap<string, string>> => {
@@ -285,32 +269,6 @@ describe("a cluster of several controllers on real nodes", function () {
     await until(areRenewed, "every node has a new key");
     await loses("twice");
     await comesBack("twice");
-  });
-
-  it("makes a cluster of three nodes from nothing by one shipped orchestration, and changes nothing by it again", async () => {
-    const wipe =
-      "systemctl disable -q --now kcore-controller kcore-node-agent; rm -rf /etc/kcore /var/lib/kcore/controller";
-    await Promise.all([a, b, c].map((node) => on(node, `${wipe}; rm -f /etc/systemd/system/kcore-*.service`)));
-    const entries = [a, b, c].map(
-      ({ name, address, id, hostKey }) =>
-        `  ${name}: { address: ${address}, id: ${id}, roles: [${name === "c" ? "worker" : "controller"}], hostKeys: ["${hostKey}"] }`,
-    );
-    const fresh = await openBastion({
-      "roster/nodes.yaml": [`defaults: { identityFile: ${a.identityFile} }`, "nodes:", ...entries, ""].join("\n"),
-    });
-    try {
-      await writeFile(join(fresh.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
-      const words = ["orchestrate", "cluster", "--yes", ...phrase];
-      const first = await fresh.kcore(words, { timeout: 600_000 });
-      expect(first.code, outputOf(first)).to.equal(0);
-      expect(await fresh.does("health")).to.contain("cluster is healthy");
-      expect((await fresh.does("get", "nodes")).match(/ Ready /g)).to.have.length(3);
-      const second = await fresh.kcore(words, { timeout: 600_000 });
-      expect(second.code, outputOf(second)).to.equal(0);
-      expect(stepsThat("changed", await fresh.events())).to.deep.equal([]);
-    } finally {
-      await fresh.remove();
-    }
   });
 });
 

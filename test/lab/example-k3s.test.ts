@@ -115,43 +115,6 @@ describe("examples/k3s, with a stand-in for k3s", function () {
       for (const secret of [key, token]) expect(readFileSync(record, "latin1"), record).not.to.contain(secret);
   });
 
-  it("names nine kinds of drift exactly, and mends them", async () => {
-    const drifts: Readonly<Record<string, string>> = {
-      "a1 token": "echo other >/etc/rancher/k3s/token && systemctl restart k3s-agent",
-      "a1 neighbours[s2]": "sed -i '/ s2$/d' /etc/hosts",
-      "a1 kernel settings": "echo 0 >/proc/sys/net/ipv4/ip_forward",
-      "a1 mount[a1-disk0]": "umount /mnt/longhorn/a1-disk0",
-      "a1 firewall of an agent": "nft add rule inet kcore input tcp dport 23 accept",
-      "a1 config": "sed -i s/longhorn/none/ /etc/rancher/k3s/config.yaml",
-      "a1 binary": "echo : >>/usr/local/bin/k3s",
-      "a1 unit": "sed -i s/exec/simple/ /etc/systemd/system/k3s-agent.service",
-      "s1 member[a1]": "k3s kubectl label node a1 --overwrite storage=none",
-    };
-    for (const [step, drift] of Object.entries(drifts)) await on(nodes[step.slice(0, 2)] as LabNode, drift);
-    // A member with another token was not admitted again.
-    expect(await members()).to.include("a1 NotReady");
-    await cluster("--dry-run");
-    const plan = await bastion.events();
-    expect(stepsThat("would-change", plan)).to.have.members(Object.keys(drifts));
-    await cluster();
-    expect(await members()).to.include("a1 Ready");
-    expect(
-      await on(nodes["s1"] as LabNode, "k3s kubectl get node a1 --ignore-not-found --no-headers --show-labels"),
-    ).to.contain("storage=longhorn");
-    await cluster();
-    expect(moved(await bastion.events())).to.deep.equal([]);
-  });
-
-  it("takes no other program than the one with the roster's checksum", async () => {
-    await keepRoster(["s1", "s2", "a1"], { sha256: "1".repeat(64) });
-    const { code, stdout, stderr } = await bastion.kcore(["orchestrate", "k3s", "--output", "plain"]);
-    expect(code).to.equal(1);
-    expect(stdout + stderr).to.contain("DOWNLOAD_DIFFERS");
-    expect(stepsThat("changed", await bastion.events())).to.deep.equal([]);
-    expect(await on(nodes["s1"] as LabNode, "sha256sum /usr/local/bin/k3s")).to.contain(sha256);
-    expect(await members()).to.deep.equal(["a1 Ready", "s1 Ready", "s2 Ready"]);
-  });
-
   it("grows by a machine that the roster has more", async () => {
     await keepRoster(["s1", "s2", "a1", "a2"]);
     await cluster();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { parse, stringify } from "yaml";
 import type { Lab, LabNode } from "#lab/lab.ts";
-import { on, openBastion, stepsThat, type Bastion } from "#support/deploy.ts";
+import { on, openBastion, type Bastion } from "#support/deploy.ts";
 import { exampleFolder, moved } from "#support/examples.ts";
 import { kubePrograms, withoutKube, type Answer } from "#support/kube-server.ts";
 import { ownLab } from "#support/own-lab.ts";
@@ -212,37 +212,6 @@ describe("examples/metalk8s, with a stand-in for the kubelet", function () {
     const volumes = await kube("GET", "/api/v1/persistentvolumes");
     expect(volumes.items.map(({ metadata }) => metadata.name)).to.deep.equal(["n1-prometheus", "n3-data"]);
   });
-
-  // In each round no step depends on another one that would change, so that a dry run is sure of all.
-  const drifts: readonly Readonly<Record<string, string>>[] = [
-    {
-      "names[n2]": "sed -i '/n2$/d' /etc/hosts",
-      proxy: "systemctl stop haproxy",
-      hostname: "hostname other",
-      forwarding: "echo 0 >/proc/sys/net/ipv4/ip_forward",
-      "volume of a partition[data]": "umount /srv/volumes/data",
-      registry: "echo 'skip_verify = true' >>/etc/containerd/certs.d/_default/hosts.toml",
-      "network of pods": "rm /etc/cni/net.d/10-metalk8s.conflist",
-      "kubelet's key": "chmod 0644 /etc/kubernetes/pki/kubelet.key",
-      unit: "sed -i s/Restart=always/Restart=no/ /etc/systemd/system/kubelet.service",
-    },
-    {
-      [`image[${image}]`]: `ctr -n k8s.io images rm ${image}`,
-      certificate: "chmod 0666 /etc/kubernetes/pki/kubelet.crt",
-      program: "echo >>/usr/local/bin/kubelet",
-      kubelet: "systemctl stop kubelet",
-    },
-  ];
-  for (const round of drifts)
-    it(`names ${Object.keys(round).length} kinds of drift exactly, and mends them: ${Object.keys(round).join(", ")}`, async () => {
-      for (const drift of Object.values(round)) await on(node("n3"), drift);
-      await run("expand", "*", "--dry-run");
-      expect(stepsThat("would-change", await bastion.events())).to.have.members(
-        Object.keys(round).map((title) => `n3 ${title}`),
-      );
-      await run("expand", "*");
-      expect(await run("expand", "*")).to.contain("changed=0");
-    });
 
   it("names what somebody changed in Kubernetes, and mends it", async function () {
     needsKube.call(this);

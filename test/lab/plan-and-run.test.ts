@@ -72,14 +72,6 @@ const pairs: readonly Pair[] = [
     done: [changed, ok],
   },
   {
-    title: "a file in a folder that nobody makes",
-    steps: `
-  - { id: other, file.managed: { path: /srv/other, content: x } }
-  - { id: file, file.managed: { path: /srv/no/such/f, content: x } }`,
-    foreseen: [would, failed],
-    done: [changed, failed],
-  },
-  {
     title: "a path that is made, then removed",
     steps: `
   - { id: file, file.managed: { path: /srv/twice, content: x } }
@@ -121,24 +113,6 @@ const pairs: readonly Pair[] = [
   - { id: third, package.installed: { name: bash } }`,
     foreseen: [would, would, ok],
     done: [changed, ok, ok],
-  },
-  {
-    title: "O4: a package, then drifts of others and what is in order, then what is the package's",
-    before:
-      "apt-get -q -y purge tree; apt-get -q update; userdel -r demo; groupdel demo; rm -f /srv/o4 /etc/o4.conf; mkdir -p /opt/o4",
-    steps: `
-  - { id: package, package.installed: { name: tree } }
-  - { id: file, file.managed: { path: /srv/o4, content: x } }
-  - { id: setting, file.managed: { path: /etc/o4.conf, content: x } }
-  - { id: account, user.managed: { name: demo } }
-  - { id: home, file.managed: { path: /srv/o4-own, content: x, owner: demo } }
-  - { id: data, directory.managed: { path: /opt/o4 } }
-  - { id: text, command.run: { cmd: "true" }, unless: "test -d /opt/o4" }
-  - { id: brought, command.run: { cmd: "true" }, unless: "command -v tree" }
-  - { id: program, command.run: { argv: [tree, /srv] } }
-  - { id: free, file.absent: { path: /usr/bin/tree } }`,
-    foreseen: [would, would, would, would, would, ok, ok, would, unknown, unknown],
-    done: [changed, changed, changed, changed, changed, ok, ok, ok, changed, changed],
   },
   {
     title: "a command in a folder that an earlier step makes, and in one that nobody makes",

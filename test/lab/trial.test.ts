@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { commandRun } from "#engine/modules/command-run.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
 import type { Lab, LabNode } from "#lab/lab.ts";
@@ -54,41 +53,6 @@ describe("a change on trial on a real node", function () {
       "MaxSessions 9\nactive",
       "",
     ]);
-  });
-
-  it("of the firewall is taken back, and its rules with it", async () => {
-    await n1.exec("apt-get -q update && apt-get -qy install --no-install-recommends nftables", { timeout: 120_000 });
-    const firewall = (rule: string, confirm: number) => {
-      const content = `flush ruleset\ntable inet filter {\n  chain input { type filter hook input priority 0; ${rule}; }\n}\n`;
-      const risk = { risk: "connectivity", confirm } as const;
-      return [
-        draftOf("rules", stepOf(fileManaged, { path: "/etc/nftables.conf", content }), risk),
-        draftOf("firewall", stepOf(serviceRunning, { name: "nftables", onChange: "reload" }), {
-          ...risk,
-          restartOn: ["test/rules"],
-        }),
-      ];
-    };
-    const good = await perform(open("firewall"), firewall("tcp dport 23 drop", 300));
-    expect(good.problem).to.equal(undefined);
-    const bad = await perform(open("firewalled"), firewall("tcp dport 22 drop", 5));
-    expect(bad.problem?.code).to.equal("CONNECTIVITY_REVERTED");
-    expect(await told("nft list ruleset"))
-      .to.contain("tcp dport 23 drop")
-      .and.not.contain("dport 22");
-    expect([await told("cat /etc/nftables.conf; systemctl is-active nftables"), await told(left)]).to.satisfy(
-      ([rules, rest]: [string, string]) => rules.includes("dport 23") && rules.endsWith("\nactive") && rest === "",
-    );
-  });
-
-  it("of the network is taken back by the command that came with it", async () => {
-    const set = (how: string): string => `cd /sys/class/net && for link in [!l]*; do ip link set "$link" ${how}; done`;
-    const network = stepOf(commandRun, { cmd: set("down"), revert: set("up") });
-    const run = open("network");
-    const result = await perform(run, [draftOf("network", network, { risk: "connectivity", confirm: 5 })]);
-    expect(result.problem?.code).to.equal("CONNECTIVITY_REVERTED");
-    expect(run.outcomes()).to.deep.equal(["network failed"]);
-    expect(await told(left)).to.equal("");
   });
 
   it("is taken back at boot when the power goes before it was confirmed, and the run says so", async () => {

@@ -1,19 +1,11 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { NodeView } from "#api/schemas.ts";
 import type { LabNode } from "#lab/lab.ts";
-import {
-  contentsOf,
-  contradictions,
-  exchangesOf,
-  on,
-  outputOf,
-  rosterOf,
-  stepsThat,
-  type Bastion,
-} from "#support/deploy.ts";
+import { contentsOf, contradictions, exchangesOf, on, outputOf, stepsThat, type Bastion } from "#support/deploy.ts";
 import { deployedLab, type DeployedLab } from "#support/deployed-lab.ts";
 import { differences } from "#support/installed-state.ts";
 
@@ -22,16 +14,6 @@ const certs = "/etc/kcore/certs";
 /** The path of a certificate and its key, without the endings. */
 const pairOf = (name: "controller" | "node"): string =>
   name === "node" ? `${certs}/node` : "/etc/kcore/controller/controller";
-
-/** So many files below a folder. */
-const files = (count: number): string => `
-steps:
-  - id: folder
-    directory.managed: { path: /srv/many }
-  - id: file
-    each: [${Array.from({ length: count - 1 }, (_, index) => index + 1).join(", ")}]
-    file.managed: { path: "/srv/many/{{item}}", content: "{{item}} of {{node.name}}\\n" }
-`;
 
 /** deploy_node on two nodes that share one lab: each test leaves both deployed and in order. */
 describe("deploy_node on real nodes", function () {
@@ -46,7 +28,6 @@ describe("deploy_node on real nodes", function () {
   before(async () => {
     deployed = await deployedLab();
     ({ bastion, n1, n2, n4, b1 } = deployed);
-    await bastion.write({ "states/five.yaml": files(5), "states/sixty.yaml": files(60) });
   });
 
   const nodes = async (): Promise<readonly NodeView[]> =>
@@ -102,18 +83,6 @@ describe("deploy_node on real nodes", function () {
       expect(differences((before[index] ?? "").split("\n"), after.split("\n"))).to.deep.equal([]);
   });
 
-  it("refuses a disk that holds data, names it and what to type, and leaves it as it is", async () => {
-    const disk = n4.disks[1];
-    await on(n4, `mkfs.ext4 -q ${disk?.byId} && mount ${disk?.byId} /mnt && echo dear >/mnt/dear && umount /mnt`);
-    const sum = await sumOf(disk?.image ?? "");
-    const refused = await bastion.deploy("n4");
-    expect(refused.code, outputOf(refused)).to.equal(1);
-    expect(outputOf(refused)).to.match(/DISK_HAS_DATA/);
-    expect(outputOf(refused)).to.match(/--grant n4-disk1:[0-9a-f]{16}/);
-    expect(outputOf(refused)).to.match(/states\/disks\.yaml:\d+/);
-    expect(await sumOf(disk?.image ?? "")).to.equal(sum);
-  });
-
   it("changes nothing in the second run, in two exchanges for each node", async () => {
     const second = await bastion.deploy("n1,n2,n3");
     expect(second.code, outputOf(second)).to.equal(0);
@@ -131,16 +100,6 @@ describe("deploy_node on real nodes", function () {
     const events = await bastion.events();
     for (const outcome of ["would-change", "unknown", "changed", "failed"])
       expect(stepsThat(outcome, events), outcome).to.deep.equal([]);
-  });
-
-  it("needs as many exchanges for sixty steps as for five", async () => {
-    for (const state of ["five", "sixty"]) {
-      await bastion.does("state", "apply", state, "--on", "n1,n2,b1");
-      await bastion.does("state", "apply", state, "--on", "n1,n2,b1");
-      const events = await bastion.events();
-      expect(stepsThat("ok", events, "b1").length).to.equal(state === "five" ? 5 : 60);
-      expect(exchangesOf(events), state).to.deep.equal({ n1: 1, n2: 1, b1: 1 });
-    }
   });
 
   const drifts: readonly { what: string; node: string; make: string; mended: readonly string[]; look: string }[] = [
@@ -169,13 +128,6 @@ describe("deploy_node on real nodes", function () {
       make: "systemctl stop kcore-node-agent",
       mended: ["agent's service"],
       look: "systemctl is-active kcore-node-agent",
-    },
-    {
-      what: "a disabled unit",
-      node: "n2",
-      make: "systemctl disable kcore-node-agent",
-      mended: ["agent's service"],
-      look: "systemctl is-enabled kcore-node-agent",
     },
     {
       what: "a changed mode",
@@ -304,38 +256,27 @@ describe("deploy_node on real nodes", function () {
     }
   });
 
-  it("says in three lines why nodes cannot be used: a wrong sudo password, a full disk", async () => {
-    await bastion.write({
-      "roster/wrong.yaml": (await rosterOf(deployed.lab))
-        .replace(
-          /^ {2}n1:$/m,
-          "  wrong:\n    user: opspw\n    sudo: { password: env:LAB_SUDO }\n    stateDir: /var/lib/other",
-        )
-        .replace(/^ {4}id: .*$/gm, "")
-        .replace(/^ {2}n2:[^]*/m, ""),
-      "states/full.yaml": `steps:\n  - id: big\n    file.managed: { path: /mnt/big, content: "${"x".repeat(300_000)}" }\n`,
-    });
-    const denied = await bastion.kcore(["exec", "--on", "wrong", "--", "touch", "/tmp/done"], {
-      env: { LAB_SUDO: "no" },
-    });
-    expect(denied.code, outputOf(denied)).to.equal(255);
-    expect(outputOf(denied)).to.match(/SUDO_PASSWORD_WRONG/);
-    const right = await bastion.kcore(["exec", "--on", "wrong", "--", "id", "-u"], {
-      env: { LAB_SUDO: "lab-password" },
-    });
-    expect(right.stdout).to.match(/\b0\b/);
-    expect(outputOf(right)).to.not.include("lab-password");
-    await on(n1, "! test -e /tmp/done; mount -t tmpfs -o size=128k none /mnt");
-    try {
-      const full = await bastion.kcore(["state", "apply", "full", "--on", "n1"]);
-      expect(full.code, outputOf(full)).to.equal(1);
-      expect(outputOf(full))
-        .to.match(/No space left on device/)
-        .and.match(/states\/full\.yaml:[23]/);
-      expect(await on(n1, "ls -A /mnt")).to.equal("");
-    } finally {
-      await on(n1, "umount /mnt");
-    }
+  it("takes a node to Ready whose power was cut in the middle of deploy_node, and then finds it in order", async () => {
+    const deploy = ["orchestrate", "deploy_node", "n4", "--passphrase-file", "passphrase"];
+    const { ended: run } = await bastion.begin(deploy);
+    // Not while apt works: the operator has to mend an interrupted dpkg (F-20).
+    await bastion.until(
+      (events) => events.some((event) => event.type === "step.started" && event.title === "profile"),
+      "the runtime's step",
+    );
+    await sleep(500);
+    await bastion.killDriver();
+    await n4.powerCut();
+    await run;
+    await n4.start();
+    const resumed = await bastion.kcore(["runs", "resume", "last", "--passphrase-file", "passphrase"]);
+    expect(resumed.code, outputOf(resumed)).to.equal(0);
+    expect(await bastion.does("get", "nodes")).to.match(/n4 +Ready/);
+    const second = await bastion.deploy("n4");
+    expect(second.code, outputOf(second)).to.equal(0);
+    const events = await bastion.events();
+    expect(stepsThat("changed", events)).to.deep.equal([]);
+    expect(exchangesOf(events)).to.deep.equal({ n4: 2 });
   });
 
   const chainCheck = (name: "controller" | "node"): string =>
