@@ -105,14 +105,4 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
       },
     ],
   },
-  lazyreject: {
-    why: "a reject that is said again is none (V1)",
-    edits: [
-      {
-        file: "controller/cluster/rejects.ts",
-        from: `if (approval && state !== "rejected" && `,
-        to: `if (approval && `,
-      },
-    ],
-  },
 };

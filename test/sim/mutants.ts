@@ -44,23 +44,6 @@ ${commitOfPull}`,
       },
     ],
   },
-  wallclock: {
-    why: "stamps are the wall clock's",
-    seed: 2,
-    edits: [
-      { file: "crdt/hlc.ts", from: "if (wall > last.ms) return { ms: wall, c: 0 };", to: "return { ms: wall, c: 0 };" },
-    ],
-  },
-  nolocalhead: {
-    why: "what arrives replaces what was written here, whatever its stamp (kcore's K1)",
-    edits: [
-      {
-        file: "crdt/lww-map.ts",
-        from: "const wins = !current || compareRegisters(this.#kindOf(register.key), register, current) > 0;",
-        to: "const wins = true;",
-      },
-    ],
-  },
   norecv: {
     why: "the clock is not moved by what is received",
     seed: 2,
@@ -185,17 +168,6 @@ ${commitOfPull}`,
   for (const tombstone of old) state.map.drop(tombstone);
   void [acks, collectable, needless, underway];
   return undefined;`,
-      },
-    ],
-  },
-  tiebreak: {
-    why: "equal stamps are not told apart by their origins",
-    seed: 3,
-    edits: [
-      {
-        file: "crdt/merge-kind.ts",
-        from: "return compareStamps(a, b) || (a.o < b.o ? -1 : a.o > b.o ? 1 : 0);",
-        to: "return compareStamps(a, b);",
       },
     ],
   },
@@ -327,21 +299,6 @@ ${commitOfPull}`,
       },
     ],
     swarm: { ...busy, restores: false },
-  },
-  rejectlww: {
-    why: "approvals are last-writer-wins",
-    edits: [
-      {
-        file: "crdt/merge-kind.ts",
-        from: "return compareNumbers(approvalRank(a.text), approvalRank(b.text)) || compareWrites(a, b);",
-        to: "return compareWrites(a, b);",
-      },
-      {
-        file: "controller/replica/writer.ts",
-        from: `    if (kind === "lww") return;`,
-        to: `    if (kind === "lww" || kind === "approval") return;`,
-      },
-    ],
   },
   ...conflictMutants,
 };
