@@ -23,7 +23,6 @@ export interface UpdaterNode {
   readonly carryOut: (step: Step, statement: Statement) => Promise<Partial<Prepared> | void>;
   /** The contents that are missing on the node, if any. */
   readonly missing?: () => Missing | undefined;
-  readonly uptime?: Ports["uptime"];
 }
 
 const silent = { info: () => undefined, warn: () => undefined };
@@ -34,7 +33,6 @@ export async function superviseUpdater(node: UpdaterNode): Promise<void> {
   const real = nodePorts(signal, () => Promise.resolve());
   const ports: Ports = {
     ...real,
-    uptime: node.uptime ?? real.uptime,
     // The updater looks once a second.
     sleep: (ms) => sleep(ms / 50, undefined, { signal }),
     run: (words) => Promise.reject(new Error(`the node was not taught: ${words.join(" ")}`)),

@@ -11,8 +11,6 @@ import { superviseUpdater } from "./node-updater.ts";
 export interface UpdaterBehaviour {
   /** The failure of a version after the bastion's confirmation. */
   readonly hold?: Failure;
-  /** The activation's time limit has passed when it waits for the bastion. */
-  readonly isLate?: boolean;
 }
 
 /**
@@ -56,9 +54,5 @@ await superviseUpdater({
     if (hold && read<Journal>(names.journal).doing?.isConfirmed === true)
       throw new UpdateFailure(hold.kind, hold.message);
     return undefined;
-  },
-  uptime: () => {
-    const isOver = behaviour().isLate === true && read<Journal>(names.journal).report?.waitsFor !== undefined;
-    return performance.now() + (isOver ? 3_600_000 : 0);
   },
 });

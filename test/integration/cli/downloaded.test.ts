@@ -108,19 +108,6 @@ ${more}`,
     expect(server.asked()).to.deep.equal(["GET /slow - -"]);
   });
 
-  it("changes nothing where the hash differs, and tells both", async () => {
-    for (const index of names.keys()) writeFileSync(file(index), "old");
-    write(`url: "${server.url}/file"`, { wanted: blobOf("a").sha256 });
-    const { code, stdout, stderr } = await apply();
-    expect(code, stdout + stderr).to.equal(1);
-    expect(stdout + stderr)
-      .to.contain("DOWNLOAD_DIFFERS")
-      .and.contain(`wanted ${blobOf("a").sha256}`)
-      .and.contain(`found  ${sha256}`);
-    expect(names.map((_, index) => readFileSync(file(index), "utf8"))).to.deep.equal(["old", "old"]);
-    expect([kept(), left()]).to.deep.equal([[], []]);
-  });
-
   it("fails with a hint where the URL gives nothing, and lets another step answer", async () => {
     const answer = `  - id: answer\n    onFailure: [tool]\n    file.managed: { path: "{{node.vars.at}}/answer", content: a }\n`;
     write(`url: "http://127.0.0.1:${await freePort()}/file"`, { more: answer });
@@ -131,14 +118,6 @@ ${more}`,
       .and.contain("ECONNREFUSED")
       .and.contain("hint: look whether this machine reaches it, and its proxies");
     expect(nodes.map(({ folder }) => existsSync(join(folder, "answer")))).to.deep.equal([true, true]);
-  });
-
-  it("fails at a cut, and fetches anew in the next run", async () => {
-    write(`url: "${server.url}/cut"`);
-    const cut = await project.kcore("state", "apply", "tool", "--on", "n1");
-    expect([cut.code, isThere(0), kept()], cut.stdout).to.deep.equal([1, false, []]);
-    await done(2);
-    expect(server.asked()).to.deep.equal(["GET /cut - -", "GET /cut - -"]);
   });
 
   it("ends at once when the run is stopped, and leaves nothing", async () => {

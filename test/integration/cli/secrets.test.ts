@@ -82,61 +82,6 @@ describe("secrets in git", () => {
     });
     after(() => server.stop());
 
-    it("S-7 land there by SSH, and stand nowhere else: neither in the record nor in the output", async () => {
-      begin();
-      const { identityFile, port, hostKey, folder } = server;
-      project.write({
-        "project/roster/nodes.yaml": `defaults: { identityFile: ${identityFile}, stateDir: ${folder}/state }
-nodes:
-  n1:
-    address: 127.0.0.1
-    port: ${port}
-    hostKeys: [${hostKey}]
-  n2: { address: 127.0.0.2, port: ${port}, hostKeys: [${hostKey}] }
-`,
-        "project/states/app.yaml": `params:
-  key: { type: secret }
-steps:
-  - id: password
-    file.managed: { path: ${folder}/password, content: "password={{vars.db.password}}\\n", mode: "0600" }
-  - id: key
-    file.managed: { path: ${folder}/key, content: "{{params.key}}", mode: "0600" }
-  - id: told by a command
-    command.run: { cmd: "cat; echo plain-control", stdin: "{{vars.db.password}}" }
-`,
-        "project/states/other.yaml": `steps:\n  - id: plain\n    file.managed: { path: ${folder}/plain, content: "plain-control {{node.name}}" }\n`,
-      });
-      const [password, key] = ["canary-password-7301", "canary-key-4419\nof two lines\n"];
-      set("nodes.n1.vars.db.password", password);
-      set("params.key.default", key, "states/app.yaml");
-
-      const done = await run("state", "apply", "app", "--on", "n1", "--yes", "--verbose");
-      expect(done.code, done.stdout + done.stderr).to.equal(0);
-      expect(readFileSync(join(folder, "password"), "utf8")).to.equal(`password=${password}\n`);
-      expect(readFileSync(join(folder, "key"), "utf8")).to.equal("canary-key-4419\nof two lines");
-      const found = (word: string): string[] =>
-        spawnSync("grep", ["-rlaF", word, join(project.project, ".kcore"), join(folder, "state"), project.project], {
-          encoding: "utf8",
-        })
-          .stdout.split("\n")
-          .filter((line) => line !== "");
-      for (const word of [password, "canary-key-4419"]) {
-        expect(done.stdout + done.stderr).not.to.contain(word);
-        expect(found(word)).to.deep.equal([]);
-      }
-      // The same search finds a value that is no secret.
-      expect(found("plain-control").filter((file) => file.includes(".kcore/runs"))).not.to.deep.equal([]);
-
-      const nobody = { XDG_CONFIG_HOME: join(project.path, "nobody") };
-      const dryRun = (state: string) =>
-        project.start(["state", "apply", state, "--on", "n1", "--dry-run"], nobody).ended;
-      const refused = await dryRun("app");
-      expect(refused.code).to.equal(2);
-      expect(refused.stderr).to.match(/roster\/nodes\.yaml:9:19 {2}there is no identity.*\[SECRET_IDENTITY\]/);
-      const other = await dryRun("other");
-      expect(other.code, other.stderr).to.equal(0);
-    });
-
     it("S-7 open an SSH key for the run, and come by an orchestration's own “with” and actions", async () => {
       begin();
       const { identityFile, port, hostKey, folder } = server;
