@@ -3,7 +3,6 @@ import type { ModuleDefinition } from "#engine/step/define.ts";
 import { nixCollected } from "#engine/modules/nix-collected.ts";
 import { nixProfile } from "#engine/modules/nix-profile.ts";
 import { packageInstalled } from "#engine/modules/package-installed.ts";
-import { rebootDone } from "#engine/modules/reboot-done.ts";
 import { rebootIfRequired } from "#engine/modules/reboot-ifRequired.ts";
 import { serviceCurrent } from "#engine/modules/service-current.ts";
 import { serviceRunning } from "#engine/modules/service-running.ts";
@@ -64,20 +63,6 @@ describe("modules on a real node", function () {
     const interrupted = await run(packageInstalled, { names: "tree", state: "absent" }, { dryRun: true });
     expect(interrupted.problem?.code).to.equal("PACKAGE_INTERRUPTED");
     await n1.exec("rm /var/lib/dpkg/updates/0001");
-  });
-
-  it("a service is restarted on change; a unit that is wrong or ends is refused", async () => {
-    await converges(unitManaged, { name: "demo", content: unit });
-    await converges(serviceRunning, { name: "demo", verifyFor: 1 });
-    const pid = async (): Promise<string> => (await n1.exec("systemctl show -p MainPID demo")).stdout;
-    const before = await pid();
-    expect((await run(serviceRunning, { name: "demo" }, { due: true })).outcome).to.equal("changed");
-    expect(await pid()).not.to.equal(before);
-    const bad = await run(unitManaged, { name: "demo", content: unit.replace("ExecStart", "ExecStrat") });
-    expect(bad.problem?.code, JSON.stringify(bad)).to.equal("UNIT_INVALID");
-    await converges(unitManaged, { name: "dies", content: unit.replace("/bin/sleep infinity", "/bin/sleep 1") });
-    const dies = await run(serviceRunning, { name: "dies", verifyFor: 4 });
-    expect(dies.problem?.code, JSON.stringify(dies)).to.equal("SERVICE_UNSTABLE");
   });
 
   it("generations of profiles that are too many go, with what only they needed", async () => {
@@ -142,15 +127,5 @@ describe("modules on a real node", function () {
     line?.drop();
     await n1.ready({ notBoot: bootId });
     expect((await run(rebootIfRequired, {})).outcome).to.equal("ok");
-  });
-
-  it("a reboot is done once a run", async () => {
-    const bootId = (await n1.exec("cat /proc/sys/kernel/random/boot_id")).stdout.trim();
-    expect((await run(rebootDone, { ifFile: "/run/reboot-required" }, { bootId })).outcome).to.equal("ok");
-    const first = await run(rebootDone, { always: true }, { bootId });
-    expect(first.outcome, JSON.stringify(first)).to.equal("changed");
-    line?.drop();
-    await n1.ready({ notBoot: bootId });
-    expect((await run(rebootDone, { always: true }, { bootId })).outcome).to.equal("ok");
   });
 });

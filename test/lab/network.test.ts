@@ -63,17 +63,6 @@ describe("interfaces of real machines", function () {
     expect(machine.line.shell("ls /etc/systemd/network")).not.to.contain("kcore-host0");
   });
 
-  it("what is not there, or belongs to another file, is refused", async () => {
-    for (const [args, code] of [
-      [{ name: "none0", addresses: ["192.0.2.9/24"] }, "NETWORK_UNMANAGED"],
-      [{ name: "host0", dhcp: "ipv4" }, "NETWORK_ELSEWHERE"],
-      [{ name: "k1", backend: "networkManager" }, "NETWORK_UNMANAGED"],
-    ] as const) {
-      const step = await run(args);
-      expect(step.problem?.code, told(step)).to.equal(code);
-    }
-  });
-
   it("ifupdown does the same, and so does NetworkManager", async () => {
     machine.line.shell(
       "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy ifupdown network-manager",

@@ -27,15 +27,6 @@ const disk = "{ serial: d1-disk0 }";
 
 const pairs: readonly Pair[] = [
   {
-    title: "a mount that goes, then its folder",
-    before: "mkdir -p /srv/m && mount -t tmpfs none /srv/m",
-    steps: `
-  - { id: mount, mount.mounted: { path: /srv/m, state: absent } }
-  - { id: folder, file.absent: { path: /srv/m } }`,
-    foreseen: [would, unknown],
-    done: [changed, changed],
-  },
-  {
     title: "a folder for another user, then root's file in it",
     steps: `
   - { id: folder, directory.managed: { path: /srv/theirs, owner: www-data } }
@@ -53,16 +44,6 @@ const pairs: readonly Pair[] = [
     done: [changed, changed],
   },
   {
-    title: "a folder, then folders and files in it",
-    steps: `
-  - { id: folder, directory.managed: { path: /srv/new, mode: "0750" } }
-  - { id: below, directory.managed: { path: /srv/new/a, makeDirs: false } }
-  - { id: file, file.managed: { path: /srv/new/a/f, content: x } }
-  - { id: link, symlink.managed: { path: /srv/new/l, target: a } }`,
-    foreseen: [would, would, would, would],
-    done: [changed, changed, changed, changed],
-  },
-  {
     title: "a folder whose mode changes, over a file in order",
     before: "mkdir -p /srv/kept && chmod 700 /srv/kept && printf x >/srv/kept/f",
     steps: `
@@ -70,23 +51,6 @@ const pairs: readonly Pair[] = [
   - { id: file, file.managed: { path: /srv/kept/f, content: x } }`,
     foreseen: [would, ok],
     done: [changed, ok],
-  },
-  {
-    title: "a path that is made, then removed",
-    steps: `
-  - { id: file, file.managed: { path: /srv/twice, content: x } }
-  - { id: away, file.absent: { path: /srv/twice } }`,
-    foreseen: [would, unknown],
-    done: [changed, changed],
-  },
-  {
-    title: "a tree that is removed, then a file in it",
-    before: "mkdir -p /srv/tree && printf x >/srv/tree/f",
-    steps: `
-  - { id: away, file.absent: { path: /srv/tree, recurse: true } }
-  - { id: file, file.managed: { path: /srv/tree/f, content: x, makeDirs: true } }`,
-    foreseen: [would, unknown],
-    done: [changed, changed],
   },
   {
     title: "a package whose lists are to be fetched",
@@ -115,31 +79,12 @@ const pairs: readonly Pair[] = [
     done: [changed, ok, ok],
   },
   {
-    title: "a command in a folder that an earlier step makes, and in one that nobody makes",
-    steps: `
-  - { id: folder, directory.managed: { path: /srv/work } }
-  - { id: command, command.run: { cmd: "true", cwd: /srv/work } }
-  - { id: nowhere, command.run: { cmd: "true", cwd: /srv/nowhere } }`,
-    foreseen: [would, unknown, failed],
-    done: [changed, changed, failed],
-  },
-  {
     title: "a user, then a timer in the user's name; one of a user that nobody makes",
     before: "userdel -r demo; groupdel demo; true",
     steps: `
   - { id: user, user.managed: { name: demo } }
   - { id: timer, timer.managed: { name: demo, command: "true", onCalendar: daily, user: demo } }
   - { id: other, timer.managed: { name: other, command: "true", onCalendar: daily, user: nobody-here } }`,
-    foreseen: [would, would, failed],
-    done: [changed, changed, failed],
-  },
-  {
-    title: "a group, then a user in it; one in a group that nobody makes",
-    before: "userdel -r demo; groupdel demo; groupdel team; true",
-    steps: `
-  - { id: group, group.managed: { name: team } }
-  - { id: user, user.managed: { name: demo, groups: [team] } }
-  - { id: other, user.managed: { name: demo2, groups: [no-such-group] } }`,
     foreseen: [would, would, failed],
     done: [changed, changed, failed],
   },
@@ -173,15 +118,6 @@ const pairs: readonly Pair[] = [
     done: [changed, changed, changed],
   },
   {
-    title: "what watches a step that nobody can foresee",
-    steps: `
-  - { id: folder, directory.managed: { path: /srv/odd, owner: www-data } }
-  - { id: file, file.managed: { path: /srv/odd/f, content: x, owner: root } , unless: "test -d /srv/odd" }
-  - { id: command, command.run: { cmd: "true" }, onChanges: [file] }`,
-    foreseen: [would, unknown, unknown],
-    done: [changed, ok, skipped],
-  },
-  {
     title: "a command that makes a file, then what looks for it by a shell text",
     before: "rm -rf /srv/made",
     steps: `
@@ -201,15 +137,6 @@ const pairs: readonly Pair[] = [
   - { id: file, file.managed: { path: /srv/disk/f, content: x } }`,
     foreseen: [would, unknown, unknown, unknown],
     done: [changed, changed, changed, changed],
-  },
-  {
-    title: "a key, and a wait for it",
-    steps: `
-  - { id: key, key.generated: { path: /srv/key } }
-  - { id: wait, wait.for: { path: /srv/key } }
-  - { id: none, wait.for: { absent: /srv/key2 } }`,
-    foreseen: [would, unknown, ok],
-    done: [changed, ok, ok],
   },
 ];
 

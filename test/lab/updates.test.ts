@@ -37,14 +37,10 @@ describe("updates of a cluster on real nodes", function () {
     for (const node of up) nodes.set(node.name, node);
     bastion = await openBastion({ "roster/lab.yaml": await rosterText(lab) });
     await writeFile(join(bastion.project, "passphrase"), "correct horse battery staple\n", { mode: 0o600 });
-    const release = (version: string, first?: string): Promise<void> =>
-      makeOtherBundle(folder, { version, ...(first === undefined ? {} : { first }) }).then(
-        (bundle) => void bundles.set(version, bundle),
-      );
+    const release = (version: string): Promise<void> =>
+      makeOtherBundle(folder, { version }).then((bundle) => void bundles.set(version, bundle));
     await Promise.all([kcore("orchestrate", "cluster", "--yes", ...phrase), release("0.2.0")]);
     await release("0.3.0");
-    // The agent of this version ends at once, as if a file were missing.
-    await release("0.4.0", `if (process.argv[2] === "agent") { console.error("no such thing"); process.exit(1); }`);
   });
   after(async () => {
     await bastion?.remove();
@@ -182,25 +178,6 @@ describe("updates of a cluster on real nodes", function () {
     expect(await versions()).to.deep.equal(all("0.2.0"));
     for (const name of Object.keys(dcs))
       expect((await profileOf(name)).split("\n"), name).to.deep.equal([bundle, bundle]);
-  });
-
-  it("has a node go back by itself from a bundle whose agent ends, and goes no further", async () => {
-    await apply("crashing", "0.4.0", {
-      selector: { nodeIds: ["d", "e"] },
-      approvalPolicy: "auto",
-      timeouts: { activateSeconds: 30 },
-    });
-    const { nodeStatus, reason } = await ended("crashing", "failed");
-    const [d, e] = nodeStatus;
-    expect([d?.hostname, d?.phase, d?.failure?.kind, d?.currentVersion]).to.deep.equal([
-      "d",
-      "failed",
-      "service",
-      "0.2.0",
-    ]);
-    expect(reason).to.contain("kcore-node-agent");
-    expect([e?.phase, e?.currentVersion]).to.deep.equal(["cancelled", "0.2.0"]);
-    expect(await versions()).to.deep.equal(all("0.2.0"));
   });
 });
 

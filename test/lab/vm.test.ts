@@ -82,16 +82,6 @@ describe("the lab's virtual machines", function () {
     expect(await output(v1, "echo back")).to.equal("back");
   });
 
-  it("reboot, and are what they were", async () => {
-    const boot = await v1.ready();
-    await v1.exec("systemctl reboot");
-    await v1.ready({ notBoot: boot });
-    expect(await output(v1, "hostname; systemctl is-system-running --wait; ls /dev/disk/by-id | wc -l")).to.equal(
-      "v1\nrunning\n3",
-    );
-    expect(await readFile(v1.consoleLog, "utf8")).to.include("reboot: Restarting system");
-  });
-
   it("lose what was not synced when their power is cut", async () => {
     await output(v1, "echo kept >/root/kept && sync");
     await output(v1, "echo lost >/root/lost");

@@ -33,8 +33,7 @@ export interface JobEnd {
 /** A CI that runs its pipeline of `examples/ci` for an event at a commit, job by job, until one fails. */
 export interface Ci {
   readonly name: "GitHub" | "GitLab";
-  /** `onApproval` is called before the operator approves the deployment. */
-  pipeline(event: CiEvent, commit: string, onApproval?: () => void): Promise<ReadonlyMap<string, JobEnd>>;
+  pipeline(event: CiEvent, commit: string): Promise<ReadonlyMap<string, JobEnd>>;
   close(): Promise<void>;
 }
 

@@ -64,13 +64,12 @@ export function holds(condition: string | undefined, context: Readonly<Record<st
 /** GitHub Actions after its documentation, as far as the example needs it; stand-ins play its own actions, by name. */
 export function githubCi(world: CiWorld, secrets: Environment): Ci {
   const workflow = readWorkflow();
-  const pipeline: Ci["pipeline"] = async (event, commit, onApproval) => {
+  const pipeline: Ci["pipeline"] = async (event, commit) => {
     const ends = new Map<string, JobEnd>();
     const store = world.path("github", String(process.hrtime.bigint()));
     for (const [name, job] of Object.entries(workflow.jobs)) {
       if (!holds(job.if, githubContext(event)) || (job.needs !== undefined && ends.get(job.needs)?.code !== 0))
         continue;
-      if (job.environment === "production") onApproval?.();
       ends.set(name, await runJob(name, job, { event, commit, store }));
     }
     return ends;

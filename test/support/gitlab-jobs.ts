@@ -82,7 +82,7 @@ export function ruleFor(rules: readonly Rule[], variables: Environment): Rule | 
 export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci> {
   const { workflow, stages, variables, default: usual, jobs } = readPipeline();
   const notes = await noteServer();
-  const pipeline: Ci["pipeline"] = async (event, commit, onApproval) => {
+  const pipeline: Ci["pipeline"] = async (event, commit) => {
     const ends = new Map<string, JobEnd>();
     const store = world.path("gitlab", String(process.hrtime.bigint()));
     if (!ruleFor(workflow.rules, gitlabVariables(event))) return ends;
@@ -90,7 +90,6 @@ export async function gitlabCi(world: CiWorld, secrets: Environment): Promise<Ci
       for (const [name, job] of Object.entries(jobs).filter(([, one]) => one.stage === stage)) {
         const rule = ruleFor(job.rules, gitlabVariables(event));
         if (!rule || [...ends.values()].some(({ code }) => code !== 0)) continue;
-        if (rule.when === "manual") onApproval?.();
         ends.set(name, await runJob(name, job, { event, commit, store }));
       }
     return ends;

@@ -10,8 +10,6 @@ import type { SshServer } from "#support/ssh-server.ts";
 import { startSshd } from "#support/sshd.ts";
 
 const token = "the-token-of-the-service";
-/** docs.github.com, “Workflow commands for GitHub Actions”: parameters with their separators written as %2C and %3A. */
-const workflowCommand = /^::(?:error|warning|notice)(?: \w+=[^,:\n]*(?:,\w+=[^,:\n]*)*)?::[^\r\n]*$/;
 
 /** The pipelines of docs/ci.md, each job's own commands run in a clean checkout against two machines behind real SSH. */
 for (const open of [githubCi, gitlabCi])
@@ -77,36 +75,6 @@ for (const open of [githubCi, gitlabCi])
     const logsOf = (ends: ReadonlyMap<string, JobEnd>): string =>
       [...ends].map(([name, { log }]) => `--- ${name}\n${log}`).join("\n");
 
-    it("tells of a mistake at its line, and goes no further", async () => {
-      const ends = await ci.pipeline(
-        "proposal",
-        world.commit({ "states/page.yaml": goodState.replace("mode:", "mdoe:") }),
-      );
-      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 2 });
-      const { log, artifact } = endOf(ends, "check");
-      const at = goodState.split("\n").findIndex((line) => line.includes("mode:")) + 1;
-      if (ci.name === "GitHub") {
-        const commands = log.split("\n").filter((line) => line.startsWith("::"));
-        expect(commands).to.have.length(1);
-        expect(commands[0])
-          .to.match(workflowCommand)
-          .and.match(
-            new RegExp(`^::error file=states/page\\.yaml,line=${at},col=\\d+,endColumn=\\d+,title=YAML_KEY_UNKNOWN::`),
-          )
-          .and.contain("did you mean “mode”?");
-      } else {
-        const [problem, ...more] = JSON.parse(artifact("gl-code-quality-report.json")) as Record<string, unknown>[];
-        expect(more).to.deep.equal([]);
-        expect(problem).to.deep.include({
-          check_name: "YAML_KEY_UNKNOWN",
-          severity: "major",
-          location: { path: "states/page.yaml", lines: { begin: at } },
-        });
-        expect(problem?.["fingerprint"]).to.match(/^[0-9a-f]{64}$/);
-        expect(log).to.contain(`states/page.yaml:${at}:`).and.contain("did you mean “mode”?");
-      }
-    });
-
     it("shows what a proposal would do, and does nothing", async () => {
       const before = page("w1");
       const ends = await ci.pipeline("proposal", change());
@@ -140,31 +108,6 @@ for (const open of [githubCi, gitlabCi])
 
     it("installs kcore once: the cache has it from then on", () => {
       expect(world.installs).to.equal(1);
-    });
-
-    it("finds no drift where there is none, and names it where there is", async () => {
-      const commit = change();
-      await ci.pipeline("push", commit);
-      const quiet = await ci.pipeline("schedule", commit);
-      expect(codesOf(quiet), logsOf(quiet)).to.deep.equal({ drift: 0 });
-      expect(endOf(quiet, "drift").artifact("report/drift.md")).not.to.contain("Would change");
-      writeFileSync(file("w2", "index.html"), "defaced\n");
-      const drifted = await ci.pipeline("schedule", commit);
-      expect(codesOf(drifted), logsOf(drifted)).to.deep.equal({ drift: 4 });
-      expect(endOf(drifted, "drift").artifact("report/drift.md")).to.contain("-defaced").and.contain("on ` w2 `");
-      expect(page("w2")).to.equal("defaced\n");
-    });
-
-    it("does nothing when a machine is not what it was when the plan was approved", async () => {
-      const before = page("w1");
-      const ends = await ci.pipeline("push", change(), () => {
-        writeFileSync(file("w2", "index.html"), "somebody else was here\n");
-      });
-      expect(codesOf(ends), logsOf(ends)).to.deep.equal({ check: 0, plan: 0, deploy: 2 });
-      expect(endOf(ends, "deploy").log)
-        .to.contain("PLAN_OUTDATED")
-        .and.contain("would change page on w2: otherwise than planned");
-      expect([page("w1"), page("w2")]).to.deep.equal([before, "somebody else was here\n"]);
     });
 
     it("leaves no key readable for others", () => {

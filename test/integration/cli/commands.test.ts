@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { TestProject } from "#support/kcore.ts";
@@ -113,18 +113,6 @@ describe("kcore's commands", () => {
       summary: "Keeps labels, annotations and taints of a node; cordons, drains, waits for and deletes it.",
       found: "summary (an action of orchestrations)",
     });
-  });
-
-  it("shows a module of the project's own without what would drive the terminal (S12)", async () => {
-    project.write({
-      "project/modules/site.odd.yaml":
-        'summary: "A\\e]0;title\\aB \\e[31mred."\nargs: { properties: {} }\nexample: {}\nwant: { a: "1" }\nprobe: fact a 1\napply: "true"\n',
-    });
-    for (const words of [["modules", "site.odd"], ["modules", "site.odd", "--examples"], ["modules"]]) {
-      const { code, stdout } = await project.call(words);
-      expect([code, stdout.includes("\u001b")], words.join(" ")).to.deep.equal([0, false]);
-    }
-    rmSync(join(project.project, "modules"), { recursive: true });
   });
 
   it("shows the steps that the tests apply to real machines, and what is refused", async () => {

@@ -91,15 +91,6 @@ describe("kcore roster import", () => {
     expect(existsSync(marker)).to.equal(false);
   });
 
-  it("reads a plain inventory itself where Ansible is missing, and says so", async () => {
-    write({ "plain.ini": "[web]\nw9 ansible_host=192.0.2.19 ansible_user=ops\n" });
-    const { stdout, stderr } = await project.call(["roster", "import", "plain.ini"], {
-      PATH: join(project.path, "none"),
-    });
-    expect(stderr).to.equal("plain.ini  read by kcore's own reader: ansible-inventory is not installed\n");
-    expect(stdout).to.contain("imported 1 nodes");
-  });
-
   it("prints a dry run, reads stdin, follows Include and tells all as JSON, also where there is no project", () => {
     const folder = join(project.path, "elsewhere");
     mkdirSync(join(folder, "config.d"), { recursive: true });

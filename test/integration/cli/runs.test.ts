@@ -183,26 +183,6 @@ stages:
     expect(resumed.stdout).to.contain("[QUESTION_UNANSWERED]");
   });
 
-  it("detaches on request and lets the run finish", async () => {
-    const { stderr, code } = await project.kcore(...apply("slow", "--detach"));
-    expect(code).to.equal(0);
-    expect(stderr).to.contain("The run goes on: kcore runs attach");
-    await slowBegan();
-    endSlow();
-    expect((await project.kcore("runs", "attach", "last", "--output", "json")).code).to.equal(0);
-    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
-  });
-
-  it("survives a reader that goes away", async () => {
-    const { child, ended } = project.start(apply("slow", "--output", "json"));
-    child.stdout?.once("data", () => child.stdout?.destroy());
-    await slowBegan();
-    endSlow();
-    await ended;
-    expect((await project.kcore("runs", "attach", "last")).code).to.equal(0);
-    expect(readFileSync(target, "utf8")).to.equal("once\nafter\n");
-  });
-
   it("has the passphrase in the environment of none of its processes (S-7)", async () => {
     const { child, ended } = project.start(apply("slow"), { KCORE_CA_PASSPHRASE: "a canary that must not sing" });
     const driver = await project.driver();

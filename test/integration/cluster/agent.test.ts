@@ -1,15 +1,14 @@
-import { createPrivateKey, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { get } from "node:http";
 import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
-import { connect, type ConnectionOptions } from "node:tls";
+import { connect } from "node:tls";
 import { expect } from "chai";
 import type { Credentials } from "#api/client.ts";
 import type { NodeDetail } from "#api/schemas.ts";
-import { parseEndpoint } from "#api/endpoint.ts";
 import { createTestCluster, eventually, issueTo, startDaemon, writeCredentials } from "#support/cluster.ts";
 import type { Daemon, TestCluster } from "#support/cluster.ts";
 import { prepareController, recordAt, spkiOf, startController } from "#support/controllers.ts";
@@ -236,24 +235,6 @@ describe("controllers and agents as processes", () => {
     await isAt(controller, ({ key }) => key !== before.key);
   });
 
-  it("serves a certificate that replaced the old one, without a restart, and keeps the old one when the new is bad", async () => {
-    const { id, endpoint, folder, credentials: own, log } = await control();
-    const before = await servedSerial(parseEndpoint(endpoint));
-    const key = createPrivateKey(own.key);
-    const { certFile } = await writeCredentials(
-      folder,
-      "controller",
-      issueTo(cluster.authority, "controller", id, { key }),
-    );
-    const renewed = await eventually(async () => {
-      const serial = await servedSerial(parseEndpoint(endpoint));
-      return serial !== before && serial;
-    });
-    await writeFile(certFile, "garbage");
-    await eventually(() => log().includes("the new certificate cannot be used, the old one stays"));
-    expect(await servedSerial(parseEndpoint(endpoint))).to.equal(renewed);
-  });
-
   it("S-10: a controller does not start with a node's certificate", async () => {
     const wrong = await prepareController(cluster, { process: true });
     controllers.push(wrong);
@@ -291,16 +272,5 @@ function secure(host: string, port: number, credentials: Partial<Credentials>): 
     })
       .on("error", reject)
       .end();
-  });
-}
-
-/** The serial of the certificate that a server shows. */
-function servedSerial(place: ConnectionOptions): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ ...place, rejectUnauthorized: false }, () => {
-      resolve(socket.getPeerX509Certificate()?.serialNumber ?? "");
-      socket.destroy();
-    });
-    socket.once("error", reject);
   });
 }

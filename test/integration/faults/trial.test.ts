@@ -1,10 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { commandRun } from "#engine/modules/command-run.ts";
 import { fileManaged } from "#engine/modules/file-managed.ts";
-import { shippedText } from "#engine/program/texts.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import { sh } from "#engine/step/sh.ts";
 import { draftOf, sessionOn, type TestSession } from "#support/sessions.ts";
@@ -134,22 +133,6 @@ describe("a change on trial", () => {
     writeFileSync(join(temp.path, "state/trial/deadline"), "0\n");
     expect((await working).problem?.code).to.equal("STEP_TIMEOUT");
     expect(readFileSync(config, "utf8")).to.equal(before);
-    isOver();
-  });
-
-  it("of a run that died is taken back by the next one that has a change on trial", async () => {
-    const dead = join(temp.path, "state/trial");
-    mkdirSync(join(temp.path, "state"), { mode: 0o700 });
-    mkdirSync(dead, { mode: 0o700 });
-    const file = join(temp.path, "file");
-    writeFileSync(file, "new");
-    const texts = { guard: shippedText("revert"), run: "dead", deadline: "0", "1001.path": file, "1001.kept": "old" };
-    for (const [name, text] of Object.entries(texts))
-      writeFileSync(join(dead, name), name.endsWith("kept") ? text : `${text}\n`);
-    const run = open("next");
-    await perform(run, change("MaxSessions 9"));
-    expect(run.outcomes()).to.deep.equal(["config changed", "reload changed"]);
-    expect(readFileSync(file, "utf8")).to.equal("old");
     isOver();
   });
 });

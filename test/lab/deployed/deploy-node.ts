@@ -130,13 +130,6 @@ describe("deploy_node on real nodes", function () {
       look: "systemctl is-active kcore-node-agent",
     },
     {
-      what: "a changed mode",
-      node: "n1",
-      make: `chmod 0666 ${certs}/node.key`,
-      mended: ["node's key"],
-      look: `stat -c %a ${certs}/node.key | grep 600`,
-    },
-    {
       what: "an unmounted disk",
       node: "n1",
       make: "umount /var/lib/kcore/volumes1",

@@ -119,17 +119,6 @@ describe("a run's own process", () => {
     await gone(folder);
   });
 
-  it("stops before the next step when a view says so (F-17)", async () => {
-    const { folder, launched } = await launch("endless");
-    const follower = follow(folder, launched);
-    const events = await all(follower, ({ seq }) => {
-      if (seq === 8) follower.send({ type: "stop" });
-    });
-    expect(events.find(({ type }) => type === "run.stopping")).to.include({ how: "stop", by: "me@here" });
-    expect(events.at(-1)).to.include({ type: "run.finished", outcome: "interrupted", exitCode: 130 });
-    await gone(folder);
-  });
-
   it("takes the first answer to a question and records it nowhere, in no form (S-7)", async () => {
     const { folder, launched } = await launch("ask", { attended: true });
     const follower = follow(folder, launched, true);
@@ -146,14 +135,6 @@ describe("a run's own process", () => {
     const texts = files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), "utf8"));
     expect(texts.length).to.be.greaterThan(2);
     expect(forms.filter((form) => texts.some((text) => text.includes(form)))).to.deep.equal([]);
-  });
-
-  it("fails a question at once when nobody can answer", async () => {
-    const { folder, launched } = await launch("ask");
-    const [end] = (await all(follow(folder, launched))).slice(-1);
-    expect(end).to.include({ type: "run.finished", exitCode: 2 });
-    expect(end).to.have.nested.property("problem.code", "QUESTION_UNANSWERED");
-    await gone(folder);
   });
 
   it("hands a passphrase over without file, argument or environment (S-7)", async () => {
