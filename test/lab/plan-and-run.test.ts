@@ -15,14 +15,7 @@ interface Pair {
   readonly done: readonly Outcome[];
 }
 
-const [ok, would, changed, unknown, failed, skipped] = [
-  "ok",
-  "would-change",
-  "changed",
-  "unknown",
-  "failed",
-  "skipped",
-] as const;
+const [ok, would, changed, unknown, failed] = ["ok", "would-change", "changed", "unknown", "failed"] as const;
 const disk = "{ serial: d1-disk0 }";
 
 const pairs: readonly Pair[] = [

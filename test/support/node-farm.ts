@@ -1,10 +1,11 @@
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import ssh2 from "ssh2";
-import { SimulatedRun, type Behaviour } from "./simulated-node.ts";
+import { SimulatedNode, SimulatedRun, type Behaviour } from "./simulated-node.ts";
 
 /** Many simulated nodes behind one SSH server on the loopback network. */
 export interface NodeFarm {
   readonly port: number;
+  readonly nodes: readonly SimulatedNode[];
   /** A roster of all nodes: one address each (127.1.x.y), one port, pinned host key. `key` is the file with {@link privateKey}. */
   roster(key: string): string;
   /** A private key that the server accepts. */
@@ -15,9 +16,13 @@ export interface NodeFarm {
 /**
  * Starts a farm. Its server speaks real SSH (ssh2's) on every address of 127.0.0.0/8; the run names the node of a connection in its bootstrap.
  */
-export async function startFarm(count: number, behaviour: Behaviour): Promise<NodeFarm> {
+export async function startFarm(count: number, behaviour: Behaviour = {}): Promise<NodeFarm> {
   const width = String(count).length;
-  const nameOf = (index: number): string => `n${String(index + 1).padStart(width, "0")}`;
+  const nodes = Array.from(
+    { length: count },
+    (_, index) => new SimulatedNode(`n${String(index + 1).padStart(width, "0")}`, index, behaviour),
+  );
+  const byName = new Map(nodes.map((node) => [node.name, node]));
   // ECDSA, since ssh2 cannot read one in 256 of the Ed25519 keys that it makes (mscdex/ssh2#1513).
   const host = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
   const login = ssh2.utils.generateKeyPairSync("ecdsa", { bits: 256 });
@@ -40,7 +45,7 @@ export async function startFarm(count: number, behaviour: Behaviour): Promise<No
               channel.end();
             },
           },
-          behaviour,
+          (name) => byName.get(name),
         );
         channel.on("data", (chunk: Buffer) => run.push(chunk));
         channel.on("close", () => run.end());
@@ -62,13 +67,12 @@ export async function startFarm(count: number, behaviour: Behaviour): Promise<No
   const { port } = server.address() as AddressInfo;
   return {
     port,
+    nodes,
     privateKey: login.private,
     roster: (key) => {
       const hostKey = host.public.split(" ").slice(0, 2).join(" ");
-      const entries = Array.from(
-        { length: count },
-        (_, index) =>
-          `  ${nameOf(index)}: { address: ${addressOf(index)}, id: ${idOf(index)}, hostKeys: [${hostKey}] }`,
+      const entries = nodes.map(
+        ({ name, index }) => `  ${name}: { address: ${addressOf(index)}, id: ${idOf(index)}, hostKeys: [${hostKey}] }`,
       );
       return `defaults: { user: root, port: ${port}, identityFile: ${key}, roles: [worker] }\nnodes:\n${entries.join("\n")}\n`;
     },

@@ -30,7 +30,7 @@ describe("a bastion that allows few open files", () => {
 params:
   nodes: { type: target, required: true }
 stages:
-  - { id: first, on: "{{params.nodes}}", apply: [fleet] }
+  - { id: first, on: "{{params.nodes}}", apply: [preflight_fleet] }
   - { id: between, run: local.command, command: ["true"] }
   - { id: second, on: "{{params.nodes}}", apply: [fleet] }
 `,
