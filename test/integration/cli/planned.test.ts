@@ -141,12 +141,6 @@ describe("a run that is held to its plan", () => {
     expect(code, stderr).to.equal(130);
   });
 
-  it("says nothing on stderr that GitHub's runner would obey", async () => {
-    const { stderr } = await project.start(["state", "apply", "##[error]x", "--on", "here"], { GITHUB_ACTIONS: "true" })
-      .ended;
-    expect(stderr).to.contain("## [error]x");
-  });
-
   it("writes the run as Markdown, at its end or later", async () => {
     const text = readFileSync(join(project.project, "plan.md"), "utf8");
     expect(text).to.contain("#### Would change").and.contain("+one");

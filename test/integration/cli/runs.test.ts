@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { RunEvent } from "#engine/events/event.ts";
 import { changeHeader, runFolder } from "#engine/run/run-folder.ts";
 import { eventually } from "#support/cluster.ts";
 import { TestProject } from "#support/kcore.ts";
@@ -45,11 +44,6 @@ describe("kcore, from the command line to a node and back", () => {
   /** Waits until the slow step has begun. */
   const slowBegan = () => eventually(() => existsSync(`${target}.begun`));
   const endSlow = () => rmSync(`${target}.begun`);
-  const eventsOf = (text: string) =>
-    text
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as RunEvent);
 
   it("applies a state, then finds it in order, and records both", async () => {
     const dry = await project.kcore(...apply("greeting", "--dry-run"));
@@ -66,16 +60,6 @@ describe("kcore, from the command line to a node and back", () => {
     expect(listed.map(({ state }) => state)).to.deep.equal(["done", "done", "done"]);
     const shown = await project.kcore("runs", "show", "last", "--events");
     expect(shown.stdout).to.equal(second.stdout);
-  });
-
-  it("prints one event a line for programs, the same as recorded", async () => {
-    const { stdout, code } = await project.kcore(...apply("greeting", "--output", "json"));
-    expect(code).to.equal(0);
-    const events = eventsOf(stdout);
-    expect(events.map(({ seq }) => seq)).to.deep.equal(events.map((_, index) => index + 1));
-    expect(events.at(-1)).to.include({ type: "run.finished", exitCode: 0 });
-    const [id = ""] = readdirSync(join(project.project, ".kcore/runs"));
-    expect(readFileSync(join(project.project, ".kcore/runs", id, "events.ndjson"), "utf8")).to.equal(stdout);
   });
 
   it("exits 1 when a node failed and 3 when nodes were only unreachable (F-14)", async () => {
