@@ -86,6 +86,8 @@ export interface ControllersOptions {
   /** The address of controller `index` that the others get; a test's proxy, for example. */
   readonly advertise?: (index: number, endpoint: string) => Promise<string>;
   readonly dcs?: readonly string[];
+  /** The place of controller `index`, which is a process. */
+  readonly place?: (index: number) => ControllerPlace;
   /** Awaited before controller `index` is registered and started; `first` runs by then. */
   readonly prepare?: (index: number, first: TestController) => Promise<void>;
 }
@@ -118,7 +120,7 @@ export async function startController(cluster: TestCluster, options: ControllerO
 export async function startControllers(
   cluster: TestCluster,
   count: number,
-  { processes = false, config, advertise, dcs = [], prepare }: ControllersOptions = {},
+  { processes = false, config, advertise, dcs = [], place, prepare }: ControllersOptions = {},
 ): Promise<{ readonly controllers: readonly TestController[]; readonly stop: () => Promise<void> }> {
   const controllers: TestController[] = [];
   const stop = async (): Promise<void> => {
@@ -134,6 +136,7 @@ export async function startControllers(
         dc: dcs[index] ?? "DC1",
         ...(first && { sponsor: first }),
         ...(config && { config: config(index) }),
+        ...(place && { place: place(index) }),
         ...(advertise && { advertise: (endpoint) => advertise(index, endpoint) }),
       };
       controllers.push(await startController(cluster, options));
