@@ -7,15 +7,6 @@ import { noAction } from "#support/actions.ts";
 const names = fc.uniqueArray(fc.stringMatching(/^[a-z][0-9]$/), { maxLength: 20 });
 
 describe("the order of a run", () => {
-  it("keeps an action for each node inside the block, so that no node waits for another", () => {
-    const sections = runSections([
-      applyStage("a", ["n1"], []),
-      actionStage("b", noAction, { nodes: ["n1"] }),
-      applyStage("c", ["n1"], []),
-    ]);
-    expect(sections).to.have.length(1);
-  });
-
   it("keeps stages with another pace or other nodes apart", () => {
     const sections = runSections([
       applyStage("a", ["n1", "n2"], []),
@@ -61,11 +52,6 @@ describe("the order of a run", () => {
         expect([...waves.flat(), ...left].toSorted()).to.deep.equal([...nodes].toSorted());
       }),
     ));
-
-  it("takes controllers one at a time, then the rest together", () => {
-    const { waves } = wavesOf(["w1", "c1", "w2", "c2"], [{ nodes: ["c1", "c2"], batch: 1 }, { nodes: ["w1", "w2"] }]);
-    expect(waves).to.deep.equal([["c1"], ["c2"], ["w1", "w2"]]);
-  });
 
   it("knows the last section of each node", () => {
     const sections = runSections([
