@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { batchesOf, lastSections, runSections, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
+import { lastSections, runSections, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
 import { actionStage, applyStage } from "#support/runs.ts";
 import { noAction } from "#support/actions.ts";
 
@@ -30,17 +30,6 @@ describe("the order of a run", () => {
           section.kind === "barrier" ? [section.stage] : section.stages,
         );
         expect(back).to.deep.equal(all);
-      }),
-    );
-  });
-
-  it("cuts batches of the given size in order", () => {
-    expect([batchesOf(["a", "b", "c"], 2), batchesOf([], 2)]).to.deep.equal([[["a", "b"], ["c"]], []]);
-    fc.assert(
-      fc.property(names, fc.integer({ min: 1, max: 9 }), (nodes, size) => {
-        const batches = batchesOf(nodes, size);
-        expect(batches.flat()).to.deep.equal(nodes);
-        expect(batches.slice(0, -1).every((batch) => batch.length === size)).to.equal(true);
       }),
     );
   });
