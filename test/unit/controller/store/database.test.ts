@@ -96,23 +96,27 @@ describe("a controller's database", () => {
     expect(await codeOf(openDatabase({ folder, rules: keyRules, onBroken: () => undefined }))).to.equal("STORE_LOCKED");
   });
 
-  it("refuses a journal with a missing segment", async () => {
-    await open({ segmentBytes: 10 });
-    for (const name of ["a", "b", "c"]) await add(name);
-    await abandon();
-    const [, second = ""] = await files("journal");
-    await rm(join(folder, second));
-    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
-  });
-
-  it("refuses a snapshot whose journal is gone, because acknowledged records were in it", async () => {
-    await open();
-    await add("a");
-    await db?.write();
-    await abandon();
-    await rm(await last("journal"));
-    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
-  });
+  for (const [what, hasSnapshots, spoil] of [
+    ["a journal with a missing segment", false, async () => rm(join(folder, (await files("journal"))[1] ?? ""))],
+    ["a snapshot whose journal, with acknowledged records, is gone", true, async () => rm(await last("journal"))],
+    [
+      "a journal that begins later than any whole snapshot",
+      true,
+      async () => {
+        for (const name of await files("snapshot")) await writeFile(join(folder, name), "");
+      },
+    ],
+  ] as const)
+    it(`refuses ${what}`, async () => {
+      await open({ segmentBytes: 10 });
+      for (const name of ["a", "b", "c"]) {
+        await add(name);
+        if (hasSnapshots) await db?.write();
+      }
+      await abandon();
+      await spoil();
+      expect(await codeOf(open())).to.equal("STORE_CORRUPT");
+    });
 
   it("passes over a damaged snapshot when an older one and the journal give the same", async () => {
     await open({ segmentBytes: 10 });
@@ -128,17 +132,6 @@ describe("a controller's database", () => {
     await open();
     expect(names()).to.deep.equal(["a", "a2", "b", "b2", "c", "c2", "d"]);
     expect(db?.notes[0]).to.match(/an older one is used/);
-  });
-
-  it("refuses when no snapshot is whole and the journal begins later", async () => {
-    await open({ segmentBytes: 10 });
-    for (const name of ["a", "b", "c"]) {
-      await add(name);
-      await db?.write();
-    }
-    await abandon();
-    for (const name of await files("snapshot")) await writeFile(join(folder, name), "");
-    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
   });
 
   it("says so when a newer kcore wrote the files", async () => {
