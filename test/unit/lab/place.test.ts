@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { addressAt, findPlace, recordPlace, withPrefix } from "#lab/place.ts";
 import { sourcesLine } from "#lab/repository.ts";
+import { rejectionOf } from "#support/rejection.ts";
 import { makeTempDir } from "#support/temp-dir.ts";
 
 async function inTempDir(work: (home: string) => Promise<void>): Promise<void> {
@@ -11,16 +11,6 @@ async function inTempDir(work: (home: string) => Promise<void>): Promise<void> {
   } finally {
     await folder.remove();
   }
-}
-
-async function refusal(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.message;
-    throw error;
-  }
-  throw new Error("nothing was refused");
 }
 
 describe("a lab's place", () => {
@@ -50,7 +40,7 @@ describe("a lab's place", () => {
   it("refuses to move a lab that is up to another network", async () => {
     await inTempDir(async (home) => {
       await recordPlace(await findPlace({ home, name: "t" }));
-      expect(await refusal(findPlace({ home, name: "t", net: "10.9.9" }))).to.include("take it down first");
+      expect((await rejectionOf(findPlace({ home, name: "t", net: "10.9.9" }))).message).to.include("take it down first");
     });
   });
 
@@ -76,6 +66,6 @@ describe("a lab's place", () => {
     ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
   ] as const) {
     it(`refuses ${what}`, async () =>
-      expect(await refusal(findPlace({ home: "/nowhere", ...options }))).to.include(told));
+      expect((await rejectionOf(findPlace({ home: "/nowhere", ...options }))).message).to.include(told));
   }
 });

@@ -1,10 +1,10 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { listLabs } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 
 const images = {
@@ -57,7 +57,7 @@ describe("a lab's records", () => {
   });
 
   it("name what is there when a node is not", async () => {
-    const problem = await refusal(readRecord(await findPlace({ home: home.path }), "n1"));
+    const [problem] = (await rejectionOf(readRecord(await findPlace({ home: home.path }), "n1"))).problems;
     expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
   });
 
@@ -75,17 +75,7 @@ describe("a lab's records", () => {
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {
       const place = await findPlace({ home: home.path });
-      expect((await refusal(makeRecords(place, [spec], images)))?.code).to.equal("USAGE");
+      expect(await codeOf(makeRecords(place, [spec], images))).to.equal("USAGE");
     });
   }
 });
-
-async function refusal(work: Promise<unknown>): Promise<KcoreError["problems"][number] | undefined> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.problems[0];
-    throw error;
-  }
-  throw new Error("nothing was refused");
-}
