@@ -3,7 +3,6 @@ import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } fr
 import { join } from "node:path";
 import { expect } from "chai";
 import { keyRules } from "#controller/cluster/registers.ts";
-import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { openDatabase, type ControllerDatabase, type DatabaseLimits } from "#controller/store/database.ts";
 import { eventually } from "../../../support/cluster.ts";
 import { oneRegister } from "../../../support/one-register.ts";
