@@ -38,7 +38,10 @@ describe("addNode", () => {
     "four spaces": ["nodes:\n    a:\n        b: g\n", "nodes:\n    a:\n        b: g\n    n1:\n      address: h\n"],
     "no line break at the end": ["nodes:\n  a: { address: g }", "nodes:\n  a: { address: g }\n  n1:\n    address: h"],
     CRLF: ["nodes:\r\n  a: { address: g }\r\n", "nodes:\r\n  a: { address: g }\r\n  n1:\r\n    address: h\r\n"],
-    "a comment behind the last node": ["nodes:\n  a: { address: g } # x\n  # later\n", "nodes:\n  a: { address: g } # x\n  n1:\n    address: h\n  # later\n"],
+    "a comment behind the last node": [
+      "nodes:\n  a: { address: g } # x\n  # later\n",
+      "nodes:\n  a: { address: g } # x\n  n1:\n    address: h\n  # later\n",
+    ],
     "a last value that is a block text": [deep, `${deep}  n1:\n    address: h\n`],
   };
   for (const [what, [before, after]] of Object.entries(starts))

@@ -102,7 +102,9 @@ steps:
     ]));
 
   it("refuses a requisite that stands below", () =>
-    expect(problems("steps:\n  - { id: a, test.a: {}, require: [b, a, c] }\n  - { id: b, test.a: {} }\n")).to.deep.equal([
+    expect(
+      problems("steps:\n  - { id: a, test.a: {}, require: [b, a, c] }\n  - { id: b, test.a: {} }\n"),
+    ).to.deep.equal([
       "states/s.yaml:2:36+1 “b” stands below, in line 3 [STATE_REQUISITE_UNKNOWN] | steps run in file order: move it up",
       "states/s.yaml:2:39+1 “a” waits for itself [STATE_REQUISITE_UNKNOWN]",
       "states/s.yaml:2:42+1 no earlier step is called “c” [STATE_REQUISITE_UNKNOWN] | no step comes before it",
