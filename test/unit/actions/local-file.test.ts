@@ -7,20 +7,19 @@ import { secret } from "#engine/step/secret.ts";
 import type { Trust } from "#engine/project/project.ts";
 import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("local.file", () => {
-  let project: string;
-  beforeEach(async () => (project = await mkdtemp(join(tmpdir(), "kcore-local-"))));
-  afterEach(() => rm(project, { recursive: true, force: true }));
+  const project = folderOfEachTest("local");
 
   const act = async (kind: "run" | "plan", args: Record<string, unknown>, more: { trust?: Trust } = {}) => {
-    const context = actionContext({ project, dryRun: kind === "plan", ...more });
+    const context = actionContext({ project: project(), dryRun: kind === "plan", ...more });
     const result = await localFile[kind](localFile.args.parse(args), context);
     return { result, notes: context.notes };
   };
   const refusalOf = async (...given: Parameters<typeof act>): Promise<readonly string[]> =>
     (await rejectionOf(act(...given))).problems.map(({ code }) => code);
-  const file = (): Promise<string> => readFile(join(project, "kept/admin.conf"), "utf8");
+  const file = (): Promise<string> => readFile(project("kept/admin.conf"), "utf8");
   const admin = { path: "kept/admin.conf", content: secret("a key\n") };
 
   it("makes the file with its folders, private unless told otherwise, and shows no content", async () => {
@@ -28,7 +27,7 @@ describe("local.file", () => {
     expect(result).to.deep.equal({ changed: true, outputs: {} });
     expect(notes).to.deep.equal(["wrote kept/admin.conf"]);
     expect(await file()).to.equal("a key\n");
-    expect((await stat(join(project, admin.path))).mode & 0o777).to.equal(0o600);
+    expect((await stat(project(admin.path))).mode & 0o777).to.equal(0o600);
   });
 
   it("leaves a file alone that is as it should be", async () => {
@@ -39,21 +38,21 @@ describe("local.file", () => {
 
   it("mends content and mode, a dry run only says so", async () => {
     await act("run", admin);
-    await writeFile(join(project, admin.path), "other");
+    await writeFile(project(admin.path), "other");
     expect(await act("plan", admin)).to.deep.include({ notes: ["would write kept/admin.conf"] });
     expect(await file()).to.equal("other");
     await act("run", { ...admin, mode: "0640" });
     expect(await file()).to.equal("a key\n");
-    expect((await stat(join(project, admin.path))).mode & 0o777).to.equal(0o640);
+    expect((await stat(project(admin.path))).mode & 0o777).to.equal(0o640);
     expect((await act("run", admin)).result, "the mode alone").to.deep.include({ changed: true });
   });
 
   it("takes the place of a link instead of writing where it leads to", async () => {
-    await writeFile(join(project, "elsewhere"), "theirs");
-    await symlink("elsewhere", join(project, "mine"));
+    await writeFile(project("elsewhere"), "theirs");
+    await symlink("elsewhere", project("mine"));
     await act("run", { path: "mine", content: "mine" });
-    expect(await readFile(join(project, "elsewhere"), "utf8")).to.equal("theirs");
-    expect(await readFile(join(project, "mine"), "utf8")).to.equal("mine");
+    expect(await readFile(project("elsewhere"), "utf8")).to.equal("theirs");
+    expect(await readFile(project("mine"), "utf8")).to.equal("mine");
   });
 
   it("S2: refuses a kubeconfig that names programs or files of this machine, however it is written", async () => {
@@ -80,7 +79,7 @@ describe("local.file", () => {
   });
 
   it("refuses a folder", async () => {
-    await mkdir(join(project, "kept"));
+    await mkdir(project("kept"));
     for (const path of ["kept", "."])
       expect(await refusalOf("plan", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
   });
@@ -88,26 +87,26 @@ describe("local.file", () => {
   it("follows no link out of the project, and writes into no folder that others may write", async () => {
     const outside = await mkdtemp(join(tmpdir(), "kcore-outside-"));
     try {
-      await symlink(outside, join(project, "out"));
+      await symlink(outside, project("out"));
       for (const path of ["out/x", "out/deeper/x"])
         expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_PARENT_UNSAFE"]);
       expect(await readdir(outside)).to.deep.equal([]);
     } finally {
       await rm(outside, { recursive: true });
     }
-    await mkdir(join(project, "own"));
-    await symlink("own", join(project, "link"));
+    await mkdir(project("own"));
+    await symlink("own", project("link"));
     await act("run", { path: "link/x", content: "inside" });
-    expect(await readFile(join(project, "own/x"), "utf8")).to.equal("inside");
+    expect(await readFile(project("own/x"), "utf8")).to.equal("inside");
     const uid = process.getuid?.() ?? 0;
     const trust = { uids: [uid, 0], gids: [process.getgid?.() ?? 0, 0] };
-    await chmod(join(project, "own"), 0o777);
+    await chmod(project("own"), 0o777);
     for (const kind of ["run", "plan"] as const)
       expect(await refusalOf(kind, { path: "own/y", content: "" }, { trust })).to.deep.equal(["PROJECT_NOT_TRUSTED"]);
   });
 
   it("refuses a file where a folder should be", async () => {
-    await writeFile(join(project, "file"), "");
+    await writeFile(project("file"), "");
     for (const path of ["file/x", "file/x/y"])
       expect(await refusalOf("run", { path, content: "" }), path).to.deep.equal(["FILE_IN_THE_WAY"]);
   });

@@ -1,12 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { chmod, mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import { kubernetesKubeconfig } from "#actions/kubernetes-kubeconfig.ts";
 import { pkiCreateAuthority } from "#actions/pki-create-authority.ts";
 import { pkiIssueCertificate } from "#actions/pki-issue-certificate.ts";
 import { firstCertificate } from "#pki/chain.ts";
-import { createForeignCa, foreignRenewalReason, readForeignCa, type ForeignLeaf } from "#pki/foreign-ca.ts";
+import { createForeignCa, foreignRenewalReason, type ForeignLeaf } from "#pki/foreign-ca.ts";
 import { createCluster } from "#pki/cluster.ts";
 import { generateKey, proveKey, publicDer } from "#pki/keys.ts";
 import { placeOf } from "#actions/cluster-place.ts";
@@ -14,21 +13,19 @@ import { actionContext } from "#support/action-context.ts";
 import { cheapCost, passphrase } from "#support/cluster.ts";
 import { codeOf } from "#support/rejection.ts";
 import { nodeEntry } from "#support/runs.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const day = 86_400_000;
 
 describe("CAs of other programs", () => {
-  let dir: TempDir;
-  beforeEach(async () => (dir = await makeTempDir("authorities")));
-  afterEach(() => dir.remove());
+  const dir = folderOfEachTest("authorities");
 
   const n1 = nodeEntry("n1");
   const contextOf = (fields: Parameters<typeof actionContext>[0] = {}) =>
-    actionContext({ home: dir.path, node: n1, nodes: new Map([["n1", n1]]), ...fields });
+    actionContext({ home: dir(), node: n1, nodes: new Map([["n1", n1]]), ...fields });
   const withPassphrase = () => contextOf({ passphrase: () => Promise.resolve(passphrase) });
   const makeCa = async (name = "kubernetes", now = Date.now()) =>
-    (await createForeignCa(dir.path, name, { commonName: name, days: 3650, passphrase, now, cost: cheapCost })) ?? "";
+    (await createForeignCa(dir(), name, { commonName: name, days: 3650, passphrase, now, cost: cheapCost })) ?? "";
   const keyOf = (challenge = `kcore proof of possession a challenge ${n1.id}`, key = generateKey()) => ({
     facts: { spki: publicDer(key).toString("base64"), proof: proveKey(key, challenge) },
   });
@@ -55,19 +52,11 @@ describe("CAs of other programs", () => {
     const present = { changed: false, outputs: made.outputs };
     expect(await pkiCreateAuthority.run(args, contextOf())).to.deep.equal(present);
     expect(await pkiCreateAuthority.plan(args, contextOf())).to.deep.equal(present);
-    const [file, key] = ["ca.crt", "ca.key"].map((name) => join(dir.path, "authorities/kubernetes", name));
+    const [file, key] = ["ca.crt", "ca.key"].map((name) => dir("authorities/kubernetes", name));
     expect(
       execFileSync("openssl", ["verify", "-x509_strict", "-CAfile", file ?? "", file ?? ""], { encoding: "utf8" }),
     ).to.contain("OK");
     execFileSync("openssl", ["pkey", "-in", key ?? "", "-passin", `pass:${passphrase}`, "-noout"]);
-  });
-
-  it("replaces no CA that another run made meanwhile, and leaves nothing of its own", async () => {
-    const first = await makeCa();
-    const plan = { commonName: "kubernetes", days: 3650, passphrase, now: Date.now(), cost: cheapCost };
-    expect(await createForeignCa(dir.path, "kubernetes", plan)).to.equal(undefined);
-    expect(await readForeignCa(dir.path, "kubernetes")).to.equal(first);
-    expect(await readdir(join(dir.path, "authorities"))).to.deep.equal(["kubernetes"]);
   });
 
   it("gives two runs that make it at once the same CA", async () => {
@@ -75,10 +64,11 @@ describe("CAs of other programs", () => {
     const both = await Promise.all([1, 2].map(() => pkiCreateAuthority.run(args, withPassphrase())));
     expect(both.map(({ changed }) => changed)).to.have.members([false, true]);
     expect(both[0]?.outputs).to.deep.equal(both[1]?.outputs);
+    expect(await readdir(dir("authorities"))).to.deep.equal(["kubernetes"]);
   });
 
   it("refuses a context that would lie among the CAs", async () => {
-    const plan = { ...placeOf({ home: dir.path }), context: "authorities", controllers: [], operator: "ops" };
+    const plan = { ...placeOf({ home: dir() }), context: "authorities", controllers: [], operator: "ops" };
     expect(await codeOf(createCluster({ ...plan, passphrase, now: 0, cost: cheapCost }))).to.equal("PKI_NAME_INVALID");
   });
 
@@ -88,9 +78,9 @@ describe("CAs of other programs", () => {
     expect(await pkiIssueCertificate.plan(args, contextOf())).to.equal("unknown");
     const { changed, outputs } = await pkiIssueCertificate.run(args, withPassphrase());
     expect(changed).to.equal(true);
-    await mkdir(join(dir.path, "out"));
-    for (const name of ["ca", "certificate"]) await writeFile(join(dir.path, "out", name), String(outputs[name]));
-    const files = ["-CAfile", join(dir.path, "out/ca"), join(dir.path, "out/certificate")];
+    await mkdir(dir("out"));
+    for (const name of ["ca", "certificate"]) await writeFile(dir("out", name), String(outputs[name]));
+    const files = ["-CAfile", dir("out/ca"), dir("out/certificate")];
     for (const purpose of ["sslclient", "sslserver"])
       expect(
         execFileSync("openssl", ["verify", "-x509_strict", "-purpose", purpose, ...files], { encoding: "utf8" }),
@@ -160,13 +150,13 @@ describe("CAs of other programs", () => {
         server: "https://192.0.2.31:6443",
         ...more,
       }) as Parameters<typeof kubernetesKubeconfig.run>[0];
-    const context = { ...contextOf(), project: dir.path };
-    const opened = () => ({ ...withPassphrase(), project: dir.path });
+    const context = { ...contextOf(), project: dir() };
+    const opened = () => ({ ...withPassphrase(), project: dir() });
     expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
     const ca = await makeCa();
     expect(await kubernetesKubeconfig.plan(args(), context)).to.equal("unknown");
     expect((await kubernetesKubeconfig.run(args(), opened())).changed).to.equal(true);
-    const path = join(dir.path, ".kcore/admin.conf");
+    const path = dir(".kcore/admin.conf");
     expect((await stat(path)).mode & 0o777).to.equal(0o600);
     const kept = { changed: false, outputs: { kubeconfig: ".kcore/admin.conf" } };
     expect(await kubernetesKubeconfig.run(args(), context)).to.deep.equal(kept);
@@ -204,13 +194,13 @@ describe("CAs of other programs", () => {
 
   it("issues nothing of a CA that has ended", async () => {
     const now = Date.now() - 40 * day;
-    await createForeignCa(dir.path, "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
+    await createForeignCa(dir(), "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
     expect(await codeOf(pkiIssueCertificate.run(asked(), withPassphrase()))).to.equal("PKI_CERT_INVALID");
   });
 
   it("lets no certificate outlive its CA", async () => {
     const now = Date.now();
-    await createForeignCa(dir.path, "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
+    await createForeignCa(dir(), "kubernetes", { commonName: "k", days: 30, passphrase, now, cost: cheapCost });
     const { outputs } = await pkiIssueCertificate.run(asked(), withPassphrase());
     const left = firstCertificate(String(outputs["certificate"])).validToDate.getTime() - now;
     expect(left).to.be.within(29 * day, 30 * day);

@@ -1,25 +1,22 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import type { ActionResult } from "#engine/orchestrate/action.ts";
 import { systemImage } from "#actions/system-image.ts";
 import { actionContext } from "#support/action-context.ts";
 import { problemsOf } from "#support/steps.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("system.image", () => {
-  let project: TempDir;
-  beforeEach(async () => (project = await makeTempDir("system-image")));
-  afterEach(() => project.remove());
+  const project = folderOfEachTest("system-image");
 
   it("takes an image of the project, in dry runs too", async () => {
-    const file = join(project.path, "debian.tar.gz");
+    const file = project("debian.tar.gz");
     await writeFile(file, "tree");
     const sha256 = createHash("sha256").update("tree").digest("hex");
     const args = systemImage.args.parse({ file: "debian.tar.gz" });
     for (const how of ["run", "plan"] as const)
-      expect(await systemImage[how](args, actionContext({ project: project.path }))).to.deep.equal({
+      expect(await systemImage[how](args, actionContext({ project: project() }))).to.deep.equal({
         changed: false,
         outputs: { image: { file, sha256, size: 4 } },
       });
@@ -27,12 +24,12 @@ describe("system.image", () => {
 
   it("brings what unlocks an encrypted root, and keeps that image apart from others", async () => {
     const fake = `#!/bin/sh\nwhile [ "\${1##*/}" != make-debian ]; do shift; done\necho "$5" >"$2"\n`;
-    await writeFile(join(project.path, "setpriv"), fake, { mode: 0o755 });
+    await writeFile(project("setpriv"), fake, { mode: 0o755 });
     const path = process.env["PATH"];
-    process.env["PATH"] = `${project.path}:${path}`;
+    process.env["PATH"] = `${project()}:${path}`;
     const packagesOf = async (more: object): Promise<string> => {
       const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"], ...more });
-      const { outputs } = (await systemImage.run(args, actionContext({ home: project.path }))) as ActionResult;
+      const { outputs } = (await systemImage.run(args, actionContext({ home: project() }))) as ActionResult;
       return readFile((outputs["image"] as { file: string }).file, "utf8");
     };
     try {
@@ -44,29 +41,27 @@ describe("system.image", () => {
       expect(await packagesOf({})).to.equal(plain);
       // A dry run gives an image that the cache holds.
       const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian", packages: ["vim"] });
-      expect(await systemImage.plan(args, actionContext({ home: project.path }))).to.have.nested.property(
-        "outputs.image",
-      );
+      expect(await systemImage.plan(args, actionContext({ home: project() }))).to.have.nested.property("outputs.image");
     } finally {
       process.env["PATH"] = path;
     }
   });
 
   it("M3: makes nothing in a dry run, and ends at a stop", async () => {
-    const context = actionContext({ home: project.path });
+    const context = actionContext({ home: project() });
     const args = systemImage.args.parse({ mirror: "http://192.0.2.1/debian" });
     expect(await systemImage.plan(args, context)).to.equal("unknown");
     expect(context.notes).to.deep.equal(["would make an image of Debian bookworm (some minutes, once)"]);
-    expect(await readdir(project.path)).to.deep.equal([]);
+    expect(await readdir(project())).to.deep.equal([]);
     expect(systemImage.endsAtStop).to.equal(true);
   });
 
   it("says which image is not there", async () => {
     const args = systemImage.args.parse({ file: "none.tar.gz" });
-    const [problem] = await problemsOf(() => systemImage.run(args, actionContext({ project: project.path })));
+    const [problem] = await problemsOf(() => systemImage.run(args, actionContext({ project: project() })));
     expect([problem?.code, problem?.message]).to.deep.equal([
       "OS_IMAGE_FAILED",
-      `${project.path}/none.tar.gz cannot be read: ENOENT: no such file or directory, open '${project.path}/none.tar.gz'`,
+      `${project()}/none.tar.gz cannot be read: ENOENT: no such file or directory, open '${project()}/none.tar.gz'`,
     ]);
   });
 

@@ -1,5 +1,4 @@
 import { readFileSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import { kubernetesTakeKubeconfig } from "#actions/kubernetes-take-kubeconfig.ts";
 import { secret } from "#engine/step/secret.ts";
@@ -7,7 +6,7 @@ import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { openCluster } from "#kubernetes/kubeconfig.ts";
 import { actionContext } from "#support/action-context.ts";
 import { rejectionOf } from "#support/rejection.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const ca = Buffer.from("-----BEGIN CERTIFICATE-----\n").toString("base64");
 const told = (user: string) => `apiVersion: v1
@@ -20,12 +19,10 @@ users: [{ name: default, user: { ${user} } }]
 `;
 
 describe("kubernetes.takeKubeconfig", () => {
-  let folder: TempDir;
-  beforeEach(async () => (folder = await makeTempDir("take")));
-  afterEach(() => folder.remove());
+  const folder = folderOfEachTest("take");
 
   const act = (kind: "run" | "plan", content: unknown) => {
-    const context = actionContext({ project: folder.path, dryRun: kind === "plan" });
+    const context = actionContext({ project: folder(), dryRun: kind === "plan" });
     const given = { file: "kept/k3s.conf", server: "https://192.0.2.31:6443", cluster: "k3s", content };
     return kubernetesTakeKubeconfig[kind](kubernetesTakeKubeconfig.args.parse(given), context);
   };
@@ -37,7 +34,7 @@ describe("kubernetes.takeKubeconfig", () => {
     expect(await act("run", content)).to.deep.equal({ changed: true, outputs });
     for (const kind of ["plan", "run"] as const)
       expect(await act(kind, content)).to.deep.equal({ changed: false, outputs });
-    const file = join(folder.path, "kept/k3s.conf");
+    const file = folder("kept/k3s.conf");
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     expect(parsePlainYaml(readFileSync(file, "utf8"))).to.deep.equal({
       apiVersion: "v1",
@@ -47,7 +44,7 @@ describe("kubernetes.takeKubeconfig", () => {
       contexts: [{ name: "kubernetes-admin@k3s", context: { cluster: "k3s", user: "kubernetes-admin" } }],
       "current-context": "kubernetes-admin@k3s",
     });
-    const cluster = await openCluster({ kubeconfig: "kept/k3s.conf", project: folder.path, home: "/" });
+    const cluster = await openCluster({ kubeconfig: "kept/k3s.conf", project: folder(), home: "/" });
     expect(cluster).to.include({ server: "https://192.0.2.31:6443", namespace: "default" });
   });
 
@@ -55,7 +52,7 @@ describe("kubernetes.takeKubeconfig", () => {
     for (const user of ["token: t, exec: { command: /bin/sh }", "client-certificate: /etc/hostname, client-key: /x"]) {
       const { problems } = await rejectionOf(act("run", told(user)));
       expect(problems[0], user).to.include({ code: "KUBECONFIG_INVALID" });
-      expect(() => statSync(join(folder.path, "kept"))).to.throw("ENOENT");
+      expect(() => statSync(folder("kept"))).to.throw("ENOENT");
     }
   });
 });

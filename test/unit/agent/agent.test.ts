@@ -1,10 +1,9 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { backoffOf } from "#agent/agent.ts";
 import { writeAgentStatus } from "#agent/status-file.ts";
 import { seededRandom } from "#support/random.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** The highest number of these ordered moments within so many milliseconds. */
 function mostWithin(moments: readonly number[], milliseconds: number): number {
@@ -31,9 +30,7 @@ describe("the agent's back-off", () => {
 });
 
 describe("status.json", () => {
-  let dir: string;
-  beforeEach(async () => (dir = await mkdtemp(join(tmpdir(), "kcore-status-"))));
-  afterEach(() => rm(dir, { recursive: true, force: true }));
+  const dir = folderOfEachTest("status");
   const status = {
     state: "running",
     nodeId: "n",
@@ -48,23 +45,23 @@ describe("status.json", () => {
   const read = async (file: string): Promise<unknown> => JSON.parse(await readFile(file, "utf8")) as unknown;
 
   it("is made with its folder, 0600", async () => {
-    const file = join(dir, "state", "status.json");
+    const file = dir("state", "status.json");
     await writeAgentStatus(file, status);
     expect(await read(file)).to.deep.equal({ agent: status });
     expect((await stat(file)).mode & 0o777).to.equal(0o600);
-    expect((await readdir(join(dir, "state"))).toSorted()).to.deep.equal(["agent.json", "status.json"]);
-    expect(await readFile(join(dir, "state", "agent.json"), "utf8")).to.equal(`${JSON.stringify(status)}\n`);
+    expect((await readdir(dir("state"))).toSorted()).to.deep.equal(["agent.json", "status.json"]);
+    expect(await readFile(dir("state", "agent.json"), "utf8")).to.equal(`${JSON.stringify(status)}\n`);
   });
 
   it("keeps what a run wrote there", async () => {
-    const file = join(dir, "status.json");
+    const file = dir("status.json");
     await writeFile(file, '{"run":"r1","milestones":["disks"],"agent":{"state":"starting"}}');
     await writeAgentStatus(file, status);
     expect(await read(file)).to.deep.equal({ run: "r1", milestones: ["disks"], agent: status });
   });
 
   it("replaces what is no JSON object", async () => {
-    const file = join(dir, "status.json");
+    const file = dir("status.json");
     for (const text of ["", "[1]", "{half"]) {
       await writeFile(file, text);
       await writeAgentStatus(file, status);

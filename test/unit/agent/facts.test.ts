@@ -6,17 +6,15 @@ import { dirname, join } from "node:path";
 import { expect } from "chai";
 import { AgentConfig } from "#agent/agent-config.ts";
 import { isSameMachine, readDisks, readNics, readStorage, readUsage, type Facts } from "#agent/facts.ts";
-import { makeTempDir, type TempDir } from "../../support/temp-dir.ts";
+import { folderOfEachTest } from "../../support/temp-dir.ts";
 
 describe("what the agent finds on its machine", () => {
-  let root: TempDir;
   const put = async (path: string, text: string): Promise<void> => {
-    const file = join(root.path, path);
+    const file = root(path);
     await mkdir(join(file, ".."), { recursive: true });
     await writeFile(file, text);
   };
-  beforeEach(async () => (root = await makeTempDir("sysfs")));
-  afterEach(() => root.remove());
+  const root = folderOfEachTest("sysfs");
 
   it("tells of disks with size, model, serial and whether they are in use", async () => {
     await put("sys/block/sda/size", "2048\n");
@@ -28,7 +26,7 @@ describe("what the agent finds on its machine", () => {
     await put("sys/block/vdb/size", "8\n");
     await put("sys/block/vdb/dev", "254:16\n");
     await put("proc/self/mountinfo", "36 35 254:16 / /mnt rw - ext4 /dev/vdb rw\n");
-    expect(await readDisks(root.path)).to.deep.equal([
+    expect(await readDisks(root())).to.deep.equal([
       { path: "/dev/nvme0n1", size: 2_097_152, serial: "S3Z8NB0K", type: "nvme", used: false },
       { path: "/dev/sda", size: 1_048_576, model: "QEMU HARDDISK", type: "hdd", used: true },
       { path: "/dev/vdb", size: 4096, type: "virtual", used: true },
@@ -38,21 +36,21 @@ describe("what the agent finds on its machine", () => {
   it("leaves out what is no disk, or an empty drive", async () => {
     for (const name of ["loop0", "dm-0", "sr0", "ram1", "md127"]) await put(`sys/block/${name}/size`, "2048\n");
     await put("sys/block/sdb/size", "0\n");
-    expect(await readDisks(root.path)).to.deep.equal([]);
+    expect(await readDisks(root())).to.deep.equal([]);
   });
 
   it("tells of a volume group or a pool by name, and of room only where it can be seen", async () => {
     const lvm = AgentConfig.parse({ storage: { backend: "lvm", lvm: { vgName: "vg_kcore", lvPrefix: "kc-" } } });
-    expect(await readStorage(lvm, root.path)).to.deep.equal({
+    expect(await readStorage(lvm, root())).to.deep.equal({
       backend: "lvm",
       volumeGroup: "vg_kcore",
       volumePrefix: "kc-",
       disks: [],
     });
     const zfs = AgentConfig.parse({ storage: { backend: "zfs", zfs: { poolName: "tank0" } } });
-    expect(await readStorage(zfs, root.path)).to.deep.equal({ backend: "zfs", pool: "tank0", disks: [] });
-    const folder = join(root.path, "not", "there", "yet");
-    const plain = await readStorage(AgentConfig.parse({ storage: { filesystemVolumeDir: folder } }), root.path);
+    expect(await readStorage(zfs, root())).to.deep.equal({ backend: "zfs", pool: "tank0", disks: [] });
+    const folder = root("not", "there", "yet");
+    const plain = await readStorage(AgentConfig.parse({ storage: { filesystemVolumeDir: folder } }), root());
     expect(plain.capacity).to.be.greaterThan(0);
   });
 
@@ -61,7 +59,7 @@ describe("what the agent finds on its machine", () => {
     await put("sys/class/net/eth1/address", "52:54:00:12:34:57\n");
     await put("sys/class/net/lo/address", "00:00:00:00:00:00\n");
     const addresses = { eth0: [{ cidr: "192.0.2.5/24", address: "192.0.2.5" }], lo: [] };
-    expect(await readNics(root.path, () => addresses as never)).to.deep.equal([
+    expect(await readNics(root(), () => addresses as never)).to.deep.equal([
       { name: "eth0", mac: "52:54:00:12:34:56", addresses: ["192.0.2.5/24"] },
       { name: "eth1", mac: "52:54:00:12:34:57", addresses: [] },
     ]);

@@ -1,21 +1,18 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { openRevokedKeys } from "#agent/revoked-keys.ts";
 import { createLog } from "#api/log.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const [a, b] = ["a".repeat(64), "b".repeat(64)];
 
 describe("the revoked keys that an agent keeps", () => {
-  let dir: string;
+  const dir = folderOfEachTest("revoked");
   let file: string;
   const log = createLog({ write: () => undefined, clock: () => 0 });
   beforeEach(async () => {
-    dir = await mkdtemp(join(tmpdir(), "kcore-revoked-"));
-    file = join(dir, "revoked-keys.json");
+    file = dir("revoked-keys.json");
   });
-  afterEach(() => rm(dir, { recursive: true, force: true }));
 
   it("S-11: are in force when they are told, and still after a restart", async () => {
     const first = await openRevokedKeys(file, log);
@@ -44,7 +41,7 @@ describe("the revoked keys that an agent keeps", () => {
   });
 
   it("S-11: are in force although the disk does not take them, and are told again after a restart", async () => {
-    const lost = join(dir, "missing", "revoked-keys.json");
+    const lost = dir("missing", "revoked-keys.json");
     const revocations = await openRevokedKeys(lost, log);
     const taken = await revocations.take({ version: "1", keys: [a] }).catch(() => "failed");
     expect([taken, revocations.isRevoked(a)]).to.deep.equal(["failed", true]);

@@ -1,12 +1,11 @@
 import { createHash, randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { longestTransferMs, uploadBundle, type BundleSource } from "#api/bundle-transfer.ts";
 import type { ApiClient } from "#api/client.ts";
 import { codeOf } from "../../support/rejection.ts";
-import { makeTempDir, type TempDir } from "../../support/temp-dir.ts";
+import { folderOfEachTest } from "../../support/temp-dir.ts";
 
 const kibibyte = 1024;
 interface Piece {
@@ -19,20 +18,18 @@ type Held = { held: number; whole: boolean };
 describe("uploadBundle", () => {
   const bytes = randomBytes(2_000 * kibibyte);
   const sha256 = createHash("sha256").update(bytes).digest("hex");
-  let dir: TempDir;
+  const dir = folderOfEachTest("upload");
   let source: BundleSource;
   let came: { offset: number; length: number }[];
   let listed: Held | undefined;
 
   beforeEach(async () => {
-    dir = await makeTempDir("upload");
-    const file = join(dir.path, "bundle");
+    const file = dir("bundle");
     await writeFile(file, bytes);
     source = { bundle: { sha256, size: bytes.length }, file, start: 0 };
     came = [];
     listed = undefined;
   });
-  afterEach(() => dir.remove());
 
   /** A controller that answers with `put`, or else accepts every piece. */
   const clientOf = (put?: (piece: Piece, usual: Held) => Held | Promise<Held>): ApiClient =>

@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import {
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -10,7 +9,6 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
@@ -28,11 +26,10 @@ import {
 } from "#audit/chain.ts";
 import { openTrail } from "#audit/open-trail.ts";
 import { readPage, readTrail } from "#audit/trail-files.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("an audit trail (S-27)", () => {
-  let folder: string;
-  beforeEach(() => (folder = mkdtempSync(join(tmpdir(), "kcore-trail-"))));
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = folderOfEachTest("trail");
 
   function chainOf(count: number): string[] {
     let head = beginning;
@@ -49,7 +46,7 @@ describe("an audit trail (S-27)", () => {
   }
   async function read(from?: number): Promise<PlacedLine[]> {
     const lines: PlacedLine[] = [];
-    for await (const line of readTrail(folder, from)) lines.push(line);
+    for await (const line of readTrail(folder(), from)) lines.push(line);
     return lines;
   }
   const verdict = async (noted: readonly Head[] = [], mustKeep?: number): Promise<TrailCheck> => {
@@ -58,7 +55,7 @@ describe("an audit trail (S-27)", () => {
     return verifier.verdict();
   };
   const open = (more: object = {}) =>
-    openTrail({ folder, clock: () => 7, onTrouble: (text) => void troubles.push(text), ...more });
+    openTrail({ folder: folder(), clock: () => 7, onTrouble: (text) => void troubles.push(text), ...more });
   const until = async (isSo: () => boolean): Promise<void> => {
     while (!isSo()) await new Promise((resolve) => setImmediate(resolve));
   };
@@ -133,7 +130,7 @@ describe("an audit trail (S-27)", () => {
       await until(() => trail.head().n >= index);
     }
     await trail.close();
-    expect(readdirSync(folder)).to.have.length(3);
+    expect(readdirSync(folder())).to.have.length(3);
     const kept = await read();
     const found = await verdict([], 1_000);
     expect(found.damage).to.deep.equal([]);
@@ -146,13 +143,13 @@ describe("an audit trail (S-27)", () => {
       numbers.slice(-2),
     );
     // Another program removed the oldest of the kept files.
-    const [oldest = ""] = readdirSync(folder).toSorted();
-    const aside = readFileSync(join(folder, oldest));
-    rmSync(join(folder, oldest));
+    const [oldest = ""] = readdirSync(folder()).toSorted();
+    const aside = readFileSync(folder(oldest));
+    rmSync(folder(oldest));
     expect((await verdict([], 1_000)).damage[0]?.what).to.contain("does not tell that the older ones were dropped");
-    writeFileSync(join(folder, oldest), aside);
-    expect((await readPage(folder, 1)).lines).to.have.length(kept.length);
-    expect((await readPage(folder, 1)).next).to.equal(undefined);
+    writeFileSync(folder(oldest), aside);
+    expect((await readPage(folder(), 1)).lines).to.have.length(kept.length);
+    expect((await readPage(folder(), 1)).next).to.equal(undefined);
   });
 
   it("compares a noted head with what the first kept entry names, and tells one that was dropped (S1)", async () => {
@@ -199,8 +196,8 @@ describe("an audit trail (S-27)", () => {
     first.record({ what: "one" });
     first.record({ what: "two" });
     await first.close();
-    const [name = ""] = readdirSync(folder);
-    const path = join(folder, name);
+    const [name = ""] = readdirSync(folder());
+    const path = folder(name);
     expect(lstatSync(path).mode & 0o777).to.equal(0o600);
     writeFileSync(path, '{"n":3,"at":7,"pr', { flag: "a" });
     const again = await open();
@@ -219,7 +216,7 @@ describe("an audit trail (S-27)", () => {
     const first = await open();
     for (const what of ["one", "two", "three"]) first.record({ what });
     await first.close();
-    const path = join(folder, readdirSync(folder)[0] ?? "");
+    const path = folder(readdirSync(folder())[0] ?? "");
     writeFileSync(path, readFileSync(path, "utf8").replace('"two"', '"too"'));
     const again = await open();
     again.record({ what: "four" });
@@ -230,9 +227,9 @@ describe("an audit trail (S-27)", () => {
   });
 
   it("follows no planted link (S-23)", async () => {
-    const victim = join(folder, "victim");
+    const victim = folder("victim");
     writeFileSync(victim, "");
-    symlinkSync(victim, join(folder, "000000000001.ndjson"));
+    symlinkSync(victim, folder("000000000001.ndjson"));
     const failed = await open().then(
       () => undefined,
       (error: NodeJS.ErrnoException) => error.code,
@@ -243,23 +240,23 @@ describe("an audit trail (S-27)", () => {
   it("tells once that it cannot be written, keeps what waits, and counts what was too much", async () => {
     // The folder is removed, so that the next file cannot be begun.
     const small = await openTrail({
-      folder: join(folder, "gone"),
+      folder: folder("gone"),
       clock: () => 7,
       onTrouble: (text) => void troubles.push(text),
     });
-    rmSync(join(folder, "gone"), { recursive: true });
+    rmSync(folder("gone"), { recursive: true });
     const large = "x".repeat(300_000);
     for (let index = 0; index < 5; index += 1) small.record({ large });
     await until(() => troubles.length > 0);
     expect(troubles).to.have.length(1);
     expect(troubles[0]).to.contain("cannot be written");
-    mkdirSync(join(folder, "gone"));
+    mkdirSync(folder("gone"));
     small.record({ what: "last" });
     await small.close();
     expect(troubles.at(-1)).to.contain("written again");
     const verifier = new Verifier();
     const entries = [];
-    for await (const line of readTrail(join(folder, "gone"))) entries.push(verifier.add(line));
+    for await (const line of readTrail(folder("gone"))) entries.push(verifier.add(line));
     expect(verifier.verdict().damage).to.deep.equal([]);
     expect(entries.map((entry) => entry?.["what"] ?? entry?.["type"] ?? "large")).to.deep.equal(
       "large large large last audit.unrecorded".split(" "),
@@ -269,23 +266,23 @@ describe("an audit trail (S-27)", () => {
 
   it("takes entries of several processes at once, each in its turn", async () => {
     const program = `import { appendEntry } from ${JSON.stringify(join(import.meta.dirname, "../../../src/audit/append-entry.ts"))};
-for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder)}, 1, { pid: process.pid, index });`;
+for (let index = 0; index < 15; index += 1) appendEntry(${JSON.stringify(folder())}, 1, { pid: process.pid, index });`;
     await Promise.all(
       Array.from({ length: 4 }, () =>
         promisify(execFile)(process.execPath, ["--input-type=module", "-e", program], { cwd: import.meta.dirname }),
       ),
     );
     expect(await verdict()).to.deep.include({ first: 1, entries: 60, damage: [] });
-    expect(readdirSync(folder).filter((name) => name.startsWith("."))).to.deep.equal([]);
+    expect(readdirSync(folder()).filter((name) => name.startsWith("."))).to.deep.equal([]);
   });
 
   it("of single entries shows one that was cut short or taken away", async () => {
-    for (const what of ["one", "two", "three", "four"]) appendEntry(folder, 1, { what });
+    for (const what of ["one", "two", "three", "four"]) appendEntry(folder(), 1, { what });
     const { head } = await verdict();
-    rmSync(join(folder, "000000000002.ndjson"));
+    rmSync(folder("000000000002.ndjson"));
     expect((await verdict([head])).damage.map(({ what }) => what)).to.deep.equal(["entry 2 is missing"]);
-    truncateSync(join(folder, "000000000004.ndjson"), 10);
-    appendEntry(folder, 1, { what: "five" });
+    truncateSync(folder("000000000004.ndjson"), 10);
+    appendEntry(folder(), 1, { what: "five" });
     expect((await verdict([head])).damage.map(({ what }) => what)).to.deep.equal([
       "entry 2 is missing",
       "entry 4 is missing",

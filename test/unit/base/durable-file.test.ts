@@ -1,16 +1,13 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readFile, stat, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { z } from "zod";
 import { durableJson } from "#base/durable-file.ts";
 import { codeOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a small file as a database", () => {
-  let folder: string;
-  beforeEach(async () => (folder = await mkdtemp(join(tmpdir(), "kcore-durable-"))));
-  afterEach(() => rm(folder, { recursive: true }));
-  const open = (name: string) => durableJson(join(folder, name), z.object({ count: z.int() }), { count: 0 });
+  const folder = folderOfEachTest("durable");
+  const open = (name: string) => durableJson(folder(name), z.object({ count: z.int() }), { count: 0 });
 
   it("begins with the given data, and is 0600 once it is written", async () => {
     const db = open("counts.json");
@@ -19,15 +16,15 @@ describe("a small file as a database", () => {
     const again = open("counts.json");
     await again.read();
     expect(again.data).to.deep.equal({ count: 1 });
-    expect((await stat(join(folder, "counts.json"))).mode & 0o777).to.equal(0o600);
+    expect((await stat(folder("counts.json"))).mode & 0o777).to.equal(0o600);
   });
 
   it("is not read when it is damaged or a folder, and stays as it is", async () => {
     for (const text of ["{", '{"count":"many"}']) {
-      await writeFile(join(folder, "counts.json"), text);
+      await writeFile(folder("counts.json"), text);
       const db = open("counts.json");
       expect(await db.read().catch(() => "refused")).to.equal("refused");
-      expect([db.data, await readFile(join(folder, "counts.json"), "utf8")]).to.deep.equal([{ count: 0 }, text]);
+      expect([db.data, await readFile(folder("counts.json"), "utf8")]).to.deep.equal([{ count: 0 }, text]);
     }
     expect(await codeOf(open(".").read())).to.equal("FILE_UNREADABLE");
   });

@@ -1,37 +1,18 @@
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { addressAt, findPlace, recordPlace, withPrefix } from "#lab/place.ts";
 import { sourcesLine } from "#lab/repository.ts";
-import { makeTempDir } from "#support/temp-dir.ts";
-
-async function inTempDir(work: (home: string) => Promise<void>): Promise<void> {
-  const folder = await makeTempDir("place");
-  try {
-    await work(folder.path);
-  } finally {
-    await folder.remove();
-  }
-}
-
-async function refusal(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.message;
-    throw error;
-  }
-  throw new Error("nothing was refused");
-}
+import { rejectionOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 describe("a lab's place", () => {
+  const at = folderOfEachTest("place");
+
   it("gives two labs different bridges, networks, folders and cgroups", async () => {
-    await inTempDir(async (home) => {
-      const usual = await findPlace({ home });
-      const other = await findPlace({ home, name: "other" });
-      for (const field of ["bridge", "net", "folder", "group"] as const)
-        expect(usual[field]).to.not.equal(other[field]);
-      expect(usual.home).to.equal(other.home);
-    });
+    const home = at();
+    const usual = await findPlace({ home });
+    const other = await findPlace({ home, name: "other" });
+    for (const field of ["bridge", "net", "folder", "group"] as const) expect(usual[field]).to.not.equal(other[field]);
+    expect(usual.home).to.equal(other.home);
   });
 
   it("keeps host interfaces within the kernel's 15 characters", async () => {
@@ -40,30 +21,27 @@ describe("a lab's place", () => {
   });
 
   it("remembers its bridge and network, so that later commands need only the name", async () => {
-    await inTempDir(async (home) => {
-      await recordPlace(await findPlace({ home, name: "t", bridge: "kcz", net: "192.168.77" }));
-      const { bridge, net, gateway } = await findPlace({ home, name: "t" });
-      expect({ bridge, net, gateway }).to.deep.equal({ bridge: "kcz", net: "192.168.77", gateway: "192.168.77.1" });
-    });
+    const home = at();
+    await recordPlace(await findPlace({ home, name: "t", bridge: "kcz", net: "192.168.77" }));
+    const { bridge, net, gateway } = await findPlace({ home, name: "t" });
+    expect({ bridge, net, gateway }).to.deep.equal({ bridge: "kcz", net: "192.168.77", gateway: "192.168.77.1" });
   });
 
   it("refuses to move a lab that is up to another network", async () => {
-    await inTempDir(async (home) => {
-      await recordPlace(await findPlace({ home, name: "t" }));
-      expect(await refusal(findPlace({ home, name: "t", net: "10.9.9" }))).to.include("take it down first");
-    });
+    const home = at();
+    await recordPlace(await findPlace({ home, name: "t" }));
+    expect((await rejectionOf(findPlace({ home, name: "t", net: "10.9.9" }))).message).to.include("take it down first");
   });
 
   it("O6: gives IPv6 alone where its network is the beginning of a /64", async () => {
-    await inTempDir(async (home) => {
-      await recordPlace(await findPlace({ home, name: "six", net: "fd77:0:0:1" }));
-      const place = await findPlace({ home, name: "six" });
-      expect([place.network, place.gateway]).to.deep.equal(["fd77:0:0:1::/64", "fd77:0:0:1::1"]);
-      expect(withPrefix(place, addressAt(place, 11))).to.equal("fd77:0:0:1::11/64");
-      expect(sourcesLine(place)).to.contain("http://[fd77:0:0:1::1]:8642/");
-      const four = await findPlace({ home, net: "10.9.8" });
-      expect(withPrefix(four, addressAt(four, 11))).to.equal("10.9.8.11/24");
-    });
+    const home = at();
+    await recordPlace(await findPlace({ home, name: "six", net: "fd77:0:0:1" }));
+    const place = await findPlace({ home, name: "six" });
+    expect([place.network, place.gateway]).to.deep.equal(["fd77:0:0:1::/64", "fd77:0:0:1::1"]);
+    expect(withPrefix(place, addressAt(place, 11))).to.equal("fd77:0:0:1::11/64");
+    expect(sourcesLine(place)).to.contain("http://[fd77:0:0:1::1]:8642/");
+    const four = await findPlace({ home, net: "10.9.8" });
+    expect(withPrefix(four, addressAt(four, 11))).to.equal("10.9.8.11/24");
   });
 
   for (const [what, options, told] of [
@@ -76,6 +54,6 @@ describe("a lab's place", () => {
     ["a folder that an overlay mount could not name", { home: "/a:b" }, "/a:b"],
   ] as const) {
     it(`refuses ${what}`, async () =>
-      expect(await refusal(findPlace({ home: "/nowhere", ...options }))).to.include(told));
+      expect((await rejectionOf(findPlace({ home: "/nowhere", ...options }))).message).to.include(told));
   }
 });

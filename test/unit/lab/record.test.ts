@@ -1,11 +1,11 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
-import { KcoreError } from "#errors/problem.ts";
 import { listLabs } from "#lab/lab.ts";
 import { findPlace } from "#lab/place.ts";
 import { makeRecords, readRecord, readRecords, type NodeSpec } from "#lab/record.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { codeOf, rejectionOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const images = {
   debian: "/i/d",
@@ -20,14 +20,10 @@ const images = {
 };
 
 describe("a lab's records", () => {
-  let home: TempDir;
-
-  beforeEach(async () => (home = await makeTempDir("records")));
-
-  afterEach(() => home.remove());
+  const home = folderOfEachTest("records");
 
   it("are in the order of addresses, and ignore a node whose making was killed", async () => {
-    const place = await findPlace({ home: home.path });
+    const place = await findPlace({ home: home() });
     for (const [name, number] of [
       ["b1", 101],
       ["n2", 12],
@@ -41,14 +37,14 @@ describe("a lab's records", () => {
   });
 
   it("of all labs are listed, each with the name of its lab", async () => {
-    expect(await listLabs(home.path)).to.deep.equal([]);
+    expect(await listLabs(home())).to.deep.equal([]);
     for (const name of ["lab", "demo", "demo2"]) {
-      const place = await findPlace({ home: home.path, name });
+      const place = await findPlace({ home: home(), name });
       const node = { name: "n1", kind: "debian", number: 11, address: `${place.net}.11`, id: name, disks: [] };
       await mkdir(join(place.folder, "nodes", "n1"), { recursive: true });
       await writeFile(join(place.folder, "nodes", "n1", "node.json"), JSON.stringify(node));
     }
-    const found = await listLabs(home.path);
+    const found = await listLabs(home());
     expect(found.map(({ lab, name, id, running }) => ({ lab, name, id, running }))).to.deep.equal([
       { lab: "demo", name: "n1", id: "demo", running: false },
       { lab: "demo2", name: "n1", id: "demo2", running: false },
@@ -57,7 +53,7 @@ describe("a lab's records", () => {
   });
 
   it("name what is there when a node is not", async () => {
-    const problem = await refusal(readRecord(await findPlace({ home: home.path }), "n1"));
+    const [problem] = (await rejectionOf(readRecord(await findPlace({ home: home() }), "n1"))).problems;
     expect(problem).to.deep.include({ code: "LAB_NODE_UNKNOWN", hint: "no node is up: start with “kcore lab up”" });
   });
 
@@ -74,18 +70,8 @@ describe("a lab's records", () => {
     ["a root file system of another unit", { name: "n1", kind: "debian", disks: [], root: "8 GiB" }],
   ] as const satisfies readonly (readonly [string, NodeSpec])[]) {
     it(`refuse ${what}`, async () => {
-      const place = await findPlace({ home: home.path });
-      expect((await refusal(makeRecords(place, [spec], images)))?.code).to.equal("USAGE");
+      const place = await findPlace({ home: home() });
+      expect(await codeOf(makeRecords(place, [spec], images))).to.equal("USAGE");
     });
   }
 });
-
-async function refusal(work: Promise<unknown>): Promise<KcoreError["problems"][number] | undefined> {
-  try {
-    await work;
-  } catch (error) {
-    if (error instanceof KcoreError) return error.problems[0];
-    throw error;
-  }
-  throw new Error("nothing was refused");
-}

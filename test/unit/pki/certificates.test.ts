@@ -1,8 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { writeFileSync } from "node:fs";
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "#pki/certificate.ts";
@@ -11,6 +9,7 @@ import { identityOf } from "#pki/identity.ts";
 import { endOfLeaf, issueLeaf, namesOf, type Authority, type LeafRequest } from "#pki/issue.ts";
 import { renewalReason } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer, readPublicKey } from "#pki/keys.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const day = 86_400_000;
 const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
@@ -61,15 +60,13 @@ function codesOf(run: () => unknown): string[] {
 }
 
 describe("issued certificates", () => {
-  let dir: string;
-  beforeEach(() => (dir = mkdtempSync(join(tmpdir(), "kcore-pki-"))));
-  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = folderOfEachTest("pki");
 
   const openssl = (authority: Authority, leaf: string, ...options: string[]): string => {
-    writeFileSync(join(dir, "ca"), authority.rootPem);
-    writeFileSync(join(dir, "sub"), authority.certificatePem);
-    writeFileSync(join(dir, "leaf"), leaf);
-    const files = ["-CAfile", join(dir, "ca"), "-untrusted", join(dir, "sub"), join(dir, "leaf")];
+    writeFileSync(dir("ca"), authority.rootPem);
+    writeFileSync(dir("sub"), authority.certificatePem);
+    writeFileSync(dir("leaf"), leaf);
+    const files = ["-CAfile", dir("ca"), "-untrusted", dir("sub"), dir("leaf")];
     return execFileSync("openssl", ["verify", "-x509_strict", ...options, ...files], {
       encoding: "utf8",
       stdio: "pipe",
@@ -113,10 +110,8 @@ describe("issued certificates", () => {
       usages: ["client"],
       ...times,
     });
-    writeFileSync(join(dir, "third"), third);
-    expect(() => openssl(authority, leaf, "-untrusted", join(dir, "third"))).to.throw(
-      "path length constraint exceeded",
-    );
+    writeFileSync(dir("third"), third);
+    expect(() => openssl(authority, leaf, "-untrusted", dir("third"))).to.throw("path length constraint exceeded");
   });
 
   it("live 90 days from now, begin 10 minutes ago and never outlive their CA", () => {
@@ -160,7 +155,7 @@ describe("issued certificates", () => {
   });
 
   it("accept the proof that openssl makes on a node", () => {
-    const key = join(dir, "node.key");
+    const key = dir("node.key");
     execFileSync("openssl", ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key], {
       stdio: "pipe",
     });

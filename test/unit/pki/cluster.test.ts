@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { firstCertificate } from "#pki/chain.ts";
@@ -22,6 +21,7 @@ import { identityOf } from "#pki/identity.ts";
 import { generateKey } from "#pki/keys.ts";
 import { cheapCost, codec, passphrase } from "#support/cluster.ts";
 import { rejectionOf } from "#support/rejection.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const day = 86_400_000;
 
@@ -29,13 +29,11 @@ const codesOf = async (work: Promise<unknown>): Promise<string[]> =>
   (await rejectionOf(work)).problems.map(({ code }) => code);
 
 describe("creating a cluster", () => {
-  let dir: string;
+  const dir = folderOfEachTest("cluster");
   let home: string;
   beforeEach(async () => {
-    dir = await mkdtemp(join(tmpdir(), "kcore-cluster-"));
-    home = join(dir, "kcore");
+    home = dir("kcore");
   });
-  afterEach(() => rm(dir, { recursive: true, force: true }));
   const plan = (changes: Partial<NewCluster> = {}): NewCluster => ({
     home,
     codec,
@@ -64,7 +62,7 @@ describe("creating a cluster", () => {
 
   it("C17: lets a second operator in by the four files that docs/day-2.md names", async () => {
     const { folder } = await createCluster(plan());
-    const other = join(dir, "other");
+    const other = dir("other");
     await mkdir(join(other, "default"), { recursive: true, mode: 0o700 });
     await cp(join(home, "config"), join(other, "config"));
     for (const file of ["ca.crt", "kctl.crt", "kctl.key"]) await cp(join(folder, file), join(other, "default", file));
@@ -141,22 +139,8 @@ describe("creating a cluster", () => {
     }
   });
 
-  it("S-15: reads a CA key of an older kcore, and seals it", async () => {
-    const { folder } = await createCluster(plan());
-    const file = join(folder, "ca.key");
-    const sealed = await readFile(file, "utf8");
-    const old = sealed.slice(0, sealed.indexOf("-----BEGIN KCORE KEY SEAL-----"));
-    await writeFile(file, old);
-    expect(await codesOf(openRoot(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
-    expect(await readFile(file, "utf8")).to.equal(old);
-    const { key } = await openRoot(folder, passphrase);
-    expect(await readFile(file, "utf8")).to.contain("-----BEGIN KCORE KEY SEAL-----");
-    expect((await stat(file)).mode & 0o777).to.equal(0o600);
-    expect((await openRoot(folder, passphrase)).key.equals(key)).to.equal(true);
-  });
-
   it("F-29: reads both CA keys of a context that a former build made, and leaves them sealed", async () => {
-    const folder = join(dir, "former");
+    const folder = dir("former");
     const itsWords = "correct horse battery staple";
     await cp(join(import.meta.dirname, "../../fixtures/contexts/before-seals"), folder, { recursive: true });
     for (const [name, open] of [
@@ -171,6 +155,7 @@ describe("creating a cluster", () => {
       expect(cluster).to.equal("default");
       const sealed = await readFile(file, "utf8");
       expect(sealed).to.contain("-----BEGIN KCORE KEY SEAL-----");
+      expect((await stat(file)).mode & 0o777).to.equal(0o600);
       expect((await open(folder, itsWords)).key.equals(key), name).to.equal(true);
       expect(await readFile(file, "utf8"), "rewritten once").to.equal(sealed);
     }
@@ -203,7 +188,7 @@ describe("creating a cluster", () => {
     ]) {
       expect((await codesOf(createCluster(plan(wrong)))).length, JSON.stringify(wrong)).to.equal(1);
     }
-    expect(await readdir(dir)).to.deep.equal([]);
+    expect(await readdir(dir())).to.deep.equal([]);
   });
 
   it("does not overwrite a configuration that it cannot read", async () => {

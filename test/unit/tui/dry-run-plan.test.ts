@@ -9,7 +9,7 @@ import { foresightLines } from "#tui/ink/overlay.ts";
 import { drawMarkdown } from "#tui/markdown.ts";
 import { runStarted } from "#support/run-started.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
-import { linesOf, plainTheme, sceneOf } from "#support/scenes.ts";
+import { plainTheme } from "#support/scenes.ts";
 import { RunParts } from "#web/run-parts.ts";
 
 const step = (node: string, more: Partial<Extract<RunEventBody, { type: "step.finished" }>>): RunEventBody => ({
@@ -83,12 +83,6 @@ describe("a dry run in the views", () => {
     expect(formatTotal({ wouldChange: 1, unknown: 0 }, 1)).to.equal("1 to change on 1 node");
     expect(formatTotal({ wouldChange: 0, unknown: 2 }, 0)).to.equal("nothing to change, 2 unknown");
     expect(dryRunTotal(model)).to.equal("1 to change on 1 node, 2 unknown");
-  });
-
-  it("V7: marks what would change with ◇, never with what was changed, and counts what is unknown", () => {
-    const frame = linesOf(sceneOf(events, { columns: 120, rows: 40 }), { columns: 120, rows: 40 }).join("\n");
-    expect(frame).to.contain("1 to change on 1 node, 2 unknown").and.to.match(/UNKN/).and.to.match(/◇ n1 /);
-    expect(frame).not.to.contain("◆");
   });
 
   for (const [view, page] of [

@@ -66,23 +66,6 @@ function fail({ failures }: UpdateWorld, fails: Readonly<Record<string, string>>
 const failureOf = (world: UpdateWorld): unknown => [world.report()?.state, world.report()?.failure?.kind];
 
 describe("the updater", () => {
-  it("prepares a runtime without anything of it in use, then brings it into use", async () => {
-    const world = prepared();
-    await world.give(statementOf(young), "fence", "prepare");
-    expect(world.said.map(({ state }) => state)).to.deep.equal(["fenced", "preparing", "prepared"]);
-    expect(world.report()).to.include({ targetGeneration: 2, needsReboot: false });
-    expect(world.version()).to.equal(old);
-    await world.give(statementOf(young), "activate");
-    expect(world.version()).to.equal(young);
-    expect(world.report()).to.deep.include({
-      state: "activated",
-      present: { id: pathOf(young), version: young, generation: 2 },
-      previous: { id: pathOf(old), version: old, generation: 1 },
-    });
-    expect(world.at(`${profile}-updater`)).to.equal(pathOf(young));
-    expect(restarts(world)).to.have.length(1);
-  });
-
   it("counts its reports by its clock, and never back", async () => {
     const world = prepared();
     await world.give(statementOf(young, quick), "prepare");

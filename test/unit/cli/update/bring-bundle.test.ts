@@ -1,13 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { EventEmitter } from "node:events";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import type { ApiClient, CallOptions } from "#api/client.ts";
 import { bringBundle } from "#cli/update/bring-bundle.ts";
 import type { FoundBundle } from "#cli/update/bundles.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 type Piece = { readonly offset: number; readonly data: string };
 
@@ -27,21 +26,19 @@ class Host extends EventEmitter {
 }
 
 describe("bringing a bundle", () => {
-  let dir: TempDir;
+  const dir = folderOfEachTest("bring");
   let source: FoundBundle;
   let held: number;
   let offsets: number[];
 
   beforeEach(async () => {
-    dir = await makeTempDir("bring");
-    const file = join(dir.path, "bundle");
+    const file = dir("bundle");
     await writeFile(file, randomBytes(size));
     const bundle = { sha256: "a".repeat(64), size, storePath: "", narHash: "", version: "0.4.0", arch: "x86_64" };
     source = { bundle, file, start: 0 };
     held = 0;
     offsets = [];
   });
-  afterEach(() => dir.remove());
 
   /** A controller that calls `before` with the name of each call. */
   const clientOf = (before: (name: string) => void): ApiClient =>

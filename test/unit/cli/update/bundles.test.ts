@@ -1,25 +1,22 @@
 import { readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import { drawBundle, findBundle, readBundleFile, writeBundleFile, type BundleWanted } from "#cli/update/bundles.ts";
 import { kcoreVersion } from "#cli/process/version.ts";
 import { writeRuntime } from "../../../support/bundles.ts";
 import { problemsOfRejection } from "../../../support/problems.ts";
 import { codeOf } from "../../../support/rejection.ts";
-import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
+import { folderOfEachTest } from "../../../support/temp-dir.ts";
 
 describe("bundles of the runtime on the bastion", () => {
-  let dir: TempDir;
-  beforeEach(async () => (dir = await makeTempDir("bundle")));
-  afterEach(() => dir.remove());
-  const inDir = (name: string): string => join(dir.path, name);
+  const dir = folderOfEachTest("bundle");
+  const inDir = (name: string): string => dir(name);
 
   describe("as files", () => {
     let path: string;
     let runtime: Awaited<ReturnType<typeof writeRuntime>>;
     beforeEach(async () => {
       path = inDir("kcore.bundle");
-      runtime = await writeRuntime(dir.path);
+      runtime = await writeRuntime(dir());
       await writeBundleFile(path, { ...runtime, start: 0 });
     });
     /** Replaces bytes of the header, or behind it. */
@@ -61,7 +58,7 @@ describe("bundles of the runtime on the bastion", () => {
     });
 
     it("are refused when they name another version, store path or hash than what they hold", async () => {
-      const other = (await writeRuntime(dir.path)).bundle;
+      const other = (await writeRuntime(dir())).bundle;
       const cases = {
         version: "9.9.9",
         storePath: other.storePath,
@@ -85,17 +82,17 @@ describe("bundles of the runtime on the bastion", () => {
       expect(await problem()).to.contain("does not begin as a bundle does");
       await rm(path);
       expect(await problem()).to.contain(`cannot read ${path}: it does not exist [FILE_UNREADABLE]`);
-      path = dir.path;
+      path = dir();
       expect(await problem()).to.contain(`${path} is not a regular file [FILE_UNREADABLE]`);
     });
   });
 
   describe("are found", () => {
     const find = (wanted: BundleWanted): ReturnType<typeof findBundle> =>
-      findBundle(wanted, { cache: dir.path, note: () => expect.fail("nothing is built") });
+      findBundle(wanted, { cache: dir(), note: () => expect.fail("nothing is built") });
 
     it("by version, the newest of several, and by SHA-256, among what was built", async () => {
-      const [first, second] = [await writeRuntime(dir.path), await writeRuntime(dir.path)];
+      const [first, second] = [await writeRuntime(dir()), await writeRuntime(dir())];
       await utimes(first.file, 2, 2);
       await utimes(second.file, 1, 1);
       expect(await find({ version: "0.9.0" })).to.deep.equal({ bundle: first.bundle, file: first.file, start: 0 });
@@ -104,7 +101,7 @@ describe("bundles of the runtime on the bastion", () => {
     });
 
     it("not when the file is gone or cut off, or the manifest is none", async () => {
-      const runtime = await writeRuntime(dir.path);
+      const runtime = await writeRuntime(dir());
       await writeFile(inDir("x.json"), "{");
       await truncate(runtime.file, 10);
       expect(await codeOf(find({ version: "0.9.0" }))).to.equal("UPDATE_BUNDLE_UNKNOWN");
@@ -115,7 +112,7 @@ describe("bundles of the runtime on the bastion", () => {
     });
 
     it("in the file that is given, which must hold what is wanted", async () => {
-      const runtime = await writeRuntime(dir.path);
+      const runtime = await writeRuntime(dir());
       const file = inDir("kcore.bundle");
       await writeBundleFile(file, { ...runtime, start: 0 });
       expect((await find({ file })).bundle).to.deep.equal(runtime.bundle);
@@ -125,7 +122,7 @@ describe("bundles of the runtime on the bastion", () => {
     });
 
     it("of this very version by SHA-256 without building it", async () => {
-      const runtime = await writeRuntime(dir.path, kcoreVersion());
+      const runtime = await writeRuntime(dir(), kcoreVersion());
       const { sha256 } = runtime.bundle;
       expect((await find({ sha256, version: kcoreVersion() })).file).to.equal(runtime.file);
     });

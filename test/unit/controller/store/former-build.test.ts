@@ -8,7 +8,7 @@ import { watchRejects } from "#controller/cluster/rejects.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { openDatabase } from "#controller/store/database.ts";
 import { memoryReplica } from "#support/memory-replica.ts";
-import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const fixture = join(import.meta.dirname, "../../../fixtures/stores/before-siblings");
 const id = "c530f094-c6e1-479f-b25c-501e6509bcf6";
@@ -20,12 +20,10 @@ const node = "1ecc18bb-0bcd-4f3b-be14-9f8f0651aef5";
  * The node's label “side” changed on both sides of a cut.
  */
 describe("the store of a former build", () => {
-  let dir: TempDir;
-  beforeEach(async () => (dir = await makeTempDir("former")));
-  afterEach(() => dir.remove());
+  const dir = folderOfEachTest("former");
 
   it("F-29: is read whole: objects, deletions, a reject, and the conflict that stands, once", async () => {
-    const folder = join(dir.path, "db");
+    const folder = dir("db");
     await cp(fixture, folder, { recursive: true });
     const db = await openDatabase({ folder, rules: keyRules, onBroken: () => undefined });
     try {

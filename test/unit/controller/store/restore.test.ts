@@ -14,10 +14,10 @@ import { repairStore, restampStore, restoreStore } from "#controller/store/resto
 import { snapshotName, writeSnapshot } from "#controller/store/snapshot-file.ts";
 import { oneRegister } from "../../../support/one-register.ts";
 import { codeOf } from "../../../support/rejection.ts";
-import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
+import { folderOfEachTest } from "../../../support/temp-dir.ts";
 
 describe("a controller's backup, restore and repair", () => {
-  let dir: TempDir;
+  const dir = folderOfEachTest("restore");
   let folder: string;
   const open = (at = folder): Promise<ControllerDatabase> =>
     openDatabase({ folder: at, rules: keyRules, onBroken: () => undefined });
@@ -47,7 +47,7 @@ describe("a controller's backup, restore and repair", () => {
       await db.append([record]);
       db.data.apply(record);
     }
-    const file = join(dir.path, "backup.json");
+    const file = dir("backup.json");
     await writeFile(file, await db.backup());
     await db.append([oneRegister(records.length + 1, "after the backup")]);
     await db.close();
@@ -58,10 +58,8 @@ describe("a controller's backup, restore and repair", () => {
     (await readdir(at)).filter((name) => /^(?:journal|snapshot)-/.test(name)).toSorted();
 
   beforeEach(async () => {
-    dir = await makeTempDir("restore");
-    folder = join(dir.path, "db");
+    folder = dir("db");
   });
-  afterEach(() => dir.remove());
 
   it("restores a backup under a new origin, and keeps what was there (F-26)", async () => {
     const file = await backUp(oneRegister(1), oneRegister(2));
@@ -73,6 +71,12 @@ describe("a controller's backup, restore and repair", () => {
       .that.matches(/^c1#[0-9a-f]{8}$/);
     expect((await readdir(aside)).some((name) => name.startsWith("journal-"))).to.equal(true);
     expect((await stat(aside)).mode & 0o777).to.equal(0o700);
+    // The restored store goes on like any other; a backup may also go into an empty folder.
+    await write(oneRegister(3));
+    expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2", "k/3"]);
+    folder = dir("other");
+    await restoreStore({ file, ...where() });
+    expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/2"]);
   });
 
   it("C5: tells what a backup holds in things, not in parts of its file", async () => {
@@ -110,22 +114,8 @@ describe("a controller's backup, restore and repair", () => {
     expect((newer as KcoreError).message)
       .to.contain("lab-backup")
       .and.not.contain(file);
-    expect(await codeOf(restoreStore({ ...where(), file: join(dir.path, "none") }))).to.equal("FILE_UNREADABLE");
+    expect(await codeOf(restoreStore({ ...where(), file: dir("none") }))).to.equal("FILE_UNREADABLE");
     expect(await readAll()).to.deep.equal(before);
-  });
-
-  it("restores into an empty folder", async () => {
-    const file = await backUp(oneRegister(1));
-    folder = join(dir.path, "other");
-    await restoreStore({ file, ...where() });
-    expect(keysIn(await readAll())).to.deep.equal(["k/1"]);
-  });
-
-  it("goes on after a restore like any other store", async () => {
-    const file = await backUp(oneRegister(1));
-    await restoreStore({ file, ...where() });
-    await write(oneRegister(3));
-    expect(keysIn(await readAll())).to.deep.equal(["k/1", "k/3"]);
   });
 
   it("changes nothing while the controller runs", async () => {
@@ -211,7 +201,7 @@ describe("a controller's backup, restore and repair", () => {
     it("is mended once, wherever the repair was cut off: what was whole is kept, what is lost is told", async () => {
       await damage();
       const before = await filesOf(folder);
-      const copy = join(dir.path, "copy");
+      const copy = dir("copy");
       await cp(folder, copy, { recursive: true });
       const { aside } = await repairStore({ ...where(), folder: copy });
       const made = await filesOf(copy);
@@ -219,7 +209,7 @@ describe("a controller's backup, restore and repair", () => {
       const told = await readFile(join(aside, "lost.json"));
       // Cut off before the n-th rename: of the former files, of the folder itself, of the new files.
       for (let renames = 0; renames <= before.length + made.length; renames++) {
-        const cut = join(dir.path, `cut-${renames}`);
+        const cut = dir(`cut-${renames}`);
         const hasPlace = renames >= before.length;
         const [fresh, old] = [join(cut, `${hasPlace ? "placing" : "replacing"}-00000000`), join(cut, "damaged-1")];
         for (const path of [cut, fresh, old]) await mkdir(path, { mode: 0o700 });

@@ -11,22 +11,20 @@ import {
   type BundleStoreOptions,
   type Held,
 } from "#controller/updates/bundles.ts";
-import { makeTempDir, type TempDir } from "../../../support/temp-dir.ts";
+import { folderOfEachTest } from "../../../support/temp-dir.ts";
 
 const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const gibibyte = 2 ** 30;
 
 describe("the bundles on a controller's disk", () => {
-  let dir: TempDir;
+  const dir = folderOfEachTest("bundles");
   let folder: string;
   const bytes = randomBytes(300_000);
   const sha256 = sha256Of(bytes);
 
   beforeEach(async () => {
-    dir = await makeTempDir("bundles");
-    folder = join(dir.path, "bundles");
+    folder = dir("bundles");
   });
-  afterEach(() => dir.remove());
 
   const open = (more: Partial<BundleStoreOptions> = {}): BundleStore =>
     openBundleStore({ folder, isNeeded: () => false, ...more });
@@ -192,15 +190,15 @@ describe("the bundles on a controller's disk", () => {
 
   it("follows no link, and lists nothing that is not its own", async () => {
     await mkdir(folder, { mode: 0o700 });
-    await writeFile(join(dir.path, "secret"), "secret");
-    await symlink(join(dir.path, "secret"), join(folder, `${sha256}.part`));
-    await symlink(join(dir.path, "secret"), join(folder, sha256Of(Buffer.from("secret"))));
+    await writeFile(dir("secret"), "secret");
+    await symlink(dir("secret"), join(folder, `${sha256}.part`));
+    await symlink(dir("secret"), join(folder, sha256Of(Buffer.from("secret"))));
     await writeFile(join(folder, "notes"), "");
     await mkdir(join(folder, "0".repeat(64)));
     const store = open();
     expect(await refusal(put(store, 6))).to.match(/ELOOP/);
     expect(await refusal(store.open(sha256Of(Buffer.from("secret"))))).to.match(/ELOOP/);
-    expect(await readFile(join(dir.path, "secret"), "utf8")).to.equal("secret");
+    expect(await readFile(dir("secret"), "utf8")).to.equal("secret");
     expect((await store.list()).map(({ sha256 }) => sha256)).to.not.include("0".repeat(64));
   });
 

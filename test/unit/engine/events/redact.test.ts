@@ -26,25 +26,6 @@ describe("the redactor", () => {
     expect(JSON.stringify(event)).to.not.contain(secret);
   });
 
-  it("masks its base64, URI and JSON forms (S-7)", () => {
-    const awkward = 'a "quoted"\\ käse pass';
-    const redactor = createRedactor([awkward]);
-    const forms = [
-      Buffer.from(awkward).toString("base64"),
-      Buffer.from(`root:${awkward}`).toString("base64"),
-      Buffer.from(`r:${awkward}:x`).toString("base64url"),
-      encodeURIComponent(awkward),
-      new URLSearchParams({ awkward }).toString(),
-      JSON.stringify({ awkward }),
-      JSON.stringify({ deep: JSON.stringify({ awkward }) }),
-    ];
-    for (const form of forms) {
-      const masked = redactor.text(form);
-      expect(masked).to.contain("***");
-      expect(masked).to.not.contain("quoted");
-    }
-  });
-
   it("masks a secret in bytes that no text can tell, cut anywhere, and loses none of the others (S-7)", () => {
     const whole = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from(`é${secret}`), Buffer.from([0xc3, 0x28])]);
     const wanted = Buffer.concat([Buffer.from([0xff, 0x0d]), Buffer.from("é***"), Buffer.from([0xc3, 0x28])]);

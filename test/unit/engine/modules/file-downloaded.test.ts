@@ -1,17 +1,18 @@
 import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect } from "chai";
 import { fileDownloaded } from "#engine/modules/file-downloaded.ts";
 import { blobOf, type Blob } from "#engine/step/blob.ts";
 import type { RemoteContent } from "#engine/step/remote.ts";
 import { secret } from "#engine/step/secret.ts";
 import { contextOf, runStepOn, stepOf } from "#support/steps.ts";
-import { makeTempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 const content = blobOf("the content");
 
 /** Beside the table of the module: the offers to the bastion, and a node's requests. */
 describe("file.downloaded by way of the bastion", () => {
+  const at = folderOfEachTest("download");
+
   it("names what is to be fetched, and nothing of a sensitive step; where the node fetches, nothing is", () => {
     const remotes: RemoteContent[] = [];
     const remote = (one: RemoteContent): Blob => (remotes.push(one), content);
@@ -27,19 +28,14 @@ describe("file.downloaded by way of the bastion", () => {
   });
 
   it("asks for the content where it differs, and for nothing where only the mode does", async () => {
-    const folder = await makeTempDir("download");
-    try {
-      const path = join(folder.path, "file");
-      const args = { path, url: "https://a/b", sha256: content.sha256, via: "bastion", mode: "0644" };
-      const step = { ...stepOf(fileDownloaded, args, contextOf({ remote: () => content })), offers: [] };
-      const run = () => runStepOn("/bin/dash", step, { stateDir: folder.path });
-      writeFileSync(path, "the content", { mode: 0o600 });
-      expect([(await run()).outcome, statSync(path).mode & 0o777]).to.deep.equal(["changed", 0o644]);
-      writeFileSync(path, "old");
-      // Status 20: the runner asks for the content.
-      expect([(await run()).status, readFileSync(path, "utf8")]).to.deep.equal([20, "old"]);
-    } finally {
-      await folder.remove();
-    }
+    const path = at("file");
+    const args = { path, url: "https://a/b", sha256: content.sha256, via: "bastion", mode: "0644" };
+    const step = { ...stepOf(fileDownloaded, args, contextOf({ remote: () => content })), offers: [] };
+    const run = () => runStepOn("/bin/dash", step, { stateDir: at() });
+    writeFileSync(path, "the content", { mode: 0o600 });
+    expect([(await run()).outcome, statSync(path).mode & 0o777]).to.deep.equal(["changed", 0o644]);
+    writeFileSync(path, "old");
+    // Status 20: the runner asks for the content.
+    expect([(await run()).status, readFileSync(path, "utf8")]).to.deep.equal([20, "old"]);
   });
 });

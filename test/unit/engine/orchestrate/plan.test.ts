@@ -1,21 +1,12 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { batchesOf, lastSections, runSections, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
+import { lastSections, runSections, shareOf, wavesOf } from "#engine/orchestrate/plan.ts";
 import { actionStage, applyStage } from "#support/runs.ts";
 import { noAction } from "#support/actions.ts";
 
 const names = fc.uniqueArray(fc.stringMatching(/^[a-z][0-9]$/), { maxLength: 20 });
 
 describe("the order of a run", () => {
-  it("keeps an action for each node inside the block, so that no node waits for another", () => {
-    const sections = runSections([
-      applyStage("a", ["n1"], []),
-      actionStage("b", noAction, { nodes: ["n1"] }),
-      applyStage("c", ["n1"], []),
-    ]);
-    expect(sections).to.have.length(1);
-  });
-
   it("keeps stages with another pace or other nodes apart", () => {
     const sections = runSections([
       applyStage("a", ["n1", "n2"], []),
@@ -43,17 +34,6 @@ describe("the order of a run", () => {
     );
   });
 
-  it("cuts batches of the given size in order", () => {
-    expect([batchesOf(["a", "b", "c"], 2), batchesOf([], 2)]).to.deep.equal([[["a", "b"], ["c"]], []]);
-    fc.assert(
-      fc.property(names, fc.integer({ min: 1, max: 9 }), (nodes, size) => {
-        const batches = batchesOf(nodes, size);
-        expect(batches.flat()).to.deep.equal(nodes);
-        expect(batches.slice(0, -1).every((batch) => batch.length === size)).to.equal(true);
-      }),
-    );
-  });
-
   it("gives each node to exactly one wave, or says that none takes it", () =>
     fc.assert(
       fc.property(names, names, names, (nodes, first, second) => {
@@ -61,11 +41,6 @@ describe("the order of a run", () => {
         expect([...waves.flat(), ...left].toSorted()).to.deep.equal([...nodes].toSorted());
       }),
     ));
-
-  it("takes controllers one at a time, then the rest together", () => {
-    const { waves } = wavesOf(["w1", "c1", "w2", "c2"], [{ nodes: ["c1", "c2"], batch: 1 }, { nodes: ["w1", "w2"] }]);
-    expect(waves).to.deep.equal([["c1"], ["c2"], ["w1", "w2"]]);
-  });
 
   it("knows the last section of each node", () => {
     const sections = runSections([

@@ -150,13 +150,6 @@ describe("a module of a project's own", () => {
   });
 
   for (const [what, text, problems] of [
-    [
-      "an expression in quotes",
-      greeting.replace("[ -f {{args.path}} ]", '[ -f "{{args.path}}" ]'),
-      [
-        ':18:9+13 this expression stands in quotes, where its own quotes mean nothing [MODULE_INVALID] | end the quotes before it: "a b"{{args.path}}',
-      ],
-    ],
     ...["dash -cx", "bash -c -e --", "runuser u -c", "sh -ec"].map(
       (shell) =>
         [
@@ -181,11 +174,6 @@ describe("a module of a project's own", () => {
         ":1:1+10 the module wants nothing [MODULE_INVALID] | want: { NAME: what the probe shall find }",
         ':1:1+10 the module has no probe [MODULE_INVALID] | probe: fact NAME "what there is"',
       ],
-    ],
-    [
-      "a key that nobody knows",
-      greeting.replace("guard:", "gard:"),
-      [":29:1+4 no key “gard” is known here [YAML_KEY_UNKNOWN] | did you mean “guard”?"],
     ],
     [
       "an argument without a description",

@@ -62,12 +62,6 @@ describe("loadRoster", () => {
       expect(problems(`nodes:\n${text}\n`).join(), text).to.contain(told);
   });
 
-  it("gives a node without an id always the same UUID", () => {
-    const id = (): string | undefined => load("nodes: { n1: { address: h } }\n").nodes.get("n1")?.id;
-    expect(id()).to.equal(id());
-    expect(id()).to.match(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
-  });
-
   it("lets the node win over its groups, later groups over earlier ones, these over the file's defaults, these over defaults.yaml", () => {
     const { nodes } = load(
       `defaults: { user: file, dc: FILE, vars: { a: file, b: file }, roles: [worker] }

@@ -318,52 +318,9 @@ steps:
       { kind: "unknown", id: "s/b", title: "b", after: "stage issue" },
     ]);
   });
-
-  it("do not hide mistakes in the other arguments", async () =>
-    expect(
-      await problems(
-        'steps:\n  - { id: a, test.note: { text: "{{facts.os}}", numbr: 1, number: x } }\n  - { id: b, test.note: { text: "{{steps.kye.stdout}}" } }\n',
-      ),
-    ).to.deep.equal([
-      "states/s.yaml:2:49+5 no key “numbr” is known here [YAML_KEY_UNKNOWN] | did you mean “number”?",
-      "states/s.yaml:2:67+1 “number” must be a number, not a text [YAML_TYPE]",
-      "states/s.yaml:3:36+16 “steps” has no “kye” [EXPRESSION_UNDEFINED]",
-    ]));
-
-  it("may not decide how often a step is repeated", async () =>
-    expect(await problems('steps:\n  - { id: a, each: "{{facts.disks}}", test.note: { text: x } }\n')).to.deep.equal([
-      "states/s.yaml:2:20+17 each goes over what is known before the run: params, node, nodes, vars [STATE_STEP_INVALID]",
-    ]));
 });
 
 describe("problems of a node's steps", () => {
-  it("are told all at once, each at its place", async () =>
-    expect(
-      await problems(`
-steps:
-  - { id: a, test.noet: { text: x } }
-  - { id: b, test.note: { text: [1], nope: "{{vars.y}}" } }
-  - { id: c, test.note: { fail: true } }
-  - { id: d, when: "yes", test.note: {} }
-  - { id: e, timeout: soon, retry: { attempts: 0 }, test.note: {} }
-  - { id: f, test.note: { template: nope.hbs } }
-  - { id: g, test.note: { file: ../../etc/passwd } }
-  - { include: nope }
-`),
-    ).to.deep.equal([
-      "states/s.yaml:3:14+9 no state module “test.noet” [STATE_MODULE_UNKNOWN] | did you mean “test.note”?",
-      "states/s.yaml:4:33+3 “text” must be a text or Secret, not a list [YAML_TYPE]",
-      "states/s.yaml:4:38+4 no key “nope” is known here [YAML_KEY_UNKNOWN] | known here: text, number, template, vars, file, fail",
-      "states/s.yaml:4:47+6 “vars” has no “y” [EXPRESSION_UNDEFINED] | did you mean “x”?",
-      "states/s.yaml:5:14+9 this cannot work [USAGE]",
-      "states/s.yaml:6:20+5 the condition must be true or false, not a text [EXPRESSION_TYPE] | write one expression and nothing around it: \"{{eq node.dc 'DC1'}}\"",
-      "states/s.yaml:7:23+4 “timeout” must be a duration such as 30s, 5m or 1h [YAML_TYPE]",
-      "states/s.yaml:7:48+1 “retry.attempts” must be at least 1 [YAML_TYPE]",
-      "states/s.yaml:8:37+8 no template “nope.hbs” [TEMPLATE_NOT_FOUND]",
-      "states/s.yaml:9:14+9 no file “../../etc/passwd” in the project [FILE_UNREADABLE] | the path is relative to the project's folder and must not leave it",
-      "states/s.yaml:10:16+4 no state “nope” [STATE_NOT_FOUND] | kcore state list shows them all",
-    ]));
-
   it("refuse a secret in a template that is not kept from view (S-7)", async () => {
     const text = (sensitive: string): string =>
       `params: { t: { type: secret, default: "env:T" } }\nsteps:\n  - { id: a, test.note: { template: t.hbs }${sensitive} }\n`;
@@ -383,24 +340,6 @@ steps:
     expect((await problems(text("LC_ALL: C"))).join()).to.contain("give LANG");
     for (const name of ["K_TMP", "k_i", "kt_probe", "kS_1", "IFS", "UID", "PPID", "A-B", "1A", '""', "A B"])
       expect((await problems(text(`${name}: x`))).length, name).to.equal(1);
-  });
-
-  it("refuse a risk where nothing could be taken back, and a time to confirm without one", async () => {
-    const text = (module: string, keys: string): string => `steps:\n  - { id: a, ${module}, ${keys} }\n`;
-    expect(await problems(text("test.note: { text: t }", "risk: connectivity"))).to.deep.equal([
-      "states/s.yaml:2:14+9 this use of test.note cannot be taken back, so it cannot have a risk [RISK_INVALID] | what can: files, links, units, services, and commands and scripts with revert:",
-    ]);
-    expect(await problems(text("test.note: { text: t }", "confirm: 10s"))).to.deep.equal([
-      "states/s.yaml:2:14+9 confirm is for a step with a risk [RISK_INVALID] | add risk: connectivity",
-    ]);
-  });
-
-  it("refuse a file of the bastion for a step that runs as another user", async () => {
-    const text = (runAs: string): string => `steps:\n  - { id: a, test.note: { file: f }${runAs} }\n`;
-    expect(await problems(text(", runAs: nobody"), { f: "x" })).to.deep.equal([
-      "states/s.yaml:2:14+9 this use of test.note needs a file from the bastion, which nobody could not read on the node [RUN_AS_FILES] | leave runAs out, and give the user as owner:",
-    ]);
-    expect((await state(text(""), { f: "x" })).length).to.equal(1);
   });
 
   it("of one node do not come from another's data (S-4)", async () =>

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect } from "chai";
 import { diskFunctions } from "#engine/step/fragments/disk-functions.ts";
 import { findDisk, findForeignPartition } from "#engine/step/fragments/disk.ts";
@@ -8,7 +7,7 @@ import { stepOfFormat } from "#engine/step/fragments/format.ts";
 import { rawSh, sh } from "#engine/step/sh.ts";
 import { shellsOf } from "#support/shells.ts";
 import { runStepOn, type StepRun, type StepRunOptions } from "#support/steps.ts";
-import { makeTempDir } from "#support/temp-dir.ts";
+import { folderOfEachTest } from "#support/temp-dir.ts";
 
 /** The partition sdx1 of a disk with these contents and users; the formatter only prints a word. */
 function format(
@@ -39,6 +38,7 @@ const contents = "/dev/sdx1 holds xfs at byte 0x0";
 const fingerprint = createHash("sha256").update("device holds xfs at byte 0x0\n\n").digest("hex").slice(0, 16);
 
 describe("the disk of a name", () => {
+  const at = folderOfEachTest("disks");
   /** The findings of a step on disks by their serials. */
   async function find(
     serials: Readonly<Record<string, string | undefined>>,
@@ -46,22 +46,17 @@ describe("the disk of a name", () => {
     wwids: Readonly<Record<string, string>> = {},
     shell = "dash",
   ): Promise<StepRun> {
-    const folder = await makeTempDir("sysfs");
-    try {
-      for (const [name, own] of Object.entries(serials)) {
-        await mkdir(join(folder.path, name));
-        await writeFile(join(folder.path, name, "size"), "8\n");
-        if (own !== undefined) await writeFile(join(folder.path, name, "serial"), `${own}\n`);
-      }
-      for (const [name, wwid] of Object.entries(wwids)) {
-        await mkdir(join(folder.path, name, "device"));
-        await writeFile(join(folder.path, name, "device/wwid"), `${wwid}\n`);
-      }
-      const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${folder.path}/`);
-      return await runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
-    } finally {
-      await folder.remove();
+    for (const [name, own] of Object.entries(serials)) {
+      await mkdir(at(name));
+      await writeFile(at(name, "size"), "8\n");
+      if (own !== undefined) await writeFile(at(name, "serial"), `${own}\n`);
     }
+    for (const [name, wwid] of Object.entries(wwids)) {
+      await mkdir(at(name, "device"));
+      await writeFile(at(name, "device/wwid"), `${wwid}\n`);
+    }
+    const text = findDisk({ serial }).toString().replaceAll("/sys/block/", `${at()}/`);
+    return await runStepOn(shell, { want: { found: "" }, probe: rawSh(text) }, { bin: { lsblk: "exit 1" } });
   }
 
   for (const shell of shellsOf(import.meta.filename))
@@ -79,21 +74,12 @@ describe("the disk of a name", () => {
   });
 
   it("is looked at behind an exclusive open when udev has had the kernel read its table again", async () => {
-    const folder = await makeTempDir("settle");
-    const log = join(folder.path, "log");
+    const log = at("log");
     const told = `echo "\${0##*/} $*" >>${log}`;
-    try {
-      const probe = rawSh(`${diskFunctions.toString()}\nfact users "$(refused_disk /dev/sdx)"`);
-      const { have } = await runStepOn(
-        "dash",
-        { want: { users: "x" }, probe },
-        { bin: { wipefs: told, udevadm: told } },
-      );
-      expect(have).to.deep.equal({ users: "" });
-      expect(await readFile(log, "utf8")).to.equal("wipefs -a -n /dev/sdx\nudevadm settle --timeout=10\n");
-    } finally {
-      await folder.remove();
-    }
+    const probe = rawSh(`${diskFunctions.toString()}\nfact users "$(refused_disk /dev/sdx)"`);
+    const { have } = await runStepOn("dash", { want: { users: "x" }, probe }, { bin: { wipefs: told, udevadm: told } });
+    expect(have).to.deep.equal({ users: "" });
+    expect(await readFile(log, "utf8")).to.equal("wipefs -a -n /dev/sdx\nudevadm settle --timeout=10\n");
   });
 
   it("is none where no disk has it, or several have", async () => {
@@ -147,34 +133,28 @@ describe("a device that is to be formatted", () => {
 });
 
 describe("who uses a device", () => {
+  const at = folderOfEachTest("users");
+
   it("is told of a mount by its number and by its name, of swap, and of what holds it", async () => {
-    const folder = await makeTempDir("users");
-    try {
-      for (const name of ["dev", "ro"]) {
-        await mkdir(join(folder.path, "sdx1/holders/dm-0"), { recursive: true });
-        await writeFile(join(folder.path, "sdx1", name), name === "dev" ? "8:1\n" : "0\n");
-      }
-      const mounts = ["36 35 8:1 / /data rw - ext4 /dev/root rw", "37 35 0:40 / /pool rw - btrfs /dev/sdx1 rw"];
-      await writeFile(
-        join(folder.path, "mountinfo"),
-        `${mounts.join("\n")}\n36 35 8:2 / /other rw - ext4 /dev/sdx2 rw\n`,
-      );
-      await writeFile(join(folder.path, "swaps"), "Filename Type\n/dev/sdx1 partition 1 0 -1\n");
-      const text = diskFunctions
-        .toString()
-        .replaceAll("/sys/class/block/", `${folder.path}/`)
-        .replaceAll("/proc/self/mountinfo", `${folder.path}/mountinfo`)
-        .replaceAll("/proc/swaps", `${folder.path}/swaps`);
-      const probe = rawSh(`${text}\nfact users "$(users_of sdx1)"`);
-      const { have } = await runStepOn("dash", { want: { users: "" }, probe });
-      expect(have["users"]?.split("\n")).to.deep.equal([
-        "/dev/sdx1 is mounted at /data",
-        "/dev/sdx1 is mounted at /pool",
-        "/dev/sdx1 is swap",
-        "/dev/sdx1 is held by dm-0 ",
-      ]);
-    } finally {
-      await folder.remove();
+    for (const name of ["dev", "ro"]) {
+      await mkdir(at("sdx1/holders/dm-0"), { recursive: true });
+      await writeFile(at("sdx1", name), name === "dev" ? "8:1\n" : "0\n");
     }
+    const mounts = ["36 35 8:1 / /data rw - ext4 /dev/root rw", "37 35 0:40 / /pool rw - btrfs /dev/sdx1 rw"];
+    await writeFile(at("mountinfo"), `${mounts.join("\n")}\n36 35 8:2 / /other rw - ext4 /dev/sdx2 rw\n`);
+    await writeFile(at("swaps"), "Filename Type\n/dev/sdx1 partition 1 0 -1\n");
+    const text = diskFunctions
+      .toString()
+      .replaceAll("/sys/class/block/", `${at()}/`)
+      .replaceAll("/proc/self/mountinfo", `${at()}/mountinfo`)
+      .replaceAll("/proc/swaps", `${at()}/swaps`);
+    const probe = rawSh(`${text}\nfact users "$(users_of sdx1)"`);
+    const { have } = await runStepOn("dash", { want: { users: "" }, probe });
+    expect(have["users"]?.split("\n")).to.deep.equal([
+      "/dev/sdx1 is mounted at /data",
+      "/dev/sdx1 is mounted at /pool",
+      "/dev/sdx1 is swap",
+      "/dev/sdx1 is held by dm-0 ",
+    ]);
   });
 });

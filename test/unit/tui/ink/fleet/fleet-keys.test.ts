@@ -33,9 +33,6 @@ describe("the dashboard", () => {
     }
   });
 
-  it("V8: puts what is not ready first, then what wants an eye or never came, names as people count", () =>
-    expect(names([])).to.deep.equal(["n4", "n7", "n5", "n6", "n9", "n1", "n2", "n3", "n10", "n8"]));
-
   it("goes through the sections by Tab, back by Shift-Tab, and to one by its number", () => {
     expect(typeFleetKeys(["tab"]).section).to.equal("dcs");
     expect(typeFleetKeys(["tab", "tab", "tab", "tab", "tab", "tab"]).section).to.equal("nodes");
@@ -81,11 +78,6 @@ describe("the dashboard", () => {
     expect(text).to.match(/192\.0\.2\.3:9090 +connected +no +DC2 +12 +0 +81ms/);
     expect(text).to.contain("192.0.2.3:9090 gave no answer within 3 s");
     expect(shown(["3", "enter"])).to.contain("340 registers, 3 tombstones, 0 quarantined");
-  });
-
-  it("lists the certificate that each holder uses now, the first to expire first", () => {
-    expect(shown(["4"])).to.contain("9 certificates  ✗ 1 bad");
-    expect(fleetScene({ ui: typeFleetKeys(["4"]) }).listing.keys[0]).to.match(/b$/);
   });
 
   it("keeps the last data when its controller is lost, marked as stale, and names the one it tries", () => {
