@@ -60,7 +60,7 @@ export function fakeChannel(stdout: AsyncIterable<Uint8Array>, more: Partial<Cha
   return {
     stdout,
     write: () => Promise.resolve(),
-    taken: () => 0,
+    bytesTaken: () => 0,
     end: () => undefined,
     close: () => undefined,
     exit: Promise.resolve({}),

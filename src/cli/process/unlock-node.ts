@@ -1,7 +1,7 @@
 import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import type { Unlocking } from "#engine/orchestrate/run-types.ts";
-import type { Unlocked } from "#engine/transport/unlock-host.ts";
+import type { UnlockOutcome } from "#engine/transport/unlock-host.ts";
 import { unreachable } from "#engine/session/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
@@ -34,7 +34,7 @@ export function unlocker(
 }
 
 /** Unlocks the node by a key that is kept here, and records that access. Undefined: no key of the node is kept here. */
-async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<Unlocked | undefined> {
+async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<UnlockOutcome | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);
   const root = await findLockedRoot(folder, node.id);

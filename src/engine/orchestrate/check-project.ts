@@ -5,7 +5,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import { type Folder, foldersOf, listIn } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
-import { unaskedSources } from "#engine/roster/sources.ts";
+import { unansweredSources } from "#engine/roster/sources.ts";
 import { leaveUnknown, StateChecker } from "#engine/states/check-states.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
@@ -49,9 +49,9 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   const { project, trust, modules, only } = options;
   const problems = new Problems();
   // The project may not be trusted yet: the check runs no program of the roster, and queries none of its addresses.
-  const unasked = unaskedSources(project);
+  const unasked = unansweredSources(project);
   const found = new Problems();
-  const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
+  const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { onlyKept: true } }));
   const roster = unasked.length === 0 ? known : undefined;
   // A missing group or jump host may come from a source that has never answered.
   problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));

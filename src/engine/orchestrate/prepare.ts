@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { placeOfNode } from "#engine/session/node-endpoint.ts";
+import { machineKey } from "#engine/roster/check.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
@@ -75,8 +75,8 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   const names = new Map<string, string>();
   for (const name of nodes) {
     const node = roster.nodes.get(name) as NodeEntry;
-    const place = placeOfNode(node);
-    const other = names.get(place);
+    const machine = machineKey(node);
+    const other = names.get(machine);
     const at = roster.positions.get(name);
     if (other !== undefined)
       problems.add({
@@ -85,7 +85,7 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
         at,
         hint: "keep one of them, or give each a stateDir of its own",
       });
-    else names.set(place, name);
+    else names.set(machine, name);
   }
 }
 

@@ -36,7 +36,7 @@ export interface SessionOptions {
   /** The run's operator as `user@host`, for the lock's message. */
   readonly who: string;
   readonly dryRun: boolean;
-  /** Disks that the run may wipe, as `DISK:FINGERPRINT`. */
+  /** The run's grants for the node: `DISK:FINGERPRINT` to wipe a disk, `DISK:restore` to restore its saved table. */
   readonly grants: readonly string[];
   /** Keeps the tables of granted disks before the node gets a grant. */
   readonly tables: TableStore;
@@ -53,7 +53,7 @@ export interface SessionOptions {
   readonly unlock?: (signal: AbortSignal) => Promise<boolean>;
   /** The run was started before: steps that its journal on the node calls finished are not done again. */
   readonly resumed: boolean;
-  /** Wait for a lock that another run holds instead of refusing. */
+  /** Whether to wait for a lock that another run holds; otherwise the work fails. */
   readonly waitForLock: boolean;
   /** Milliseconds. */
   readonly connectTimeout: number;
