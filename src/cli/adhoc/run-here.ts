@@ -5,7 +5,7 @@ import { cleanStrings } from "#engine/events/clean.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { keepFacts } from "#engine/facts/cache.ts";
+import { keepFacts } from "#engine/facts/node-files.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { OutputCap } from "#engine/run/output-cap.ts";
 import { Questions } from "#engine/run/questions.ts";

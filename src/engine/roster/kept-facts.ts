@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { replaceFileSync } from "#base/file.ts";
-import { readFacts } from "#engine/facts/cache.ts";
+import { readFacts } from "#engine/facts/node-files.ts";
 import type { TargetFacts } from "./roster.ts";
 import { factValues, type FactValue } from "#engine/facts/paths.ts";
 import type { NodeFacts } from "#engine/facts/shape.ts";

@@ -1,6 +1,6 @@
 import type { Question, RunControl, RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { cleanStrings } from "#engine/events/clean.ts";
-import { keepFacts } from "#engine/facts/cache.ts";
+import { keepFacts } from "#engine/facts/node-files.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";

@@ -161,7 +161,7 @@ export class SessionTransport {
     follower?.end();
     const { feed, node } = this.#options.session;
     feed?.leave(node.name);
-    if (host && !feed?.inherits(host)) this.#change = this.#change.then(() => host.close());
+    if (host && !feed?.takeOver(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {

@@ -4,7 +4,7 @@ import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
-import type { ManagedRemnant } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
-import { keepFacts, readFacts } from "#engine/facts/cache.ts";
+import { keepFacts, readFacts } from "#engine/facts/node-files.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import { keptFacts, type KeptFactsOptions } from "#engine/roster/kept-facts.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";

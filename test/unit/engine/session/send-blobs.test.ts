@@ -28,7 +28,7 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
       },
       keep: () => Promise.resolve(true),
       leave: () => undefined,
-      inherits: () => false,
+      takeOver: () => false,
     };
     const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
     const ending = { closed: Promise.resolve(""), exit: Promise.resolve({}), end: () => undefined };
