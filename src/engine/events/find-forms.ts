@@ -4,7 +4,7 @@ const PREFIX_LENGTH = 4;
 const BREAK = /(?:\r?\n|(?:\\r)?\\n|(?:\r|\\(?:r\\?)?)$)[ \t]*/g;
 /** A text that ends in 16 base64 characters is held even if only its last character may begin a form. */
 const DIGITS = /[A-Za-z0-9+/_-]{16}$/;
-/** A tail that matches this many characters of a form is held, whatever characters come before it. */
+/** A tail that matches this many characters of a form is held, with any characters before it. */
 const SUSPECT_LENGTH = 8;
 /** A longer held text is scanned again only after it grew by an eighth: otherwise each piece would cost a whole scan. */
 const LONG_TEXT = 4096;

@@ -87,7 +87,7 @@ export function compareManaged(
   };
 }
 
-/** Makes the test whether one of the managed things is the thing itself, or manages the thing's file or, for a whole file, a part of it. */
+/** Makes the test whether a thing is managed: as such, by the thing's file, or, for a whole file, by a part of the file. */
 function managedBy(managed: readonly ManagedRemnant[]): (thing: ManagedRemnant) => boolean {
   const places = new Set(managed.flatMap((one) => one.places));
   const files = new Set(managed.map(({ within }) => within));

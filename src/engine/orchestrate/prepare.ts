@@ -132,7 +132,7 @@ class PlannedCounts {
   readonly #counts: number[] = [];
   #isOpen = false;
 
-  add(made: Rendered | "left-out"): void {
+  add(made: RenderedStage | "left-out"): void {
     if (made === "left-out") {
       this.#counts.push(0);
       return;
@@ -169,7 +169,7 @@ export async function renderFor(
   name: string | undefined,
   stage: PlannedStage,
   input: RenderInput,
-): Promise<Rendered | "left-out"> {
+): Promise<RenderedStage | "left-out"> {
   const { roster, outputs } = input;
   const scopeFor = (node?: string): StageScope =>
     outputs.stageScope(node === undefined ? undefined : roster.nodes.get(node));
@@ -185,7 +185,7 @@ async function renderStage(
   { task, when }: PlannedStage,
   scope: StageScope,
   { problems, read }: RenderInput,
-): Promise<Rendered | "left-out"> {
+): Promise<RenderedStage | "left-out"> {
   const isAction = task.kind === "action";
   let isOpen = false;
   try {

@@ -12,7 +12,7 @@ interface TrackedStage {
   readonly outcomes: { readonly node: string; readonly outcome: StageOutcome; readonly reason?: string }[];
 }
 
-/** A stage has the first of these outcomes that one of its nodes has. */
+/** A stage's outcome is the first of these that any node of the stage has. */
 const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
 
 /** Emits the start of a stage on its first node and its end on its last node, each exactly once. */

@@ -107,7 +107,7 @@ function reasonOf({ issues: [first] }: { readonly issues: readonly { readonly me
 
 /** A file of another program. */
 export interface ForeignFile {
-  /** Its name in messages. */
+  /** The file's name in messages. */
   readonly file: string;
   readonly text: string;
 }

@@ -16,8 +16,8 @@ const rosterKeys = new Map([
 ]);
 
 /**
- * Reads what `terraform output -json` (or `-json NAME`) prints: the output `kcore_nodes` or `nodes`, else every output that maps names to IP
- * addresses, or to objects with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
+ * Reads the answer of `terraform output -json` (or `-json NAME`). Takes the output `kcore_nodes` or `nodes`. Without those, takes every output
+ * that maps names to IP addresses, or to objects with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
  */
 export function readTerraform(found: Found, file: string, text: string): void {
   const root = parseForeign(file, text);

@@ -34,10 +34,10 @@ function fakeClient({ server, channel = 0, inner = true }: { server: string; cha
 }
 
 describe("one flight", () => {
-  const start = (fake: ReturnType<typeof fakeClient>, input?: string, oneFlight = createEarlyExec(fake.client)) => {
+  const start = (fake: ReturnType<typeof fakeClient>, input?: string, earlyExec = createEarlyExec(fake.client)) => {
     let started: Started | undefined;
-    oneFlight.exec("cmd", input, (_error, result) => (started = result));
-    return { oneFlight, started: () => started };
+    earlyExec.exec("cmd", input, (_error, result) => (started = result));
+    return { earlyExec, started: () => started };
   };
 
   it("goes one step after the other with any other server, and when ssh2 looks different", () => {
@@ -51,8 +51,8 @@ describe("one flight", () => {
 
   it("is only for the first channel of a connection", () => {
     const fake = fakeClient({ server: "OpenSSH_9.2" });
-    const { oneFlight } = start(fake);
-    start(fake, "input", oneFlight);
+    const { earlyExec } = start(fake);
+    start(fake, "input", earlyExec);
     expect(fake.sent.filter((what) => what.startsWith("data"))).to.deep.equal([]);
     const passedBy = fakeClient({ server: "OpenSSH_9.2" });
     const other = createEarlyExec(passedBy.client);
