@@ -2,7 +2,7 @@ import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
 import type { UnlockRequest } from "#engine/orchestrate/run-types.ts";
 import type { UnlockOutcome } from "#engine/transport/unlock-host.ts";
-import { unreachable } from "#engine/session/problems.ts";
+import { unreachableCodes } from "#engine/session/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
@@ -49,7 +49,7 @@ async function unlockKept({ node, context, ...asked }: UnlockRequest, who: strin
  */
 function unlockFailure(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
-  if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
+  if (!problem || unreachableCodes.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
   const message = `${node} waits to be unlocked: ${problem.message}`;
   return new KcoreError({ ...problem, code: "UNLOCK_FAILED", message }, { cause: error, exitCode: 1 });
 }
