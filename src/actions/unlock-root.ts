@@ -1,4 +1,4 @@
-import { unlockHost, type Unlocked } from "#engine/transport/unlock-host.ts";
+import { unlockHost, type UnlockOutcome } from "#engine/transport/unlock-host.ts";
 import type { Connect, Endpoint } from "#engine/transport/host.ts";
 import { secret } from "#engine/step/secret.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -39,7 +39,7 @@ export async function findLockedRoot(folder: string, id: string): Promise<Locked
  * other one gets anything.
  * @throws KcoreError HOST_UNREACHABLE, UNLOCK_FAILED, PKI_PASSPHRASE_WRONG, RECOVERY_KEY_UNREADABLE
  */
-export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<Unlocked> {
+export async function unlockRoot(root: LockedRoot, options: UnlockOptions): Promise<UnlockOutcome> {
   const { endpoint, connect, folder, passphrase, record, signal } = options;
   const { port, hostKey, uuid } = root.unlock;
   const initrd = { ...endpoint, port, user: "root", hostKeys: [hostKey] };

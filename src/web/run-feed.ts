@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { RunFollower } from "#engine/run/follow-run.ts";
+import { RunClient } from "#engine/run/run-client.ts";
 import type { RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { Html } from "#tui/html/html.ts";
@@ -24,7 +24,7 @@ export interface FeedOptions extends RunPartsOptions {
 export class RunFeed {
   readonly live = new LiveParts();
   readonly parts: RunParts;
-  readonly #follower: RunFollower;
+  readonly #follower: RunClient;
   readonly #fold: RunFold;
   readonly #stop = new AbortController();
   #isDrawing = false;
@@ -32,7 +32,7 @@ export class RunFeed {
   /** The number of changes that a drawing may show. */
   #changes = 0;
 
-  private constructor(follower: RunFollower, fold: RunFold, { isAlive, ...options }: FeedOptions) {
+  private constructor(follower: RunClient, fold: RunFold, { isAlive, ...options }: FeedOptions) {
     this.#isLive = isAlive && fold.borrowedModel.state !== "finished";
     this.#follower = follower;
     this.#fold = fold;
@@ -45,7 +45,7 @@ export class RunFeed {
     const bytes = await readFile(folder.events).catch(() => Buffer.alloc(0));
     const { events, length } = parseRecording(bytes, folder.events);
     const fold = new RunFold(reduceEvents(events));
-    return new RunFeed(new RunFollower({ folder, by, answers: false, from: length }), fold, options);
+    return new RunFeed(new RunClient({ folder, by, answers: false, from: length }), fold, options);
   }
 
   get model(): RunModel {

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeSession, OpenSession, SessionOptions, StageWork, WorkResult } from "#engine/session/session.ts";
-import type { ManagedRemnant } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Channel, Host } from "#engine/transport/host.ts";
 import type { Problem } from "#errors/problem.ts";
@@ -60,7 +60,7 @@ export function fakeChannel(stdout: AsyncIterable<Uint8Array>, more: Partial<Cha
   return {
     stdout,
     write: () => Promise.resolve(),
-    taken: () => 0,
+    bytesTaken: () => 0,
     end: () => undefined,
     close: () => undefined,
     exit: Promise.resolve({}),

@@ -62,7 +62,7 @@ export function differencesOf(nodes: readonly Gathered[], paths: readonly string
   const isWanted = (name: string) =>
     paths.length > 0
       ? paths.some((path) => name === path || name.startsWith(`${path}.`))
-      : factAt(name)?.passing !== true;
+      : factAt(name)?.isVolatile !== true;
   return names.filter(isWanted).flatMap((fact) => {
     const values = flat.map(([node, facts]) => [node, facts.get(fact) ?? null] as const);
     const kinds = new Set(values.map(([, value]) => JSON.stringify(value)));

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { readFacts } from "#engine/facts/cache.ts";
+import { readFacts } from "#engine/facts/node-files.ts";
 import { factCatalogue } from "#engine/facts/catalogue.ts";
 import { isFactPath } from "#engine/facts/paths.ts";
 import { matchTargets } from "#engine/roster/targets.ts";

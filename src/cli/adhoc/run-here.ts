@@ -5,12 +5,12 @@ import { cleanStrings } from "#engine/events/clean.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
-import { keepFacts } from "#engine/facts/cache.ts";
+import { keepFacts } from "#engine/facts/node-files.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { OutputCap } from "#engine/run/output-cap.ts";
 import { Questions } from "#engine/run/questions.ts";
 import { newRunId } from "#engine/run/run-folder.ts";
-import { recording } from "#engine/run/unwritable.ts";
+import { reportUnwritable } from "#engine/run/unwritable.ts";
 import { recordRuns, trailFolder } from "#engine/run/run-trail.ts";
 import { runnerlessSessions, type RunnerlessOptions } from "#engine/session/runnerless-session.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
@@ -59,7 +59,7 @@ export async function runHere(
     if (event.type === "run.started") {
       isAlone = event.nodes.length === 1;
       const { at, command, nodes } = event;
-      recording(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
+      reportUnwritable(trailFolder(project), () => recordRuns(project, at, { type: "adhoc.started", who, command, nodes }));
     }
     if (event.type === "node.facts") {
       const { node, facts, at } = event;
@@ -85,7 +85,7 @@ export async function runHere(
     patience: answerPatience,
   });
   const prompt = promptInTurn((asked, value) => questions.answer(asked, value, who), interrupt);
-  const look = runnerlessSessions({ ...lookOf(request.what), stdin: givenOnce(() => isAlone) });
+  const openSession = runnerlessSessions({ ...queryOf(request.what), stdin: givenOnce(() => isAlone) });
   const header = { version: 1, id, request, nonce: randomBytes(16).toString("hex"), who, created } as const;
   const ask = (question: Omit<Question, "id">): Promise<string> => questions.ask(question);
   const stage = { header: { ...header, attended: canPrompt() }, emit, ask, earlier: [] };
@@ -94,7 +94,7 @@ export async function runHere(
   // The reader of stdout has left (`kcore exec … | head -1`).
   process.stdout.once("error", interrupt);
   try {
-    const perform = await loadParts(look);
+    const perform = await loadParts(openSession);
     const { exitCode } = await perform({ stage: { ...stage, stop: stop.signal, abort: abort.signal }, project });
     redactor.flush().forEach(tell);
     return { exitCode, model: run.model };
@@ -111,12 +111,12 @@ export async function runHere(
  * from before: the facts of an unreachable node count as unknown.
  */
 export async function refreshFacts(project: string, flags: RunFlags, request: RunRequest): Promise<RunRequest> {
-  const [{ nodesOnFacts }, { ownRoster }] = await Promise.all([
+  const [{ nodesNeedingFacts }, { ownRoster }] = await Promise.all([
     import("#engine/roster/targets.ts"),
     import("../roster/own-roster.ts"),
   ]);
   const factsSince = Date.now();
-  const nodes = request.on === undefined ? [] : nodesOnFacts(request.on, ownRoster(project));
+  const nodes = request.on === undefined ? [] : nodesNeedingFacts(request.on, ownRoster(project));
   if (nodes.length > 0) {
     const { wait, concurrency } = flags;
     const own = { project, on: [nodes.map(({ name }) => name).join(",")], ...omitUndefined({ wait, concurrency }) };
@@ -126,9 +126,9 @@ export async function refreshFacts(project: string, flags: RunFlags, request: Ru
   return { ...request, factsSince };
 }
 
-function lookOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "look" | "run"> {
-  if (what.kind === "unlock") return { look: what.isLook ? "holder" : "unlock", ...omitUndefined({ run: what.run }) };
-  return { look: what.kind === "facts" ? "facts" : "ping" };
+function queryOf(what: RunRequest["what"]): Pick<RunnerlessOptions, "query" | "run"> {
+  if (what.kind === "unlock") return { query: what.isLook ? "holder" : "unlock", ...omitUndefined({ run: what.run }) };
+  return { query: what.kind === "facts" ? "facts" : "ping" };
 }
 
 /** kcore's stdin for the command: a stream for a single node, all of the input for each of several. A terminal's input goes to a single node only. */

@@ -38,7 +38,7 @@ function nameIn(project: string, file: string): string {
 }
 
 function addIncluding(wanted: Set<string>, states: States): void {
-  const all = states.list().map(({ name }) => ({ name, steps: states.partly(name).state?.steps ?? [] }));
+  const all = states.list().map(({ name }) => ({ name, steps: states.readPartly(name).state?.steps ?? [] }));
   for (let size = -1; size !== wanted.size;) {
     size = wanted.size;
     for (const { name, steps } of all)

@@ -190,7 +190,7 @@ function unique(values: readonly string[]): readonly Candidate[] {
 
 function rosterNodes(): readonly NodeEntry[] {
   const project = projectIfAny(undefined);
-  return project === undefined ? [] : [...ownRoster(project, { sources: { kept: true } }).nodes.values()];
+  return project === undefined ? [] : [...ownRoster(project, { sources: { onlyKept: true } }).nodes.values()];
 }
 
 function nodeCandidate({ name, address, dc, roles }: NodeEntry): Candidate {

@@ -3,7 +3,7 @@ import { KcoreError } from "#errors/problem.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import {
   checkTable,
-  lastOf,
+  lastSavedAt,
   listTables,
   tablesFolder,
   type SavedTable,
@@ -68,7 +68,7 @@ function list(
   }));
   const rows = saves.map((save) => {
     const last = save.occasions.at(-1);
-    const age = shortAge(Date.now() - lastOf(save));
+    const age = shortAge(Date.now() - lastSavedAt(save));
     return [save.name, save.id.slice(0, 12), age, `before a ${last?.before ?? ""}`, last?.run ?? "", contentsOf(save)];
   });
   const none = `Nothing is saved of ${node}: no disk of it was granted to a run of this project.`;

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { placeOf, problemOfIssue, type Checked } from "#engine/yaml/issues.ts";
+import { placeOf, problemOfIssue, type CheckedValue } from "#engine/yaml/issues.ts";
 import { nodeAt, type SourceEntry, type SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
@@ -102,7 +102,7 @@ export function problemsOfUpdate(value: unknown, node: SourceNode, schema: z.Zod
   );
 }
 
-function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, schema }: Checked): string | undefined {
+function valueHint(path: readonly PropertyKey[], { hint }: Problem, { node, schema }: CheckedValue): string | undefined {
   if (hint !== undefined) return hint;
   const found = nodeAt(node, path);
   if (/^(?:flake|nixpkgs)Rev$/.test(String(path.at(-1))) && found?.kind === "scalar")

@@ -1,8 +1,8 @@
 import { appendEntry } from "#audit/append-entry.ts";
 import { findLockedRoot, unlockRoot } from "#actions/unlock-root.ts";
-import type { Unlocking } from "#engine/orchestrate/run-types.ts";
-import type { Unlocked } from "#engine/transport/unlock-host.ts";
-import { unreachable } from "#engine/session/problems.ts";
+import type { UnlockRequest } from "#engine/orchestrate/run-types.ts";
+import type { UnlockOutcome } from "#engine/transport/unlock-host.ts";
+import { unreachableCodes } from "#engine/session/problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { contextFolder, findContext } from "#pki/contexts.ts";
 import { escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
@@ -18,7 +18,7 @@ const leaving = 60_000;
 export function unlocker(
   who: string,
   { now = Date.now, unlock = unlockKept }: { readonly now?: () => number; readonly unlock?: typeof unlockKept } = {},
-): (asked: Unlocking) => Promise<boolean> {
+): (asked: UnlockRequest) => Promise<boolean> {
   const opened = new Map<string, number>();
   return async (asked) => {
     const { name, id, vars } = asked.node;
@@ -34,7 +34,7 @@ export function unlocker(
 }
 
 /** Unlocks the node by a key that is kept here, and records that access. Undefined: no key of the node is kept here. */
-async function unlockKept({ node, context, ...asked }: Unlocking, who: string): Promise<Unlocked | undefined> {
+async function unlockKept({ node, context, ...asked }: UnlockRequest, who: string): Promise<UnlockOutcome | undefined> {
   const place = contextHome();
   const folder = contextFolder(place.home, (await findContext(place, context)).name);
   const root = await findLockedRoot(folder, node.id);
@@ -49,7 +49,7 @@ async function unlockKept({ node, context, ...asked }: Unlocking, who: string): 
  */
 function unlockFailure(node: string, error: unknown): unknown {
   const [problem] = error instanceof KcoreError ? error.problems : [];
-  if (!problem || unreachable.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
+  if (!problem || unreachableCodes.has(problem.code) || problem.code === "UNLOCK_FAILED") return error;
   const message = `${node} waits to be unlocked: ${problem.message}`;
   return new KcoreError({ ...problem, code: "UNLOCK_FAILED", message }, { cause: error, exitCode: 1 });
 }

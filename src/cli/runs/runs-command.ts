@@ -11,7 +11,7 @@ import {
 } from "../options.ts";
 import { givenPassphrase } from "../terminal/given-passphrase.ts";
 import type { RunHeader } from "#engine/run/run-folder.ts";
-import { RunFollower } from "#engine/run/follow-run.ts";
+import { RunClient } from "#engine/run/run-client.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
 import { exportFormats, type ExportFlags } from "./export.ts";
@@ -174,7 +174,7 @@ async function abort(id: string, { project }: CommonFlags): Promise<void> {
   const root = findProject(project);
   const { folder, model, alive } = await readRun(root, id);
   if (alive && model.state !== "finished") {
-    const follower = new RunFollower({ folder, by: whoAmI(), answers: false });
+    const follower = new RunClient({ folder, by: whoAmI(), answers: false });
     follower.send({ type: "abort" });
     for await (const event of follower.events())
       if (event.type === "run.stopping") process.stdout.write(`run ${folder.id} is being aborted\n`);

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { replaceScalars } from "#engine/roster/edit.ts";
 import { asFlow } from "#engine/roster/flow-yaml.ts";
 import { checkPlace, placeOf, scalarsOf, sealedIn } from "#engine/encrypted-values/places.ts";
-import { someRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
+import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { isSealed } from "#engine/step/sealed.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
@@ -30,7 +30,7 @@ interface Known {
 export async function editSecrets(file: string, { project: given }: CommonFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
-  const recipients = someRecipients(await project.recipients());
+  const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
   const known = text === "" ? new Map<string, Known>() : await openAll(project, treeOf(project, name));
   const shown = opened(name, text, known);

@@ -1,6 +1,6 @@
 import { replaceScalars } from "#engine/roster/edit.ts";
 import { checkPlace, placeOf, sealedIn, type PlacedScalar } from "#engine/encrypted-values/places.ts";
-import { someRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
+import { requireRecipients, type Recipient, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { headerOf } from "#engine/encrypted-values/header.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { SourceNode, SourceScalar } from "#engine/yaml/node.ts";
@@ -21,7 +21,7 @@ export interface RotateFlags extends CommonFlags {
  */
 export async function rotateSecrets({ project: given, moved = false, output }: RotateFlags): Promise<void> {
   const project = projectSecrets(given);
-  const recipients = someRecipients(await project.recipients());
+  const recipients = requireRecipients(await project.recipients());
   const files = sealedFiles(project);
   const opened = await openAll(project, files, moved);
   const rows: { readonly file: string; readonly secrets: number }[] = [];

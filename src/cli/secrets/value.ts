@@ -6,7 +6,7 @@ import type { SourceScalar } from "#engine/yaml/node.ts";
 import { KcoreError, usageError } from "#errors/problem.ts";
 import { readSecretFile } from "#engine/roster/resolve-secret.ts";
 import { setValue } from "#engine/roster/edit.ts";
-import { someRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
+import { requireRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { parseSource } from "#engine/yaml/parse.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 import type { CommonFlags } from "../options.ts";
@@ -59,7 +59,7 @@ interface SetFlags extends CommonFlags {
 export async function setSecret(file: string, path: string, { project: given, fromFile }: SetFlags): Promise<void> {
   const project = projectSecrets(given);
   const name = nameIn(project, file);
-  const recipients = someRecipients(await project.recipients());
+  const recipients = requireRecipients(await project.recipients());
   const text = await textIfThere(join(project.root, name));
   // The owner and mode of the file are checked before a secret is asked for.
   if (text !== "") treeOf(project, name);

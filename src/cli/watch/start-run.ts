@@ -1,5 +1,5 @@
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
-import { launchRun, type Launched } from "#engine/run/launch-run.ts";
+import { launchRun, type LaunchedRun } from "#engine/run/launch-run.ts";
 import { changeHeader, createRun, type RunFolder } from "#engine/run/run-folder.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { exitCodes, usageError } from "#errors/problem.ts";
@@ -105,12 +105,12 @@ function mayAsk(
 }
 
 /** Starts the process that drives a recorded run, or gives the run to the warm process. */
-function launch(folder: RunFolder, passphrase?: string): Launched {
+function launch(folder: RunFolder, passphrase?: string): LaunchedRun {
   return launchRun({ folder, program: runMain(), ...omitUndefined({ passphrase }) });
 }
 
 /** Resumes a run as it was planned; the run asks questions if an operator is present now. @throws KcoreError RUN_OUTDATED */
-export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<Launched> {
+export function relauncher(folder: RunFolder, isLive: boolean, passphrase?: string): () => Promise<LaunchedRun> {
   return async () => {
     const { assertAsPlanned } = await import("../process/refuse-changed-project.ts");
     await assertAsPlanned(folder);

@@ -4,8 +4,8 @@ import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { formatEvent } from "#engine/events/recording.ts";
 import { RunFold } from "#engine/events/reduce.ts";
 import { titleOf } from "#engine/orchestrate/run-types.ts";
-import { RunFollower, type FollowOptions } from "#engine/run/follow-run.ts";
-import type { Launched } from "#engine/run/launch-run.ts";
+import { RunClient, type RunClientOptions } from "#engine/run/run-client.ts";
+import type { LaunchedRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { escapeControls } from "#errors/draw.ts";
@@ -31,7 +31,7 @@ export interface WatchOptions {
   readonly output: RunOutput;
   /** How lines look; `verbose` unless told otherwise. */
   readonly style?: LineStyle;
-  readonly launched?: FollowOptions["launched"];
+  readonly launched?: RunClientOptions["launched"];
   /** The header of a run that has just been started, shown before the first event. */
   readonly header?: RunHeader;
   /** Leave as soon as the run has begun. */
@@ -45,7 +45,7 @@ export interface WatchOptions {
   /** The live view closes at the run's end, also after a failure. */
   readonly noStay?: boolean;
   /** Resumes the run: the view offers it at the end of a failed one. */
-  readonly relaunch?: () => Promise<Launched>;
+  readonly relaunch?: () => Promise<LaunchedRun>;
 }
 
 export interface Watched {
@@ -111,7 +111,7 @@ async function watchOnce(
   const output = options.output === "ink" && (detach || replayOnly) ? "plain" : options.output;
   // The live view asks on its own terminal, wherever stderr goes.
   const answers = (output === "ink" || canPrompt()) && !detach && !replayOnly;
-  const follower = new RunFollower({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
+  const follower = new RunClient({ folder, by: whoAmI(), answers, replayOnly, ...(launched ? { launched } : {}) });
   const run = new RunFold();
   let left: "left" | "detached" | undefined;
   const leave = (why: "left" | "detached") => {

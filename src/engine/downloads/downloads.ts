@@ -17,9 +17,10 @@ type Progress = Parameters<FetchRequest["onProgress"]>[0];
 /** Minimum milliseconds between two reports of progress. */
 const reportEvery = 5_000;
 
-/** Milliseconds after which an unused content is removed, and the temporary file of a killed process. */
+/** Milliseconds after which an unused content is removed. */
 const keptFor = 30 * 86_400_000;
-const leftFor = 86_400_000;
+/** Milliseconds after which the temporary file of a killed process is removed. */
+const temporaryFor = 86_400_000;
 
 /**
  * Fetches each content once, however many nodes ask for it, and keeps it by its hash. A node asks only for a content that it lacks, so a dry run
@@ -28,34 +29,34 @@ const leftFor = 86_400_000;
 export function openDownloads({ folder, env, limits = usualLimits }: DownloadOptions): Fetch {
   const running = new Map<string, SharedFetch>();
   /** Hashes of the contents that this process has fetched or verified. */
-  const sound = new Set<string>();
+  const verified = new Set<string>();
 
-  async function bring(
+  async function fetchUnlessKept(
     content: RemoteContent,
     signal: AbortSignal,
     onProgress: FetchRequest["onProgress"],
   ): Promise<void> {
     const file = join(folder, content.sha256);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    if (!(await isKept(file, content.sha256, signal))) {
+    if (!(await touchIfKept(file, content.sha256, signal))) {
       onProgress({ got: 0 });
       await forgetOld(folder);
       await fetchFile(content, file, { env, limits, signal, onProgress });
     }
-    sound.add(content.sha256);
+    verified.add(content.sha256);
   }
 
   return async (content, request) => {
     request.signal.throwIfAborted();
     const { sha256 } = content;
     const file = join(folder, sha256);
-    const known = sound.has(sha256) ? await stat(file).catch(() => undefined) : undefined;
+    const known = verified.has(sha256) ? await stat(file).catch(() => undefined) : undefined;
     if (known) return { file, sha256, size: known.size };
     // A fetch from one URL may fail where another URL gives the same content.
     const key = `${sha256} ${String(content.url)}`;
     let shared = running.get(key);
-    if (!shared || shared.isLeft) {
-      const begun = new SharedFetch((signal, onProgress) => bring(content, signal, onProgress));
+    if (!shared || shared.isAbandoned) {
+      const begun = new SharedFetch((signal, onProgress) => fetchUnlessKept(content, signal, onProgress));
       running.set(key, (shared = begun));
       const forget = (): boolean => running.get(key) === begun && running.delete(key);
       begun.ended.then(forget, forget);
@@ -65,8 +66,8 @@ export function openDownloads({ folder, env, limits = usualLimits }: DownloadOpt
   };
 }
 
-/** Whether the file is there and has the hash of its name. */
-async function isKept(file: string, sha256: string, signal: AbortSignal): Promise<boolean> {
+/** Marks the file as used, if it is there and has the hash of its name; returns whether that is so. */
+async function touchIfKept(file: string, sha256: string, signal: AbortSignal): Promise<boolean> {
   if ((await ifThere(sha256Of(file, signal))) !== sha256) return false;
   const now = new Date();
   await utimes(file, now, now);
@@ -77,12 +78,12 @@ async function forgetOld(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const file = join(folder, name);
     const found = await stat(file).catch(() => undefined);
-    const limit = name.endsWith(".tmp") ? leftFor : keptFor;
+    const limit = name.endsWith(".tmp") ? temporaryFor : keptFor;
     if (found && Date.now() - found.mtimeMs > limit) await rm(file, { force: true });
   }
 }
 
-/** One fetch, shared by all requests that arrive while it runs. It is aborted when the last of them is withdrawn. */
+/** One fetch, shared by all requests that arrive while it runs. The fetch is aborted when the last request is withdrawn. */
 class SharedFetch {
   /** Settles when the fetch has succeeded or failed. */
   readonly ended: Promise<void>;
@@ -97,28 +98,28 @@ class SharedFetch {
   }
 
   /** Whether the fetch is aborted because no request waits for it. */
-  get isLeft(): boolean {
+  get isAbandoned(): boolean {
     return this.#end.signal.aborted;
   }
 
-  /** Resolves when the content is complete; rejects when the request is withdrawn. */
+  /** Resolves when the content is complete; rejects when the fetch fails or the request is withdrawn. */
   async join(request: FetchRequest): Promise<void> {
     const { signal } = request;
-    const { promise: left, reject } = Promise.withResolvers<never>();
-    const leave = (): void => reject(signal.reason as Error);
-    signal.addEventListener("abort", leave);
+    const { promise: withdrawn, reject } = Promise.withResolvers<never>();
+    const withdraw = (): void => reject(signal.reason as Error);
+    signal.addEventListener("abort", withdraw);
     this.#requests.add(request);
     if (this.#last) request.onProgress(this.#last);
     try {
-      await Promise.race([this.ended, left]);
+      await Promise.race([this.ended, withdrawn]);
     } finally {
-      signal.removeEventListener("abort", leave);
+      signal.removeEventListener("abort", withdraw);
       this.#requests.delete(request);
       if (this.#requests.size === 0) this.#end.abort();
     }
   }
 
-  /** Reports the first progress at once, later ones less often the longer the fetch runs: they must not fill the run's record. */
+  /** Reports the first progress at once, and later progress less often the longer the fetch runs: reports must not fill the run's record. */
   #report(progress: Progress): void {
     const now = Date.now();
     this.#last = progress;

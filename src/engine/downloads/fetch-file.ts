@@ -14,7 +14,7 @@ class NotFetched extends Error {}
 
 /** Limits of one fetch; exceeding one fails the fetch. */
 export interface Limits {
-  /** Most bytes of a content: it is in memory while it is sent to nodes. */
+  /** Bytes of a content: a content is in memory while it is sent to nodes. */
   readonly bytes: number;
   /** Milliseconds for the whole fetch. */
   readonly whole: number;
@@ -40,25 +40,25 @@ export interface FetchOptions {
  */
 export async function fetchFile(content: RemoteContent, file: string, options: FetchOptions): Promise<void> {
   const { limits, signal } = options;
-  const patience = new Patience(limits);
+  const timer = new FetchTimer(limits);
   try {
     await replaceFile(
       file,
-      checked(content, { ...options, patience, signal: AbortSignal.any([signal, patience.signal]) }),
+      verifiedBytes(content, { ...options, timer, signal: AbortSignal.any([signal, timer.signal]) }),
     );
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof KcoreError) throw error;
-    throw failed(content, patience.signal.aborted ? patience.signal.reason : error);
+    throw failed(content, timer.signal.aborted ? timer.signal.reason : error);
   } finally {
-    patience.end();
+    timer.end();
   }
 }
 
-/** The bytes of the URL; throws after the last one if their hash is wrong. */
-async function* checked(
+/** The bytes of the URL; throws after the last byte if the hash is wrong. */
+async function* verifiedBytes(
   content: RemoteContent,
-  { limits, patience, onProgress, ...options }: FetchOptions & { readonly patience: Patience },
+  { limits, timer, onProgress, ...options }: FetchOptions & { readonly timer: FetchTimer },
 ): AsyncGenerator<Buffer> {
   const body = await openUrl(content, options);
   const length = Number(body.headers["content-length"] ?? Number.NaN);
@@ -70,9 +70,9 @@ async function* checked(
     body.destroy();
     throw tooLarge();
   }
-  patience.renew();
+  timer.renew();
   for await (const chunk of addAbortSignal(options.signal, body) as AsyncIterable<Buffer>) {
-    patience.renew();
+    timer.renew();
     hash.update(chunk);
     if ((got += chunk.length) > limits.bytes) throw tooLarge();
     onProgress({ got, ...total });
@@ -83,7 +83,7 @@ async function* checked(
 }
 
 /** Aborts a fetch that takes too long: as a whole, until its answer, or between two chunks. */
-class Patience {
+class FetchTimer {
   readonly #limits: Limits;
   readonly #end = new AbortController();
   readonly #whole: NodeJS.Timeout;
@@ -99,7 +99,7 @@ class Patience {
     return this.#end.signal;
   }
 
-  /** Called for the answer and each chunk: restarts the limit for the next one. */
+  /** Called for the answer and each chunk: restarts the limit for the next chunk. */
   renew(): void {
     clearTimeout(this.#next);
     this.#next = this.#timer(this.#limits.stall, `nothing came for ${seconds(this.#limits.stall)}`);
@@ -152,51 +152,51 @@ function urlInMessages({ url }: RemoteContent): string {
 }
 
 interface UrlOptions {
-  /** Where proxies are named (http_proxy, https_proxy, no_proxy). */
+  /** The environment, whose http_proxy, https_proxy and no_proxy name proxies. */
   readonly env: NodeJS.ProcessEnv;
   readonly signal: AbortSignal;
 }
 
-const mostRedirects = 10;
-const leads: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const maxRedirects = 10;
+const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /**
  * Requests the content, follows redirects, and returns the answer's body. The headers go to the URL's own server, never to the target of a redirect.
  * @throws NotFetched; Node's errors of a connection
  */
 async function openUrl(content: RemoteContent, options: UrlOptions): Promise<IncomingMessage> {
-  const ask = await asking(content, options);
+  const ask = await requester(content, options);
   let url = new URL(revealed(content.url));
   let headers = Object.fromEntries(Object.entries(content.headers).map(([name, value]) => [name, revealed(value)]));
-  for (let hop = 0; hop <= mostRedirects; hop++) {
+  for (let hop = 0; hop <= maxRedirects; hop++) {
     const answer = await ask(url, headers);
-    const { statusCode = 0, statusMessage = "", headers: said } = answer;
+    const { statusCode = 0, statusMessage = "", headers: answerHeaders } = answer;
     if (statusCode === 200) return answer;
     answer.destroy();
-    if (!leads.has(statusCode) || said.location === undefined)
+    if (!redirectStatuses.has(statusCode) || answerHeaders.location === undefined)
       throw new NotFetched(`the server answers ${statusCode} ${statusMessage}`.trimEnd());
-    const to = URL.parse(said.location, url.href);
+    const to = URL.parse(answerHeaders.location, url.href);
     if (to?.protocol !== "http:" && to?.protocol !== "https:")
       throw new NotFetched("the server leads to what is neither http nor https");
     [url, headers] = [to, {}];
   }
-  throw new NotFetched(`the server leads on more than ${mostRedirects} times`);
+  throw new NotFetched(`the server leads on more than ${maxRedirects} times`);
 }
 
 type Ask = (url: URL, headers: Readonly<Record<string, string>>) => Promise<IncomingMessage>;
 
-async function asking({ caFile, proxy }: RemoteContent, { env, signal }: UrlOptions): Promise<Ask> {
+async function requester({ caFile, proxy }: RemoteContent, { env, signal }: UrlOptions): Promise<Ask> {
   const ca = caFile === undefined ? {} : { ca: await readCa(caFile) };
   const proxyEnv = proxy === undefined ? env : { http_proxy: proxy, https_proxy: proxy };
   return (url, headers) => {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     // An agent for each request: no connection is kept.
     const common = { headers, signal };
-    const asked =
+    const request =
       url.protocol === "https:"
         ? requestHttps(url, { ...common, agent: new HttpsAgent({ proxyEnv, ...ca }) })
         : requestHttp(url, { ...common, agent: new HttpAgent({ proxyEnv }) });
-    asked.on("response", resolve).on("error", reject).end();
+    request.on("response", resolve).on("error", reject).end();
     return promise;
   };
 }

@@ -7,7 +7,7 @@ export const STANZA = "kcore/place";
 
 /** The properties of a sealed value that are readable without a key. The header's MAC vouches for them when the value is opened. */
 export interface SealedHeader {
-  /** The place that the value is bound to; absent if another program made it: then it is bound to none. */
+  /** The place that the value is bound to; absent if another program made the value, which is then bound to no place. */
   readonly place?: string;
   /** Fingerprints of the recipients; empty if another program made the value. */
   readonly fingerprints: readonly string[];

@@ -6,7 +6,7 @@ import { trustOfProcess } from "#engine/project/project.ts";
 import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 
-const MAX_BYTES = 64 * 1024;
+const MAX_IDENTITY_BYTES = 64 * 1024;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The file of this user's age identities: `KCORE_AGE_IDENTITY`, else `age-identity.txt` in `~/.config/kcore` (XDG_CONFIG_HOME). */
@@ -43,7 +43,7 @@ export async function readIdentities(
 
 function readIdentityFile(file: string): Buffer {
   try {
-    return readBytes(file, { maxBytes: MAX_BYTES, check: refuseOpen });
+    return readBytes(file, { maxBytes: MAX_IDENTITY_BYTES, check: refuseUnsafe });
   } catch (cause) {
     if (!(cause instanceof KcoreError) || cause.problems[0]?.code !== "FILE_UNREADABLE") throw cause;
     throw refused(
@@ -54,7 +54,7 @@ function readIdentityFile(file: string): Buffer {
   }
 }
 
-function refuseOpen(name: string, { mode, uid }: Stats): void {
+function refuseUnsafe(name: string, { mode, uid }: Stats): void {
   if (!trustOfProcess(process.env).uids.includes(uid))
     throw refused(`the identity file ${name} belongs to the user ${uid}`, `chown it`);
   if ((mode & 0o077) !== 0) throw refused(`others may read the identity file ${name}`, `chmod 600 ${name}`);

@@ -35,7 +35,7 @@ export function sealedIn(root: SourceNode): readonly PlacedScalar[] {
   return /age:|AGE|\\/.test(root.file.text) ? scalarsOf(root, isSealed) : [];
 }
 
-/** The plain values, as `plainOf` gives them; a sealed one becomes a secret that is opened on first use. */
+/** The plain values, as `plainOf` gives them; a sealed value becomes a secret that is opened on first use. */
 export function plainWithSealed(node: SourceNode): unknown {
   switch (node.kind) {
     case "scalar":
@@ -65,12 +65,12 @@ export function shownPlace(place: string): string {
   return `${decode(file)} ${path.split("/").map(decode).join(".")}`;
 }
 
-/** Adds a problem for each sealed value that is incomplete or was sealed for another place. It needs no identity. */
+/** Adds a problem for each sealed value that is incomplete or was sealed for another place. No identity is needed. */
 export function checkPlaces(root: SourceNode, problems: Problems): void {
   for (const placed of sealedIn(root)) problems.attempt(() => checkPlace(placed));
 }
 
-/** @throws KcoreError SECRET_MISPLACED, SECRET_UNREADABLE */
+/** Refuses a sealed value that is incomplete or was sealed for another place. @throws KcoreError SECRET_MISPLACED, SECRET_UNREADABLE */
 export function checkPlace({ node, path }: PlacedScalar): void {
   const { place } = locatedHeader(node);
   if (place === undefined || place === placeOf(node.file.name, path)) return;

@@ -64,7 +64,7 @@ function notOne(name: string, key: string, at: SourcePosition): KcoreError {
 }
 
 /** The given recipients. @throws KcoreError SECRET_RECIPIENTS if there are none */
-export function someRecipients(recipients: readonly Recipient[]): readonly Recipient[] {
+export function requireRecipients(recipients: readonly Recipient[]): readonly Recipient[] {
   if (recipients.length > 0) return recipients;
   throw new KcoreError({
     code: "SECRET_RECIPIENTS",

@@ -17,7 +17,7 @@ export interface StageOutline {
   /** Nodes of an `on` stage, in order; empty for an action on the bastion that concerns none. */
   readonly nodes: readonly string[];
   readonly action?: string;
-  /** Number of steps known when the run begins, or of actions: one for every node alike, or a list in the order of `nodes`. */
+  /** Number of steps known when the run begins, or of actions: one number for all nodes, or a list in the order of `nodes`. */
   readonly planned?: number | readonly number[];
   /** More steps may come: the stage waits for results of an earlier stage or of the node itself. */
   readonly open?: boolean;
@@ -105,7 +105,7 @@ export interface Question {
   readonly kind: "confirm" | "password" | "passphrase" | "grant";
   readonly text: string;
   readonly node?: string;
-  /** Never echo, never record the answer. */
+  /** Whether views must not show, and records not hold, the answer. */
   readonly secret: boolean;
 }
 
@@ -124,8 +124,9 @@ export type RunEventBody =
       readonly nodes: readonly string[];
       /** User, address, port and jump hosts of each of `nodes`: a plan holds for these machines, not for their names. */
       readonly places?: readonly string[];
-      /** By role and by datacenter of the roster, the indexes of its nodes in `nodes`. */
+      /** By role of the roster, the indexes of its nodes in `nodes`. */
       readonly roles?: Readonly<Record<string, readonly number[]>>;
+      /** By datacenter of the roster, the indexes of its nodes in `nodes`. */
       readonly dcs?: Readonly<Record<string, readonly number[]>>;
       readonly stages: readonly StageOutline[];
       readonly dryRun: boolean;
@@ -141,7 +142,7 @@ export type RunEventBody =
       readonly outcome: "done" | "failed" | "unreachable" | "interrupted";
       readonly exitCode: number;
       readonly problem?: Problem;
-      /** All of them, when the input was wrong in more than one place; `problem` is then the first. */
+      /** All problems, when the input was wrong in more than one place; `problem` is then the first of them. */
       readonly problems?: readonly Problem[];
     }
   | { readonly type: "stage.started"; readonly stage: string }
@@ -189,7 +190,7 @@ export type RunEventBody =
   | { readonly type: "step.note"; readonly node: string; readonly step: string; readonly text: string }
   /**
    * Output in the order in which both streams came, cut at line ends as far as lines end. Bytes that are not UTF-8 become U+FFFD, and
-   * control characters are escaped (`cleanText`). `skipped`: bytes left out before it.
+   * control characters are escaped (`cleanText`). `skipped`: bytes left out before the text.
    */
   | {
       readonly type: "step.output";
@@ -223,7 +224,7 @@ export type Emit = (event: RunEventBody) => void;
 /** A message that a view may send to a run. */
 export type RunControl =
   | { readonly type: "answer"; readonly id: string; readonly value: string }
-  /** No new step starts; the run ends when the running ones have. */
+  /** No new step starts; the run ends when the running steps have ended. */
   | { readonly type: "stop" }
-  /** TERM to the running steps' process groups, KILL after 5 s. */
+  /** The process groups of the running steps get TERM, and KILL after 5 s. */
   | { readonly type: "abort" };

@@ -1,13 +1,13 @@
 /** Length of the prefix that is hashed at each place of a text: at nearly all places no form has that prefix. */
-const KEY = 4;
+const PREFIX_LENGTH = 4;
 /** A line break within digits, plain or escaped in JSON, and the next line's indent. At a text's end, half a break matches. */
 const BREAK = /(?:\r?\n|(?:\\r)?\\n|(?:\r|\\(?:r\\?)?)$)[ \t]*/g;
 /** A text that ends in 16 base64 characters is held even if only its last character may begin a form. */
 const DIGITS = /[A-Za-z0-9+/_-]{16}$/;
 /** A tail that matches this many characters of a form is held, with any characters before it. */
-const SUSPECT = 8;
+const SUSPECT_LENGTH = 8;
 /** A longer held text is scanned again only after it grew by an eighth: otherwise each piece would cost a whole scan. */
-const LONG = 4096;
+const LONG_TEXT = 4096;
 
 type Span = readonly [from: number, to: number];
 
@@ -32,7 +32,7 @@ class FormTree {
   readonly #known = new Uint8Array(0x1_0000);
   longest = 0;
 
-  /** `forms`: of KEY characters at least. */
+  /** `forms`: of PREFIX_LENGTH characters at least. */
   add(forms: readonly string[]): void {
     for (const form of forms) {
       this.#known[hashAt(form, 0)] = 1;
@@ -59,7 +59,7 @@ class FormTree {
     const spans: Span[] = [];
     let tail = text.length;
     for (let at = 0; at < text.length; at++) {
-      if (at + KEY <= text.length && this.#known[hashAt(text, at)] === 0) continue;
+      if (at + PREFIX_LENGTH <= text.length && this.#known[hashAt(text, at)] === 0) continue;
       let [next, to] = [this.#root, at];
       for (let end = at; ;) {
         if (end === text.length && next.size > 0) tail = Math.min(tail, at);
@@ -91,7 +91,7 @@ export interface Held {
   readonly seen: number;
 }
 
-export const NOTHING: Held = { text: "", covered: 0, seen: 0 };
+export const NOTHING_HELD: Held = { text: "", covered: 0, seen: 0 };
 
 /** Masks forms of secrets in texts and streams; `wrapped` forms also across line breaks. */
 export class FormMask {
@@ -107,10 +107,10 @@ export class FormMask {
     return this.#plain.longest === 0;
   }
 
-  /** Appends `more` to a stream; gives the masked part that may be printed, and the rest to hold. */
+  /** Appends `more` to a stream; returns the masked part that may be passed on, and the rest to hold. */
   take(held: Held, more: string, mask: string): readonly [printed: string, held: Held] {
     const text = held.text + more;
-    if (held.seen > LONG && text.length < held.seen * 1.125) return ["", { ...held, text }];
+    if (held.seen > LONG_TEXT && text.length < held.seen * 1.125) return ["", { ...held, text }];
     const { spans, tail } = this.#scan(text, held.text.length);
     const [printed, end] = masked(text, held.covered, spans, tail, mask);
     return [printed, { text: text.slice(tail), covered: Math.max(0, end - tail), seen: text.length - tail }];
@@ -128,9 +128,9 @@ export class FormMask {
     const wrapped = this.#wrapped.scan(joined.text);
     const tail = joined.placeOf(wrapped.tail);
     const isSuspect =
-      tail < heldBefore || joined.text.length - wrapped.tail >= SUSPECT || DIGITS.test(joined.text.slice(-16));
+      tail < heldBefore || joined.text.length - wrapped.tail >= SUSPECT_LENGTH || DIGITS.test(joined.text.slice(-16));
     // A stream of endless line breaks must not be held without limit.
-    const isHeld = isSuspect && text.length - tail <= 4 * this.#wrapped.longest + LONG;
+    const isHeld = isSuspect && text.length - tail <= 4 * this.#wrapped.longest + LONG_TEXT;
     return {
       spans: [...plain.spans, ...wrapped.spans.map(joined.spanOf)].sort(([a], [b]) => a - b),
       tail: isHeld ? Math.min(plain.tail, tail) : plain.tail,
@@ -159,15 +159,15 @@ function masked(
 class Joined {
   readonly text: string;
   /** For each piece after a break: its start in the joined text, and the characters left out before the piece. */
-  readonly #pieces: (readonly [begin: number, left: number])[] = [];
+  readonly #pieces: (readonly [begin: number, leftOut: number])[] = [];
 
   constructor(text: string) {
-    let [joined, from, left] = ["", 0, 0];
+    let [joined, from, leftOut] = ["", 0, 0];
     for (const { 0: found, index } of /[\r\n\\]/.test(text) ? text.matchAll(BREAK) : []) {
       joined += text.slice(from, index);
       from = index + found.length;
-      left += found.length;
-      this.#pieces.push([joined.length, left]);
+      leftOut += found.length;
+      this.#pieces.push([joined.length, leftOut]);
     }
     this.text = joined + text.slice(from);
   }

@@ -1,6 +1,6 @@
 import { mapStrings } from "./clean.ts";
 import type { RunEventBody } from "./event.ts";
-import { type Held, FormMask, NOTHING } from "./find-forms.ts";
+import { type Held, FormMask, NOTHING_HELD } from "./find-forms.ts";
 import { formsOf } from "./secret-forms.ts";
 
 const MASK = "***";
@@ -10,12 +10,13 @@ export interface Redactor {
   /** Masks this value from now on, in the forms in which the usual tools print it (secret-forms.ts). */
   add(value: string): void;
   /**
-   * The events to pass on for this one. A tail of output that may be the start of a secret is kept back. It
+   * The events to pass on in place of this event. A tail of output that may be the start of a secret is held. The tail
    * comes with the step's next output, or before the next event of the step or its node.
    */
   pass(event: RunEventBody): RunEventBody[];
-  /** All output that is still kept back. */
+  /** All output that is still held. */
   flush(): RunEventBody[];
+  /** Masks a whole text. */
   text(text: string): string;
 }
 
@@ -31,13 +32,13 @@ export function createRedactor(
   /** As `forms`, for output in bytes: a character stands for each byte. */
   const byteForms = new FormMask();
   /** The held end of each output, with the output's last event. */
-  const kept = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
+  const heldOutputs = new Map<string, { readonly event: Output; readonly text: Held; readonly bytes: Held | undefined }>();
 
-  let asked = 0;
+  let knownCount = 0;
   const learnMore = () => {
     const all = more();
-    if (all.size === asked) return;
-    asked = all.size;
+    if (all.size === knownCount) return;
+    knownCount = all.size;
     learn(all);
   };
   const learn = (candidates: Iterable<string>) => {
@@ -54,23 +55,23 @@ export function createRedactor(
 
   const output = (event: Output): Output[] => {
     const key = JSON.stringify([...workOf(event), event.stream]);
-    const before = kept.get(key);
-    kept.delete(key);
-    const [now, later] = forms.take(before?.text ?? NOTHING, event.text, MASK);
+    const before = heldOutputs.get(key);
+    heldOutputs.delete(key);
+    const [now, later] = forms.take(before?.text ?? NOTHING_HELD, event.text, MASK);
     const [bytesNow, bytesLater] =
       bytesOf(event) === undefined && before?.bytes === undefined
         ? []
-        : byteForms.take(before?.bytes ?? inUtf8(before?.text ?? NOTHING), latin1Of(event), MASK);
-    if (later.text !== "" || bytesLater?.text) kept.set(key, { event, text: later, bytes: bytesLater });
+        : byteForms.take(before?.bytes ?? inUtf8(before?.text ?? NOTHING_HELD), latin1Of(event), MASK);
+    if (later.text !== "" || bytesLater?.text) heldOutputs.set(key, { event, text: later, bytes: bytesLater });
     return now !== "" || bytesNow || event.skipped !== undefined
       ? [{ ...event, text: now, ...inBase64(bytesNow) }]
       : [];
   };
   const release = (concerns: (event: Output) => boolean): Output[] => {
     const released: Output[] = [];
-    for (const [key, { event, text: held, bytes }] of kept)
+    for (const [key, { event, text: held, bytes }] of heldOutputs)
       if (concerns(event)) {
-        kept.delete(key);
+        heldOutputs.delete(key);
         const { skipped: _, ...rest } = event;
         const last = forms.mask(held.text, MASK, held.covered);
         const lastBytes = bytes && byteForms.mask(bytes.text, MASK, bytes.covered);
@@ -89,7 +90,7 @@ export function createRedactor(
       learnMore();
       if (event.type === "step.output" || event.type === "action.output")
         return forms.isEmpty ? [event] : output(event);
-      const concerned = kept.size === 0 ? [] : workOf(event);
+      const concerned = heldOutputs.size === 0 ? [] : workOf(event);
       const before =
         concerned.length === 0
           ? []

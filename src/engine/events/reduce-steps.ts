@@ -1,24 +1,24 @@
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Changed, Outcome, RunEvent } from "./event.ts";
-import { TAIL, type ActionModel, type StepModel } from "./run-model.ts";
+import { MAX_TAIL, type ActionModel, type StepModel } from "./run-model.ts";
 import { lastLines } from "./whole-lines.ts";
 
 type EventOf<Type extends RunEvent["type"]> = Extract<RunEvent, { type: Type }>;
 type StepEvent = Extract<RunEvent, { type: `step.${string}` }>;
 type ActionEvent = Extract<RunEvent, { type: `action.${string}` }>;
 
-/** The output of a step or an action, with one more piece: the tail begins where a line does. */
-function printed(
+/** The output of a step or an action after one more event; its tail begins at the start of a line. */
+function withOutput(
   { tail, above = 0, streams }: Pick<StepModel, "tail" | "above" | "streams">,
   { text, at, stream }: EventOf<"step.output" | "action.output">,
 ): Partial<StepModel> {
   const whole = tail + text;
-  const kept = lastLines(whole, TAIL);
-  const told = kept === whole ? {} : { above: above + whole.slice(0, -kept.length).split("\n").length - 1 };
-  if (streams === undefined && stream === "out") return { tail: kept, heardAt: at, ...told };
+  const kept = lastLines(whole, MAX_TAIL);
+  const lost = kept === whole ? {} : { above: above + whole.slice(0, -kept.length).split("\n").length - 1 };
+  if (streams === undefined && stream === "out") return { tail: kept, heardAt: at, ...lost };
   const before = streams ?? "o".repeat(linesIn(tail));
   const letters = before + (stream === "out" ? "o" : "e").repeat(linesIn(whole) - linesIn(tail));
-  return { tail: kept, heardAt: at, ...told, streams: letters.slice(letters.length - linesIn(kept)) };
+  return { tail: kept, heardAt: at, ...lost, streams: letters.slice(letters.length - linesIn(kept)) };
 }
 
 /** The number of lines in a text, an unfinished last one included. */
@@ -26,13 +26,13 @@ function linesIn(text: string): number {
   return text === "" ? 0 : text.split("\n").length - (text.endsWith("\n") ? 1 : 0);
 }
 
-/** The steps of a node after one more event; changes the list that it is given. */
+/** The steps of a node after one more event; changes the given list in place. */
 export function changeStep(steps: StepModel[], event: StepEvent): readonly StepModel[] {
   const index = steps.findLastIndex(
     ({ step, stage }) => step === event.step && (!("stage" in event) || stage === event.stage),
   );
   const found = steps[index];
-  // A step that comes again (after a reboot, in a resumed run) takes the place of its interrupted self.
+  // A further attempt of a step (after a reboot, in a resumed run) takes the place of the attempt before it.
   const changed = changeOneStep(found ?? newStep(event), event);
   steps[found === undefined ? steps.length : index] = changed;
   return steps;
@@ -50,7 +50,7 @@ function changeOneStep(step: StepModel, event: StepEvent): StepModel {
     case "step.note":
       return { ...step, note: event.text, heardAt: event.at };
     case "step.output":
-      return { ...step, ...printed(step, event) };
+      return { ...step, ...withOutput(step, event) };
     case "step.finished": {
       const { seq: _, at: __, type: ___, node: ____, changes = [], always = false, ...rest } = event;
       return { ...step, ...rest, changes, always, ...stillChanged(step, rest.outcome) };
@@ -101,7 +101,7 @@ export function changeAction(actions: readonly ActionModel[], event: ActionEvent
 function changeOneAction(action: ActionModel, event: ActionEvent): ActionModel {
   if (event.type === "action.started") return action;
   if (event.type === "action.note") return { ...action, note: event.text, heardAt: event.at };
-  if (event.type === "action.output") return { ...action, ...printed(action, event) };
+  if (event.type === "action.output") return { ...action, ...withOutput(action, event) };
   const { outcome, reason, problem, position, duration } = event;
   return {
     ...action,

@@ -22,8 +22,7 @@ export function reduceEvents(events: Iterable<RunEvent>, model: RunModel = empty
 }
 
 /**
- * Folds a run's events into its model, one by one. The only place that knows the order of events; an event that was seen already (its `seq`
- * is not beyond the last one) changes nothing.
+ * Folds a run's events into its model, one by one. An event that was folded before (its `seq` is not above the last one's) changes nothing.
  */
 export class RunFold {
   #model: RunModel;
@@ -71,7 +70,7 @@ class OwnCopies {
     return own;
   }
 
-  /** A reader now holds all of them, so that the next change copies. */
+  /** A reader now holds all copies, so the next change copies again. */
   release(): void {
     this.#nodes = undefined;
     this.#steps = new WeakSet();
@@ -96,7 +95,7 @@ function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
       const partAt = model.partAt || event.at;
       // A resume that was refused adds only this event: the run keeps the time at which it ended.
       const endedAt = model.endedAt ?? event.at;
-      const nodes = withoutBegun(model.nodes, own);
+      const nodes = markNotStarted(model.nodes, own);
       const end = { state: "finished", outcome, exitCode, problems, questions: [] } as const;
       return { ...model, nodes, startedAt, partAt, endedAt, ...end };
     }
@@ -156,8 +155,8 @@ function apply(model: RunModel, event: RunEvent, own: OwnCopies): RunModel {
   }
 }
 
-/** The nodes, with the outcome `not-started` for those on which nothing was done before the run ended, as by a full disk on the bastion. */
-function withoutBegun(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): ReadonlyMap<string, NodeModel> {
+/** The nodes; those on which nothing was done before the run ended, as by a full disk on the bastion, get the outcome `not-started`. */
+function markNotStarted(nodes: ReadonlyMap<string, NodeModel>, own: OwnCopies): ReadonlyMap<string, NodeModel> {
   const idle = [...nodes.values()].filter(
     ({ outcome, startedAt, ranBefore, steps }) => (outcome ?? startedAt ?? ranBefore ?? steps[0]) === undefined,
   );
@@ -175,8 +174,8 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies
     return { ...outline, state: earlier?.state === "ok" ? "ok" : "pending", actions: earlier?.actions ?? [] };
   });
   const nodes = own.nodes(model.nodes);
-  for (const [place, name] of event.nodes.entries()) {
-    const before = { ...(nodes.get(name) ?? newNode(name)), ...kindsOf(event, place) };
+  for (const [index, name] of event.nodes.entries()) {
+    const before = { ...(nodes.get(name) ?? newNode(name)), ...rosterFields(event, index) };
     const ranBefore = nodeTime(before, model.lastAt);
     const { outcome: _, problem: __, reason: ___, startedAt: ____, endedAt: _____, ...earlier } = before;
     nodes.set(name, { ...earlier, state: "pending", ...(ranBefore === undefined ? {} : { ranBefore }) });
@@ -203,13 +202,13 @@ function startRun(model: RunModel, event: EventOf<"run.started">, own: OwnCopies
   };
 }
 
-function kindsOf(
+function rosterFields(
   { roles = {}, dcs = {}, places = [] }: EventOf<"run.started">,
-  place: number,
+  index: number,
 ): Pick<NodeModel, "roles" | "dc" | "place"> {
-  const at = places[place];
-  const own = Object.keys(roles).filter((role) => roles[role]?.includes(place));
-  const dc = Object.keys(dcs).find((name) => dcs[name]?.includes(place));
+  const at = places[index];
+  const own = Object.keys(roles).filter((role) => roles[role]?.includes(index));
+  const dc = Object.keys(dcs).find((name) => dcs[name]?.includes(index));
   return {
     ...(own.length > 0 && { roles: own }),
     ...(dc !== undefined && { dc }),
@@ -235,7 +234,7 @@ function newNode(name: string): NodeModel {
   return { name, state: "pending", exchanges: 0, steps: [] };
 }
 
-/** The node after an event of its work, which ends its wait, such as for a content from other nodes. */
+/** The node after an event of its work: such an event ends a wait, as for a content from other nodes. */
 function goingOn(node: NodeModel): NodeModel {
   if (node.state !== "waiting") return node;
   const { reason: _, ...rest } = node;
@@ -261,7 +260,7 @@ function changeNodeState(node: NodeModel, event: NodeEvent): NodeModel {
         ...rest,
         state: "connected",
         exchanges: event.exchange,
-        // Steps that were cut off come again in the next segment: only ended steps count from before.
+        // Interrupted steps are sent again with this segment, so only ended steps are added.
         planned: node.steps.filter(({ outcome }) => outcome !== undefined).length + event.steps,
       };
     case "node.saved": {

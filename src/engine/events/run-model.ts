@@ -38,7 +38,7 @@ export interface RunModel {
   readonly lastSeq: number;
   readonly outcome?: "done" | "failed" | "unreachable" | "interrupted";
   readonly exitCode?: number;
-  /** Problems that ended the run itself; those of nodes and steps are in their models. */
+  /** Problems that ended the run itself; the problems of nodes and steps are in their models. */
   readonly problems: readonly Problem[];
   readonly stages: readonly StageModel[];
   /** In the order of the run. */
@@ -51,8 +51,9 @@ export interface RunModel {
 export interface StageModel extends StageOutline {
   readonly state: "pending" | "running" | "ok" | "failed" | "skipped" | "interrupted";
   readonly reason?: string;
-  /** Milliseconds since the epoch; absent until it began, or ended. */
+  /** Milliseconds since the epoch; absent: it has not begun. */
   readonly startedAt?: number;
+  /** Milliseconds since the epoch; absent: it has not ended. */
   readonly endedAt?: number;
   readonly actions: readonly ActionModel[];
 }
@@ -67,9 +68,9 @@ interface Attempt {
   readonly note?: string;
   /** Milliseconds since the epoch: its last output, note or progress. */
   readonly heardAt?: number;
-  /** The last whole lines of both streams, at most {@link TAIL} characters. */
+  /** The last whole lines of both streams, at most {@link MAX_TAIL} characters. */
   readonly tail: string;
-  /** Number of lines printed before those of the tail; absent: none. The record has them. */
+  /** Number of lines before the tail, which only the record has; absent: none. */
   readonly above?: number;
   /** For each line of the tail its stream, `o` or `e`; absent: all lines came by stdout. */
   readonly streams?: string;
@@ -86,8 +87,9 @@ export interface StepModel extends StepNames, Attempt, Partial<StepEnd> {
 
 export interface NodeModel {
   readonly name: string;
-  /** As in the roster when the run began; absent in records of earlier versions. */
+  /** As in the roster when the run began; absent: none, or a record of an earlier version. */
   readonly roles?: readonly string[];
+  /** As in the roster when the run began; absent in records of earlier versions. */
   readonly dc?: string;
   /** How the bastion reaches the node: user, address, port, jump hosts. */
   readonly place?: string;
@@ -97,10 +99,11 @@ export interface NodeModel {
   readonly fingerprint?: string;
   /** Round trips of the node's program so far. */
   readonly exchanges: number;
-  /** Number of steps that have ended, and of those in the last segment; absent before the first segment. */
+  /** The number of ended steps and of the steps in the last segment, together; absent before the first segment. */
   readonly planned?: number;
-  /** Milliseconds since the epoch: the first attempt to connect in this part of the run, and the node's end. */
+  /** Milliseconds since the epoch: the first attempt to connect in this part of the run. */
   readonly startedAt?: number;
+  /** Milliseconds since the epoch: the node's end in this part of the run. */
   readonly endedAt?: number;
   /** Milliseconds that the node took in earlier parts of the run. */
   readonly ranBefore?: number;
@@ -119,7 +122,7 @@ export interface NodeModel {
 }
 
 /** Characters of a step's output that the model keeps. */
-export const TAIL = 4096;
+export const MAX_TAIL = 4096;
 
 /** The model before the first event. */
 export const emptyRun: RunModel = {

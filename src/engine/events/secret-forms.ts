@@ -1,11 +1,11 @@
-/** Shorter values are not masked: masks of them would hit half of every text and protect nothing. */
-const SHORTEST = 4;
+/** Shorter values are not masked: their masks would hit half of every text and protect nothing. */
+const SHORTEST_VALUE = 4;
 /** Fewer base64 characters are not masked: they occur in any text. Only characters that the value alone decides count. */
-const SHORTEST_SURE = 6;
+const SHORTEST_BASE64 = 6;
 
 type Encode = (text: string) => string;
 
-/** Spellings of a secret: `plain` ones match as they are, `wrapped` ones also with line breaks at any place. */
+/** Spellings of a secret: `plain` spellings match as they are, `wrapped` spellings also with line breaks at any place. */
 export interface SecretForms {
   readonly plain: readonly string[];
   readonly wrapped: readonly string[];
@@ -14,7 +14,7 @@ export interface SecretForms {
 /** The forms in which the usual tools print a value. Each long line of a value (a PEM key) has forms of its own. */
 export function formsOf(value: string): SecretForms {
   const [plain, wrapped] = [new Set<string>(), new Set<string>()];
-  for (const text of withLines(value).filter(({ length }) => length >= SHORTEST)) {
+  for (const text of withLines(value).filter(({ length }) => length >= SHORTEST_VALUE)) {
     // A JSON log quotes the output of another tool, which may be JSON itself.
     for (const form of encodedForms(text))
       for (const one of [form, json(form), json(json(form)), inAscii(form), json(inAscii(form))]) plain.add(one);
@@ -36,7 +36,7 @@ const replacing =
 const inTurn =
   (...encoders: readonly Encode[]): Encode =>
   (text) =>
-    encoders.reduce((so, encode) => encode(so), text);
+    encoders.reduce((encoded, encode) => encode(encoded), text);
 const behind = (sign: string, pattern: RegExp): Encode => replacing(pattern, (char) => sign + char);
 
 /** Bytes in hexadecimal after a sign: `%c3%bc` of URIs, `=C3=BC` of quoted-printable, `\xc3\xbc` of Python. */
@@ -168,7 +168,7 @@ function inDigits(text: string): string[] {
       .toString("base64")
       .replace(/=+$/, "");
     const form = encoded.slice(Math.ceil((lead * 4) / 3), Math.floor(((lead + bytes.length) * 8) / 6));
-    return form.length >= SHORTEST_SURE ? [form, form.replaceAll("+", "-").replaceAll("/", "_")] : [];
+    return form.length >= SHORTEST_BASE64 ? [form, form.replaceAll("+", "-").replaceAll("/", "_")] : [];
   });
   return [...sure, bytes.toString("hex"), bytes.toString("hex").toUpperCase()];
 }

@@ -1,13 +1,14 @@
-/** Most bytes of an unfinished line that wait for its end, and most milliseconds. */
-const most = 16_384;
-const patience = 2000;
+/** Bytes of an unfinished line that wait for its end. */
+const maxBytes = 16_384;
+/** Milliseconds that an unfinished line waits for its end. */
+const maxWait = 2000;
 
 const [lineFeed, carriageReturn] = [10, 13];
 const nothing = Buffer.alloc(0);
 
 /**
- * Joins the pieces of a stream, which are cut at any byte, into whole lines. A line does not wait for ever: one that is too long, or that a
- * program prints dot by dot, is passed on unfinished.
+ * Joins the pieces of a stream, which are cut at any byte, into whole lines. A line does not wait for ever: a line that is too long, or that
+ * a program prints dot by dot, is passed on unfinished.
  */
 export class WholeLines {
   #rest: Buffer = nothing;
@@ -20,8 +21,8 @@ export class WholeLines {
     const whole = Buffer.concat([this.#rest, bytes]);
     // The carriage return at the very end may have its line feed still to come.
     const end = Math.max(whole.lastIndexOf(lineFeed), whole.subarray(0, -1).lastIndexOf(carriageReturn)) + 1;
-    const isLate = end === 0 && now - this.#since >= patience;
-    const cut = isLate || whole.length - end > most ? whole.length : end;
+    const isLate = end === 0 && now - this.#since >= maxWait;
+    const cut = isLate || whole.length - end > maxBytes ? whole.length : end;
     // A copy: a small rest must not keep a large buffer alive.
     this.#rest = Buffer.from(whole.subarray(cut));
     if (cut > 0) this.#since = now;

@@ -71,8 +71,8 @@ export type Expression =
   | { readonly type: "BooleanLiteral"; readonly value: boolean; readonly loc: Loc }
   | { readonly type: "NullLiteral" | "UndefinedLiteral"; readonly loc: Loc };
 
-/** The expressions inside a statement or expression, not those inside its blocks. */
-export function* expressionsOf(call: {
+/** The arguments of a call, positional and named. */
+export function* argumentsOf(call: {
   readonly params: readonly Expression[];
   readonly hash?: Hash;
 }): Generator<Expression> {

@@ -15,19 +15,20 @@ export interface Template {
 
 const CACHE_SIZE = 10_000;
 const MAX_NESTING = 64;
-const parsed = new Map<string, Program>();
+/** Parsed texts. */
+const programs = new Map<string, Program>();
 
 /** Whether a text contains braces of an expression, escaped or not: a cheap test before parsing. */
 export function mayHoldExpression(text: string): boolean {
   return text.includes("{{");
 }
 
-const ofScalars = new WeakMap<SourceScalar, Template>();
+const scalarTemplates = new WeakMap<SourceScalar, Template>();
 
 /** A scalar's text as a template, made once. @throws KcoreError EXPRESSION_SYNTAX at its place in the file. */
 export function templateOfScalar(scalar: SourceScalar): Template {
-  const known = ofScalars.get(scalar) ?? makeTemplate(scalar);
-  ofScalars.set(scalar, known);
+  const known = scalarTemplates.get(scalar) ?? makeTemplate(scalar);
+  scalarTemplates.set(scalar, known);
   return known;
 }
 
@@ -64,16 +65,16 @@ export function wholeExpression({ program }: Template): MustacheStatement | unde
 function parse(text: string, place: (loc: Loc) => SourcePosition): Program {
   // Handlebars accepts a syntax tree in place of a text; a tree made from data would be code (S-19).
   if (typeof text !== "string") throw new TypeError("a template is a text");
-  const known = parsed.get(text);
+  const known = programs.get(text);
   if (known !== undefined) return known;
   refuseDepth(text, place);
   const program = parseAnew(text, place);
-  if (parsed.size >= CACHE_SIZE) parsed.clear();
-  parsed.set(text, program);
+  if (programs.size >= CACHE_SIZE) programs.clear();
+  programs.set(text, program);
   return program;
 }
 
-/** Docker, kubectl and similar tools take Go templates such as `{{if .Names}}`: an operator must escape these braces. */
+/** The hint for a text in which an operator forgot to escape the Go templates (`{{if .Names}}`) of docker, kubectl and the like. */
 export function foreignHint(text: string): string | undefined {
   if (!/\{\{-?(?:\s*[.$]|[^{}]*\s[.$][A-Za-z])/.test(text)) return undefined;
   return 'for another program\'s braces write \\{{… (within "…": \\\\{{…)';
@@ -89,7 +90,7 @@ function parseAnew(text: string, place: (loc: Loc) => SourcePosition): Program {
   }
 }
 
-/** Bounds the depth before parsing: the parser's time grows with its square, and the stack of a walk with the depth. */
+/** Bounds the depth before parsing: the parser's time grows with the square of the depth, the stack of a walk with the depth. */
 function refuseDepth(text: string, place: (loc: Loc) => SourcePosition): void {
   let [blocks, parentheses] = [0, 0];
   for (const { 0: found, index } of text.matchAll(/\{\{\{?~?\s*[#^]|\{\{~?\s*\/|\}\}|[()]/g)) {
@@ -132,7 +133,7 @@ function describeParseError(
   const [, line = "1"] = /on line (\d+)/.exec(message) ?? [];
   const token = /got '(\w+)'/.exec(message)?.[1];
   const [, excerpt = "", pointer = ""] = message.split("\n");
-  const start = pointed(text, Number(line), excerpt, pointer.indexOf("^"));
+  const start = arrowPlace(text, Number(line), excerpt, pointer.indexOf("^"));
   const what = token === undefined || token === "INVALID" ? "" : `: unexpected ${TOKENS[token] ?? "word"}`;
   return {
     message: `the expression cannot be read${what}`,
@@ -141,7 +142,7 @@ function describeParseError(
 }
 
 /** The place in the text of the arrow that a parse error draws below its excerpt. */
-function pointed(text: string, line: number, excerpt: string, arrow: number): Loc["start"] {
+function arrowPlace(text: string, line: number, excerpt: string, arrow: number): Loc["start"] {
   const lineText = text.split("\n")[line - 1] ?? "";
   const before = excerpt.slice(0, Math.max(0, arrow)).replace(/^\.\.\./, "");
   const at = before === "" ? -1 : lineText.indexOf(before);
@@ -167,11 +168,11 @@ function placeInside(scalar: SourceScalar, inner: number, length: number): Sourc
     from = next + 2;
   }
   if (at < 0) return scalar.at;
-  return scalar.file.position(scalar.start + walk(scalar, at, value.slice(anchor, inner)), length);
+  return scalar.file.position(scalar.start + offsetAfter(scalar, at, value.slice(anchor, inner)), length);
 }
 
 /** The offset in the YAML source after `text`, which begins at `at` and may be escaped or folded there. */
-function walk(scalar: SourceScalar, at: number, text: string): number {
+function offsetAfter(scalar: SourceScalar, at: number, text: string): number {
   const { source, style } = scalar;
   for (const character of text) {
     if (style === "double" && source[at] === "\\") at += escapeLength(source, at);
@@ -183,7 +184,7 @@ function walk(scalar: SourceScalar, at: number, text: string): number {
   return at;
 }
 
-/** YAML 1.2.2, 5.7: how many characters an escape takes. */
+/** The number of characters of an escape (YAML 1.2.2, 5.7). */
 function escapeLength(source: string, at: number): number {
   return { x: 4, u: 6, U: 10 }[source[at + 1] ?? ""] ?? 2;
 }

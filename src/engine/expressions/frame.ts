@@ -2,7 +2,7 @@ import { hasMember, isMapValue, entriesOf, memberOf } from "./members.ts";
 import { Unknown, UnknownValue } from "./unknown.ts";
 import type { Scope } from "./scope.ts";
 
-/** A found value; kept apart from “nothing found”. */
+/** A found value. The wrapper tells a found null or undefined from a name that is not there. */
 export interface FoundValue {
   readonly value: unknown;
 }
@@ -58,7 +58,7 @@ export class Frame {
     );
   }
 
-  /** The value of `this`, or of one `../` for each level of depth; at the top, the scope. */
+  /** The value of `this`, or for a depth, of `this` that many blocks further out (`../`); at the top, the scope. */
   context(depth: number): FoundValue {
     if (depth > 0 && this.#parent !== undefined) return this.#parent.context(depth - 1);
     return this.#context ?? { value: this.#scope };
@@ -71,6 +71,7 @@ export class Frame {
     return this.#parent?.data(name);
   }
 
+  /** The value of a name; undefined if no block and not the scope has it. @throws UnknownValue */
   lookup(name: string): FoundValue | undefined {
     const own = this.#own(name) ?? this.#parent?.lookup(name);
     if (own !== undefined || this.#parent !== undefined) return own;

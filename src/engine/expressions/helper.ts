@@ -69,7 +69,7 @@ export interface Helper {
   readonly min: number;
   /** Absent: any number. */
   readonly max?: number;
-  /** Names it takes as `name=value`. */
+  /** The names of arguments that the helper takes as `name=value`. */
   readonly named?: readonly string[];
   /** The helper returns arguments unchanged: a secret among them stays a Secret, the others stay plain. */
   readonly passes?: true;

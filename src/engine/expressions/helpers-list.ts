@@ -9,7 +9,7 @@ export const listHelpers: Helpers = {
   length: { usage: "list | map | text", min: 1, max: 1, run: (args) => lengthOf(args.any(0)) },
   first: { usage: "list", min: 1, max: 1, passes: true, run: (args) => atEnd(args, 0) },
   last: { usage: "list", min: 1, max: 1, passes: true, run: (args) => atEnd(args, -1) },
-  sort: { usage: "list", min: 1, max: 1, run: (args) => sorted(args.list(0)) },
+  sort: { usage: "list", min: 1, max: 1, run: (args) => sortList(args.list(0)) },
   unique: { usage: "list", min: 1, max: 1, run: (args) => unique(args.list(0)) },
   concat: { usage: "a b … (all texts, or all lists)", min: 1, run: concat },
   list: { usage: "a b …", min: 0, passes: true, run: (args) => [...args.values] },
@@ -35,13 +35,13 @@ export const listHelpers: Helpers = {
     usage: "text such as 10GiB, gives bytes",
     min: 1,
     max: 1,
-    run: (args) => parsed(Size, args, "a size such as 10GiB"),
+    run: (args) => parseField(Size, args, "a size such as 10GiB"),
   },
   duration: {
     usage: "text such as 5m, gives seconds",
     min: 1,
     max: 1,
-    run: (args) => parsed(Duration, args, "a duration such as 5m"),
+    run: (args) => parseField(Duration, args, "a duration such as 5m"),
   },
 };
 
@@ -62,7 +62,7 @@ function atEnd(args: Arguments, index: 0 | -1): unknown {
   return list.at(index);
 }
 
-function sorted(list: readonly unknown[]): unknown[] {
+function sortList(list: readonly unknown[]): unknown[] {
   if (list.every((item) => typeof item === "number")) return [...list].sort((a, b) => a - b);
   if (list.every((item) => typeof item === "string")) return [...list].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   throw new Fault("sort takes a list of texts or a list of numbers", { argument: 0 });
@@ -114,7 +114,7 @@ function toNumber(args: Arguments): number {
   throw new Fault("the argument of number does not read as a number", { argument: 0 });
 }
 
-function parsed(field: typeof Size, args: Arguments, wanted: string): number {
+function parseField(field: typeof Size, args: Arguments, wanted: string): number {
   const result = field.safeParse(args.any(0));
   if (result.success) return result.data;
   throw new Fault(`the argument of ${args.name} must be ${wanted}`, { argument: 0 });

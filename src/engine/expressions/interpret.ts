@@ -247,7 +247,7 @@ export class Interpreter {
     let value = start.value;
     for (let index = from; index < parts.length; index++) {
       const walked = () => parts.slice(0, index).join(".") || original.split(/[./]/)[0] || "this";
-      value = knowing(parts, index, () => memberOf(value, parts[index] ?? "", walked));
+      value = withKnownMembers(parts, index, () => memberOf(value, parts[index] ?? "", walked));
     }
     return value;
   }
@@ -273,15 +273,15 @@ export class Interpreter {
   }
 }
 
-/** @throws UnknownValue; Fault EXPRESSION_UNDEFINED where it is known already that there will be no such name */
+/** The value of a path's first name. @throws UnknownValue; Fault EXPRESSION_UNDEFINED if an unknown value is known to lack the next name */
 function lookUp(parts: readonly string[], frame: Frame): FoundValue | undefined {
-  return knowing(parts, 0, () => frame.lookup(parts[0] ?? ""));
+  return withKnownMembers(parts, 0, () => frame.lookup(parts[0] ?? ""));
 }
 
-/** Looks up a path. If the value of the part at `at` is not known yet, checks the next parts against its known names. */
-function knowing<T>(parts: readonly string[], at: number, look: () => T): T {
+/** Runs a look-up of the part at `at`. If its value is not known yet, checks the next parts against the value's known members. */
+function withKnownMembers<T>(parts: readonly string[], at: number, lookUpPart: () => T): T {
   try {
-    return look();
+    return lookUpPart();
   } catch (error) {
     let members: unknown = error instanceof UnknownValue ? error.unknown.members : undefined;
     for (let next = at + 1; next < parts.length && isMapValue(members); next++)
@@ -307,7 +307,7 @@ function undefinedName(name: string, names: readonly string[]): Fault {
   });
 }
 
-/** A value as a part of a text. @throws Fault for one that has no single text */
+/** A value as a part of a text. @throws Fault for a list, a map or null */
 function printable(value: unknown): string | Secret {
   if (value instanceof Secret) return value;
   const text = printed(value);

@@ -28,7 +28,7 @@ export function hasMember(value: unknown, key: string): boolean {
 
 /**
  * One step along a path. `pathOf` names `value` for the message.
- * @throws Fault EXPRESSION_UNDEFINED for a missing member, UnknownValue for one that is not known yet.
+ * @throws Fault EXPRESSION_UNDEFINED for a missing member, UnknownValue for a member that is not known yet.
  */
 export function memberOf(value: unknown, key: string, pathOf: () => string): unknown {
   if (hasMember(value, key)) {

@@ -1,4 +1,4 @@
-import { type Expression, expressionsOf, type Program } from "./ast.ts";
+import { argumentsOf, type Expression, type Program } from "./ast.ts";
 import { mayHoldExpression, type Template, templateOfScalar } from "./expression.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import { needOpen } from "#engine/step/sealed.ts";
@@ -73,7 +73,7 @@ function* pathsIn(
 ): Generator<readonly string[]> {
   for (const statement of body) {
     if (statement.type === "MustacheStatement" || statement.type === "BlockStatement") yield* pathsOf(statement.path);
-    if ("params" in statement) for (const expression of expressionsOf(statement)) yield* pathsOf(expression);
+    if ("params" in statement) for (const expression of argumentsOf(statement)) yield* pathsOf(expression);
     if (statement.type === "BlockStatement")
       for (const inner of [statement.program, statement.inverse]) if (inner) yield* pathsIn(inner, partial, included);
     const name = statement.type === "PartialStatement" ? partialName(statement.name) : undefined;
@@ -93,7 +93,7 @@ function* pathsOf(expression: Expression): Generator<readonly string[]> {
   }
   if (expression.type !== "SubExpression") return;
   yield* pathsOf(expression.path);
-  for (const inner of expressionsOf(expression)) yield* pathsOf(inner);
+  for (const inner of argumentsOf(expression)) yield* pathsOf(inner);
 }
 
 /** The name of a partial that is written out: `{{> common.hbs}}` or `{{> "nginx/common.hbs"}}`. */
@@ -103,9 +103,9 @@ export function partialName(name: Expression): string | undefined {
 }
 
 /**
- * Ensures that the sealed values that a late expression names are open before the run: during the run it cannot wait for
- * one. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
- * @throws SealedValue for the first that is not open yet
+ * Ensures that the sealed values that a late expression names are open before the run: during the run the expression cannot
+ * wait for them. A reference to a whole node, or to all nodes, requires nothing: it would open every secret of the roster.
+ * @throws SealedValue for the first value that is not open yet
  */
 export function openReferred({ paths }: Pick<References, "paths">, scope: Scope): void {
   for (const path of paths) {

@@ -86,44 +86,46 @@ function partlyExpressions(scalar: SourceScalar): Template | undefined {
   return wholeExpression(template) === undefined ? template : undefined;
 }
 
-const SKELETONS = 16;
+/** Sample texts of a scalar at most. */
+const MAX_SKELETONS = 16;
 
-/** Sample texts with the word `x` for each expression: with all blocks, without, with each alone. None for one whole expression. */
+/** Sample texts with the word `x` for each expression: with all blocks, with none, and with each block alone. None for one whole expression. */
 export function skeletonsOf(scalar: SourceScalar): readonly string[] {
   if (typeof scalar.value !== "string") return [];
   if (!mayHoldExpression(scalar.value)) return [scalar.value];
   const template = partlyExpressions(scalar);
   if (template === undefined) return [];
   const { program } = template;
-  const alone = [...aloneIn(program, new Set())].map((taken) => filled(program, taken));
-  return [...new Set([filled(program), filled(program, new Set()), ...alone])].slice(0, SKELETONS);
+  const alone = [...eachBlock(program, new Set())].map((taken) => sampleText(program, taken));
+  return [...new Set([sampleText(program), sampleText(program, new Set()), ...alone])].slice(0, MAX_SKELETONS);
 }
 
 /** Each block, with the blocks around it that must be taken to reach it. */
-function* aloneIn({ body }: Program, around: ReadonlySet<BlockStatement>): Generator<ReadonlySet<BlockStatement>> {
+function* eachBlock({ body }: Program, around: ReadonlySet<BlockStatement>): Generator<ReadonlySet<BlockStatement>> {
   for (const statement of body) {
     if (statement.type !== "BlockStatement") continue;
     const taken = new Set([...around, statement]);
     yield taken;
-    if (statement.program) yield* aloneIn(statement.program, taken);
-    if (statement.inverse) yield* aloneIn(statement.inverse, around);
+    if (statement.program) yield* eachBlock(statement.program, taken);
+    if (statement.inverse) yield* eachBlock(statement.inverse, around);
   }
 }
 
 /** The text with only the blocks `taken`; without that argument, with all blocks. */
-function filled({ body }: Program, taken?: ReadonlySet<BlockStatement>): string {
+function sampleText({ body }: Program, taken?: ReadonlySet<BlockStatement>): string {
   const parts = body.map((statement) => {
     if (statement.type === "ContentStatement") return statement.value;
     if (statement.type === "MustacheStatement") return "x";
     if (statement.type !== "BlockStatement") return "";
     const branch = taken?.has(statement) === false ? statement.inverse : statement.program;
-    return branch ? filled(branch, taken) : "";
+    return branch ? sampleText(branch, taken) : "";
   });
   return parts.join("");
 }
 
-/** A command begins at the text's beginning, and after the end of another command. */
+/** A command begins at the beginning of a text. */
 const beginsText = /^\s*["']?$/;
+/** A command begins after the end of another command. */
 const endsCommand = /(?:[;\n]|&&|\|\|?)\s*$/;
 
 /** References of the expressions that name commands in a text, and of the loops around those expressions. */

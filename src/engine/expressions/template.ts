@@ -18,7 +18,7 @@ export interface Templates {
    * @throws KcoreError TEMPLATE_NOT_FOUND, or with the place in the template file; UnknownValue
    */
   render(name: string, scope: Scope, at?: SourcePosition): string | Secret;
-  /** The names in the template and in those that it includes. @throws KcoreError */
+  /** The references in the template and in the templates that it includes. @throws KcoreError */
   references(name: string, at?: SourcePosition): References;
 }
 

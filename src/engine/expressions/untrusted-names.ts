@@ -1,6 +1,6 @@
 import { KcoreError } from "#errors/problem.ts";
 import { nodeAt, type SourceNode } from "#engine/yaml/node.ts";
-import { type BlockStatement, type Call, type Expression, expressionsOf, type Program } from "./ast.ts";
+import { type BlockStatement, type Call, argumentsOf, type Expression, type Program } from "./ast.ts";
 import { mayHoldExpression, templateOfScalar } from "./expression.ts";
 import { printed } from "./helper.ts";
 import { Interpreter } from "./interpret.ts";
@@ -16,8 +16,8 @@ type UntrustedScope = Scope & { readonly [untrusted]?: ReadonlyMap<string, Untru
 
 /** The scope, with these paths marked as dependent on nodes' answers. */
 export function withUntrusted(scope: Scope, paths: Iterable<readonly [string, UntrustedSource]>): Scope {
-  const seen: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
-  return seen;
+  const marked: UntrustedScope = { ...scope, [untrusted]: new Map(paths) };
+  return marked;
 }
 
 /** Whether the value depends on a node's answer. */
@@ -47,7 +47,7 @@ interface Piece {
   readonly isUntrusted: boolean;
 }
 
-/** The pieces of a text; a parameter's pieces are those of the value given for it. */
+/** The pieces of a text; for a parameter, the pieces of the value given for the parameter. */
 function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
   if (node.kind !== "scalar") return [];
   const { value: text } = node;
@@ -68,9 +68,9 @@ function piecesOf(node: SourceNode, scope: Scope): readonly Piece[] {
 function givenPieces({ path, params }: Call, scope: Scope): readonly Piece[] {
   if (path.type !== "PathExpression" || params.length > 0) return [];
   const length = path.parts[0] === "item" ? 1 : 2;
-  const by = (scope as UntrustedScope)[untrusted]?.get(path.parts.slice(0, length).join("."));
-  const node = by && nodeAt(by.node, path.parts.slice(length));
-  return by && node ? piecesOf(node, by.scope()) : [];
+  const source = (scope as UntrustedScope)[untrusted]?.get(path.parts.slice(0, length).join("."));
+  const node = source && nodeAt(source.node, path.parts.slice(length));
+  return source && node ? piecesOf(node, source.scope()) : [];
 }
 
 /** Where an expression stands: at the top, in an `each` or `with` block, or in such a block over a node's answer. */
@@ -94,7 +94,7 @@ function placeWithin({ path, params }: BlockStatement, scope: Scope, place: Plac
 
 function isUntrustedCall(call: Call, scope: Scope, place: Place): boolean {
   const { path, params } = call;
-  const all = [...expressionsOf(call)];
+  const all = [...argumentsOf(call)];
   if (all.length === 0) return isUntrustedAt(path, scope, place);
   const isLookup = path.type === "PathExpression" && path.original === "lookup";
   return (isLookup ? params.slice(0, 1) : all).some((one) => isUntrustedAt(one, scope, place));

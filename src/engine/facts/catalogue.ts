@@ -10,16 +10,16 @@ export interface FactDescription {
   /** Where the node's sh reads it. */
   readonly source: string;
   /** The fact changes by itself, so comparisons of nodes ignore it. */
-  readonly passing?: true;
+  readonly isVolatile?: true;
 }
 
 type Row = readonly [name: string, type: FactType, about: string, source: string, more?: Pick<FactDescription, "unit">];
 
 function describe([name, type, about, source, more]: Row): FactDescription {
-  return { name, type, about, source, ...more, ...(passing.has(name) && { passing: true }) };
+  return { name, type, about, source, ...more, ...(volatile.has(name) && { isVolatile: true }) };
 }
 
-const passing = new Set([
+const volatile = new Set([
   "bootId",
   "uptimeSeconds",
   "clock.epochSeconds",

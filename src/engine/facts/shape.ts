@@ -1,6 +1,6 @@
 import { factCatalogue, type FactDescription, type FactType } from "./catalogue.ts";
 
-/** A node's facts: {@link factCatalogue}, with null for those that the node could not determine. */
+/** A node's facts: {@link factCatalogue}, with null for each fact that the node could not determine. */
 export type NodeFacts = Readonly<Record<string, unknown>>;
 
 /** Limits for a report: a longer value becomes null, further rows of a list are dropped. */
@@ -18,7 +18,7 @@ const factLines: readonly FactLine[] = [
 
 /**
  * The node's facts as expressions see them, from the flat lines of facts.sh: dots become maps, every value has its type, and
- * a missing one, or one of another type, is null. All of it is data: nothing is ever evaluated (requirement S-4).
+ * a missing value, or a value of another type, is null. All values are data: none is ever evaluated (requirement S-4).
  */
 export function shapeFacts(flat: Readonly<Record<string, string>>): NodeFacts {
   return factTree(({ name, read }) => read(Object.hasOwn(flat, name) ? flat[name] : undefined));

@@ -15,7 +15,7 @@ import type { PlannedStage, RunPlan, StageTask } from "./plan.ts";
 type AdHocWork = Exclude<RunRequest["what"], { kind: "orchestration" }>;
 
 /** Seconds that a command of `kcore exec` may take. */
-const EXEC_LIMIT = 3600;
+const EXEC_SECONDS = 3600;
 /** The place of the steps of a command line. */
 const COMMAND_LINE: SourcePosition = { file: "command line", line: 1, column: 1 };
 
@@ -25,7 +25,7 @@ interface AdHocInput {
   readonly catalogue: Catalogue;
 }
 
-/** The plan of `state apply`, `exec`, `ping` and `facts`. @throws KcoreError */
+/** The plan of a run without an orchestration: `state apply`, `exec`, `ping`, `facts`, or a look at locks. @throws KcoreError */
 export async function planAdHoc(what: AdHocWork, input: AdHocInput): Promise<RunPlan> {
   const { request, roster } = input;
   if (request.on === undefined)
@@ -67,7 +67,7 @@ function execStep(argv: readonly string[], shell: boolean): UnresolvedStep {
         onChanges: [],
         restartOn: [],
         onFailure: [],
-        timeout: EXEC_LIMIT,
+        timeout: EXEC_SECONDS,
         sensitive: false,
         exact: true,
       },

@@ -23,7 +23,7 @@ export function bindApply(
   { states, with: given }: ApplySource,
   id: string,
   context: BindContext,
-  see: (late: StageScope) => Scope,
+  scopeOf: (late: StageScope) => Scope,
 ): StageTask | undefined {
   const { catalogue, problems } = context;
   const declared = new Map(
@@ -35,23 +35,23 @@ export function bindApply(
   const isOpen = states.some(({ each }) => each !== undefined);
   if (!isOpen)
     refuseStray(states, given, new Set([...declared.values()].flatMap((names) => [...(names ?? [])])), problems);
-  const taken = (late: StageScope) =>
+  const appliedStates = (late: StageScope) =>
     states.map((state) => {
-      const name = nameFor(state, see(late));
+      const name = nameFor(state, scopeOf(late));
       return { state: name, at: state.at, takes: declared.get(name) ?? paramsOf(name, state, late, context) };
     });
   const task = applyTask(id, context, (late) =>
-    taken(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, see(late)) })),
+    appliedStates(late).map(({ state, at, takes }) => ({ state, at, given: givenIn(given, takes, scopeOf(late)) })),
   );
   if (!isOpen || task.kind !== "apply") return task;
-  return { ...task, dependencies: (late) => usedStages(given, taken(late)) };
+  return { ...task, dependencies: (late) => usedStages(given, appliedStates(late)) };
 }
 
 function nameFor({ name, each }: AppliedState, scope: Scope): string {
   return each === undefined ? name : validateValue(evaluate(each, scope), each, z.string().min(1));
 }
 
-/** @throws KcoreError STATE_NOT_FOUND at the node's place in the roster, whose values made the name */
+/** The parameters of a state. @throws KcoreError STATE_NOT_FOUND at the node's place in the roster: the node's values made the name */
 function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, context: BindContext): ParamNames {
   const { catalogue, roster } = context;
   try {
@@ -70,8 +70,8 @@ function paramsOf(name: string, { at }: AppliedState, { node }: StageScope, cont
 /** The stages whose outputs are in the values that the states take from `with`. */
 function usedStages(given: SourceNode | undefined, states: readonly { readonly takes: ParamNames }[]): Set<string> {
   if (given?.kind !== "map") return new Set(given && referencesOf(given).stages);
-  const taken = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
-  return new Set(taken.flatMap(({ value }) => [...referencesOf(value).stages]));
+  const used = [...given.entries.values()].filter(({ key }) => states.some(({ takes }) => takes.has(key)));
+  return new Set(used.flatMap(({ value }) => [...referencesOf(value).stages]));
 }
 
 /** The parameters of `with` that a state takes; a value that no stage has given yet is an Unknown. */
@@ -108,11 +108,11 @@ export function applyTask(
     kind: "apply",
     plain,
     expand: (late) =>
-      usedNames.expand(id, late.node as NodeEntry, async ({ taken, registered }) => {
+      usedNames.expand(id, late.node as NodeEntry, async ({ usedIds, registered }) => {
         const states = await whileOpening(secretOf(catalogue.readSecret), () => apply(late));
         if (states.every(({ given }) => given === undefined || given.size === 0))
           plain.set((late.node as NodeEntry).name, states.map(({ state }) => state).join(" "));
-        return catalogue.expand({ apply: states, node: late.node as NodeEntry, taken, registered });
+        return catalogue.expand({ apply: states, node: late.node as NodeEntry, usedIds, registered });
       }),
   };
 }

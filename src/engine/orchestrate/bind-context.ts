@@ -17,7 +17,7 @@ export interface Catalogue {
   stateParams(name: string, at?: SourcePosition): Iterable<string>;
   /** The steps of some states for one node. @throws KcoreError with every problem */
   expand(
-    use: Required<Pick<ExpandOptions, "apply" | "node" | "taken" | "registered">>,
+    use: Required<Pick<ExpandOptions, "apply" | "node" | "usedIds" | "registered">>,
   ): Promise<readonly UnresolvedStep[]>;
   action(name: string): Promise<Action | undefined>;
   readonly actionNames: readonly string[];

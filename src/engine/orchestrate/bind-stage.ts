@@ -2,7 +2,7 @@ import { needOpen } from "#engine/step/sealed.ts";
 import { z } from "zod";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { restsOn } from "#engine/params/bind-params.ts";
+import { lateNeeds } from "#engine/params/bind-params.ts";
 import { Duration } from "#engine/step/fields.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
@@ -33,7 +33,7 @@ import type { BindContext } from "./bind-context.ts";
 import { RUN_KEYS, type RunSource, type StageSource } from "./stage-source.ts";
 
 /** The action that `--skip-health` leaves out. */
-const HEALTH = "cluster.health";
+const HEALTH_ACTION = "cluster.health";
 
 const Share = z.union([
   z.number().int().min(1),
@@ -89,8 +89,8 @@ function textAt(node: SourceNode): SourcePosition {
   return isQuoted ? { ...node.at, column: node.at.column + 1 } : node.at;
 }
 
-/** Id, title and scope of a stage for each item of its `forEach`; without `forEach` there is one. */
-export function itemsOf(source: StageSource, context: BindContext): readonly [string, string, BindContext][] {
+/** Id, title and context of a stage for each item of its `forEach`; without `forEach`, once. */
+export function stageItems(source: StageSource, context: BindContext): readonly [string, string, BindContext][] {
   const { id, title, forEach } = source;
   const written = source.node.get("title");
   const items = forEach === undefined ? [undefined] : itemsIn(forEach, context.scope);
@@ -130,16 +130,16 @@ export async function bindStage(
   const dependencies = problems.attempt(() => dependenciesOf(source)) ?? new Set<string>();
   const others =
     (instance.nodes && problems.attempt(() => othersOf(source, context.roster.nodes))) ?? new Map<string, never>();
-  const see = (late: StageScope): StageScope => withOthers(late, others);
+  const withOtherNodes = (late: StageScope): StageScope => withOthers(late, others);
   const task =
     work.kind === "apply"
-      ? bindApply(work, instance.id, context, (late) => scopeWith(scope, see(late)))
-      : await bindRun(work, context, see);
+      ? bindApply(work, instance.id, context, (late) => scopeWith(scope, withOtherNodes(late)))
+      : await bindRun(work, context, withOtherNodes);
   const conditions = [...context.conditions, ...(when ? [{ node: when, scope }] : [])];
   const timeout = attemptKnown(() => readKey(source.node, "timeout", Duration, scope), problems);
   const onFailure = await bindOnFailure(source, instance, { ...context, conditions: [] });
   if (task === undefined) return undefined;
-  const skip = work.kind === "run" && work.action === HEALTH && context.skipHealth ? "--skip-health" : undefined;
+  const skip = work.kind === "run" && work.action === HEALTH_ACTION && context.skipHealth ? "--skip-health" : undefined;
   return {
     ...instance,
     register: source.register,
@@ -150,7 +150,7 @@ export async function bindStage(
     ...(others.size > 0 && { others }),
     ...(conditions.length > 0 && {
       when: (late: StageScope) =>
-        conditions.every(({ node, scope: seen }) => evaluateBoolean(node, scopeWith(seen, see(late)))),
+        conditions.every(({ node, scope: outer }) => evaluateBoolean(node, scopeWith(outer, withOtherNodes(late)))),
       condition: conditions.map(({ node }) => conditionText(node)).join(" and "),
     }),
     task,
@@ -166,7 +166,7 @@ async function bindOnFailure(
   const bound: PlannedStage[] = [];
   const { problems } = outer;
   for (const source of onFailure)
-    for (const [itemId, title, context] of problems.attempt(() => itemsOf(source, outer)) ?? []) {
+    for (const [itemId, title, context] of problems.attempt(() => stageItems(source, outer)) ?? []) {
       const own = source.on && attemptKnown(() => nodesOf(source.on as SourceNode, context), problems);
       const concerned = own ?? nodes;
       const stage = await bindStage(
@@ -195,12 +195,12 @@ function instanceId(id: string, owner: string): string {
 function withOthers(late: StageScope, others: NonNullable<PlannedStage["others"]>): StageScope {
   if (others.size === 0) return late;
   const stages = { ...late.stages };
-  for (const [name, whose] of others) {
+  for (const [name, nodes] of others) {
     const own = stages[name];
-    const given = [...whose].filter(Boolean).map((node) => [node, late.on?.(name, node)] as const);
+    const given = [...nodes].filter(Boolean).map((node) => [node, late.valueOn?.(name, node)] as const);
     if (!(own instanceof Unknown)) stages[name] = { ...Object.fromEntries(given), ...(own as object) };
-    else if (!whose.has("")) stages[name] = Object.fromEntries(given);
-    else stages[name] = new Unknown(own.after, own.needs, own.members && withNames(own.members, whose));
+    else if (!nodes.has("")) stages[name] = Object.fromEntries(given);
+    else stages[name] = new Unknown(own.after, own.needs, own.members && withNames(own.members, nodes));
   }
   return { ...late, stages };
 }
@@ -212,9 +212,9 @@ function withNames(members: Members, names: ReadonlySet<string>): Members {
 
 /** The scope of a stage's late expressions: with its node, and the outputs of earlier stages. */
 function scopeWith(scope: Scope, { node, stages, untrusted = new Set() }: StageScope): Scope {
-  const seen = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
+  const names = { ...scope, ...omitUndefined({ node, vars: node?.vars }), stages };
   return withUntrusted(
-    seen,
+    names,
     [...untrusted].map((name) => [`stages.${name}`, undefined] as const),
   );
 }
@@ -222,7 +222,7 @@ function scopeWith(scope: Scope, { node, stages, untrusted = new Set() }: StageS
 async function bindRun(
   { action: name, at, args }: RunSource,
   context: BindContext,
-  see: (late: StageScope) => StageScope,
+  withOtherNodes: (late: StageScope) => StageScope,
 ): Promise<StageTask | undefined> {
   const { catalogue, problems, scope } = context;
   const action = await catalogue.action(name);
@@ -242,7 +242,7 @@ async function bindRun(
     action,
     args: (late) => {
       refuseUntrusted(args, action.bastionNames ?? [], late);
-      const known = scopeWith(scope, see(late));
+      const known = scopeWith(scope, withOtherNodes(late));
       const value = evaluate(args, known);
       needOpen(value);
       for (const text of texts) refuseSyntax(text, known);
@@ -260,7 +260,7 @@ function scriptsOf(words: SourceNode): readonly SourceScalar[] {
 
 /** Refuses an answer of the run as a command's name or as a whole command of the bastion: the operator must write the command. */
 function refuseAnswer(text: SourceScalar, scope: Scope): void {
-  const { facts, steps, stages } = restsOn(commandReferences(text), { ...scope, stages: new Unknown("stages") });
+  const { facts, steps, stages } = lateNeeds(commandReferences(text), { ...scope, stages: new Unknown("stages") });
   if (!facts && steps.length + stages.length === 0) return;
   throw new KcoreError({
     code: "EXPRESSION_UNQUOTED",
@@ -308,7 +308,7 @@ function refuseUnknownArgs(action: Action, args: SourceMap, problems: Problems):
   }
 }
 
-/** Whether the only problem is a target that matches no node. */
+/** Whether all problems are targets that match no node. */
 export function isEmptyTarget(problems: readonly Problem[]): boolean {
   return problems.every(({ code }) => code === "TARGET_EMPTY");
 }

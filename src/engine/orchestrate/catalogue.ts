@@ -44,17 +44,17 @@ export function openCatalogue(
   };
   return {
     stateParams: (name, at) => {
-      const { state, problems } = states.partly(name, at);
+      const { state, problems } = states.readPartly(name, at);
       // `expand` reports the file's other problems together with those of its steps.
       if (state === undefined) throw new KcoreError(problems);
       return state.params.keys();
     },
-    expand: async ({ apply, node, taken, registered }) => {
-      const before = [...taken];
+    expand: async ({ apply, node, usedIds, registered }) => {
+      const before = [...usedIds];
       return whileOpening(secretOf(readOnce), () => {
         // Expanding again after a value was opened must not use up the steps' ids twice.
-        taken.clear();
-        for (const id of before) taken.add(id);
+        usedIds.clear();
+        for (const id of before) usedIds.add(id);
         return expandSteps(states, {
           apply,
           node,
@@ -63,7 +63,7 @@ export function openCatalogue(
           modules: async (name) => moduleOf(name),
           moduleNames: [...modules.keys()],
           readSecret: readOnce,
-          taken,
+          usedIds,
           registered,
         });
       });

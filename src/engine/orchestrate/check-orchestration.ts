@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Folder } from "#engine/project/folders.ts";
 import type { Roster } from "#engine/roster/roster.ts";
-import { openParams } from "#engine/states/check-states.ts";
+import { unknownsWithoutDefault } from "#engine/states/check-states.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import type { Catalogue } from "./bind-context.ts";
 import { loadOrchestration, type Orchestration } from "./load-orchestration.ts";
@@ -39,7 +39,7 @@ type InputWithRoster = OrchestrationCheckInput & { readonly roster: Roster };
 async function checkStages(orchestration: Orchestration, input: InputWithRoster, problems: Problems): Promise<void> {
   const { roster, catalogue } = input;
   const stages = await stagesFor(orchestration, input, input.on ?? "*", problems);
-  const isOpen = input.on === undefined ? await openStages(orchestration, input, stages) : () => false;
+  const dependsOnTarget = input.on === undefined ? await targetTest(orchestration, input, stages) : () => false;
   const outputs = new StageOutputs(registeredNames(stages), []);
   for (const stage of stages) {
     const found: (readonly Problem[])[] = [];
@@ -48,7 +48,7 @@ async function checkStages(orchestration: Orchestration, input: InputWithRoster,
       const made = await renderFor(name, stage, { roster, outputs, problems: own, read: catalogue.readSecret });
       if (made !== "left-out" || own.list.length > 0) found.push(own.list);
     }
-    problems.add(...(isOpen(stage) ? common(found) : found.flat()));
+    problems.add(...(dependsOnTarget(stage) ? commonProblems(found) : found.flat()));
   }
 }
 
@@ -60,7 +60,7 @@ async function stagesFor(
   problems: Problems,
 ): Promise<readonly PlannedStage[]> {
   const { params: declared } = orchestration;
-  const given = openParams(declared);
+  const given = unknownsWithoutDefault(declared);
   for (const param of given.keys()) if (declared.get(param)?.type === "target") given.set(param, { text: on });
   const placeOf = (param: string) => declared.get(param)?.default?.at;
   const input = { given, roster, catalogue, run, skipHealth: false, problems, placeOf };
@@ -68,8 +68,8 @@ async function stagesFor(
   return [...stages, ...onFailure];
 }
 
-/** Whether a stage's nodes depend on the target: a target of one node gives the stage other nodes. */
-async function openStages(
+/** Makes the test whether a stage's nodes depend on the target: a target of one node gives such a stage other nodes. */
+async function targetTest(
   orchestration: Orchestration,
   input: InputWithRoster,
   stages: readonly PlannedStage[],
@@ -80,8 +80,8 @@ async function openStages(
   return ({ id }) => nodesOf(stages, id) !== nodesOf(narrow, id);
 }
 
-/** The problems that all nodes have, and those at a place in the roster. */
-function common(found: readonly (readonly Problem[])[]): readonly Problem[] {
+/** The problems that all nodes have, and the problems at a place in the roster. */
+function commonProblems(found: readonly (readonly Problem[])[]): readonly Problem[] {
   const counts = new Map<string, number>();
   for (const list of found) for (const key of new Set(list.map(placeKey))) counts.set(key, (counts.get(key) ?? 0) + 1);
   return found

@@ -5,7 +5,7 @@ import { Unknown } from "#engine/expressions/unknown.ts";
 import { type Folder, foldersOf, listIn } from "#engine/project/folders.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import type { Roster } from "#engine/roster/roster.ts";
-import { unaskedSources } from "#engine/roster/sources.ts";
+import { unansweredSources } from "#engine/roster/sources.ts";
 import { leaveUnknown, StateChecker } from "#engine/states/check-states.ts";
 import { statesOf } from "#engine/states/open-states.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
@@ -49,12 +49,12 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   const { project, trust, modules, only } = options;
   const problems = new Problems();
   // The project may not be trusted yet: the check runs no program of the roster, and queries none of its addresses.
-  const unasked = unaskedSources(project);
-  const found = new Problems();
-  const known = found.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { kept: true } }));
+  const unasked = unansweredSources(project);
+  const rosterProblems = new Problems();
+  const known = rosterProblems.attempt(() => loadRoster(project, { ...(trust && { trust }), sources: { onlyKept: true } }));
   const roster = unasked.length === 0 ? known : undefined;
   // A missing group or jump host may come from a source that has never answered.
-  problems.add(...found.list.filter(({ code }) => unasked.length === 0 || !ofOtherFiles.has(code)));
+  problems.add(...rosterProblems.list.filter(({ code }) => unasked.length === 0 || !codesOfOtherFiles.has(code)));
   problems.attempt(() => readNotices(project, trust));
   const states = statesOf(options);
   const run = { id: "check", time: new Date().toISOString(), revision: null, challenge: "check" };
@@ -69,7 +69,7 @@ export async function checkProject(options: CheckOptions): Promise<ProjectCheck>
   for (const { name } of names) problems.add(...(await checker.check(name)));
   const texts: ShellSource[] = [];
   for (const { name } of names)
-    for (const step of states.partly(name).state?.steps ?? []) texts.push(...(await textsOfStep(step, modules)));
+    for (const step of states.readPartly(name).state?.steps ?? []) texts.push(...(await textsOfStep(step, modules)));
 
   if (only?.templates !== false)
     for (const name of ownFiles("templates", options, ".hbs"))
@@ -121,7 +121,7 @@ function textsOfArgs(schema: z.ZodType, args: SourceNode): readonly ShellSource[
   return args.kind === "map" ? shellSources(schema, args, plainOf(args) as Readonly<Record<string, unknown>>) : [];
 }
 
-/** The file's own stages, without included ones; another check reports a file that cannot be read. */
+/** The file's own stages, without included stages; another check reports a file that cannot be read. */
 function stagesIn(name: string, folders: readonly Folder[]): readonly StageSource[] {
   try {
     const { stages, onFailure } = loadOrchestration(name, folders);
@@ -132,7 +132,8 @@ function stagesIn(name: string, folders: readonly Folder[]): readonly StageSourc
   }
 }
 
-const ofOtherFiles: ReadonlySet<string> = new Set(["ROSTER_GROUP_UNKNOWN", "ROSTER_JUMP"]);
+/** Codes of problems for which another file of the roster may be the cause. */
+const codesOfOtherFiles: ReadonlySet<string> = new Set(["ROSTER_GROUP_UNKNOWN", "ROSTER_JUMP"]);
 
 const EMPTY_ROSTER: Roster = { nodes: new Map(), jumps: new Map(), positions: new Map(), files: [] };
 

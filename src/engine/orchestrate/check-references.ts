@@ -18,7 +18,7 @@ export function dependenciesOf(stage: StageSource): ReadonlySet<string> {
   return new Set([...around, ...lateNodes(stage)].flatMap((node) => [...referencesOf(node).stages]));
 }
 
-/** By stage name, the nodes whose values the stage uses (`stages.NAME.NODE`; "" is its own node), if it uses another node's. */
+/** By stage name, the nodes whose values the stage uses (`stages.NAME.NODE`; "" is its own node), if it uses another node's values. */
 export function othersOf(
   stage: StageSource,
   nodes: ReadonlyMap<string, unknown>,
@@ -27,13 +27,13 @@ export function othersOf(
   for (const node of lateNodes(stage))
     for (const [root, name, key] of referencesOf(node).paths) {
       if (root !== "stages" || name === undefined) continue;
-      const whose = others.get(name) ?? new Set();
-      others.set(name, whose.add(key !== undefined && nodes.has(key) ? key : ""));
+      const used = others.get(name) ?? new Set();
+      others.set(name, used.add(key !== undefined && nodes.has(key) ? key : ""));
     }
-  return new Map([...others].filter(([, whose]) => whose.size > 1 || !whose.has("")));
+  return new Map([...others].filter(([, used]) => used.size > 1 || !used.has("")));
 }
 
-/** Every `stages.NAME` must be an earlier stage; a stage's nodes, pace and state names must not depend on any. */
+/** Reports each `stages.NAME` that is no earlier stage, and each use of a stage's outputs for a stage's nodes, pace or state names. */
 export function checkReferences(
   { stages, onFailure }: { readonly stages: readonly StageSource[]; readonly onFailure: readonly StageSource[] },
   problems: Problems,

@@ -46,7 +46,7 @@ export class Conductor {
   async conduct(): Promise<RunResult> {
     const { deps, plan } = this.#run;
     for (const { id, nodes } of plan.stages) this.#run.tracker.expect(id, nodes);
-    deps.emit(this.#started());
+    deps.emit(this.#startedEvent());
     for (const text of plan.warnings) deps.emit({ type: "warning", text });
     const sections = runSections(plan.stages);
     if (mostAtOnce(sections, this.#run.concurrency) > this.#run.mostConnected)
@@ -93,7 +93,7 @@ export class Conductor {
     return ids.size > 0 && deps.earlier.some((event) => event.type === "stage.started" && ids.has(event.stage));
   }
 
-  /** Going forward again would skip steps that `onFailure` took back: in the nodes' journals they are done. */
+  /** Refuses to go forward again: that would skip steps that `onFailure` took back, since the nodes' journals call them done. */
   #refuseForward(): void {
     const { deps, request } = this.#run;
     const message = "this run failed, and what follows a failure was begun: only that is brought to its end";
@@ -120,10 +120,10 @@ export class Conductor {
     return !this.#run.isStopping && this.#halt === undefined;
   }
 
-  /** `behind`: whether a node ends after this block, or disconnects since the run may need it again; false: more blocks follow. */
+  /** `afterBlock`: whether a node ends after this block, or rests because the run may need it again; false: more blocks follow. */
   async #runBlock(
     { stages, batches, pace }: StageBlock,
-    behind: (node: string) => "ends" | "rests" | false,
+    afterBlock: (node: string) => "ends" | "rests" | false,
   ): Promise<void> {
     let failures = 0;
     const visit = async (name: string): Promise<void> => {
@@ -131,21 +131,21 @@ export class Conductor {
       if (!node.isAlive || !this.#mayGoOn()) return;
       const end = await runNodeStages(this.#run, node, stages, {
         mayGoOn: () => this.#mayGoOn(),
-        isLast: behind(name) === "ends",
+        isLast: afterBlock(name) === "ends",
       });
       if (end.outcome === "failed" || end.outcome === "unreachable") {
         await this.#failNode(node, end);
         this.#countFailure(++failures, pace, node);
-      } else if (end.outcome === "ok" && behind(name) === "ends") await this.#endNode(node, { outcome: "done" });
-      else if (behind(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
+      } else if (end.outcome === "ok" && afterBlock(name) === "ends") await this.#endNode(node, { outcome: "done" });
+      else if (afterBlock(name) === "rests" || this.#run.nodes.size > this.#run.mostConnected) await this.#restNode(node);
     };
     const { concurrency = this.#run.concurrency, maxUnavailable = Infinity } = pace;
-    const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countDown()));
+    const limit = Math.min(concurrency, this.#run.mostConnected, Math.max(1, maxUnavailable - this.#countUnavailable()));
     for (const batch of batches) await forEachLimited(batch, limit, visit);
   }
 
-  /** The number of nodes that may be down: failed and unreachable ones. */
-  #countDown(): number {
+  /** The number of failed and unreachable nodes, which may be down. */
+  #countUnavailable(): number {
     const ends = this.#nodes.map(({ outcome }) => outcome);
     return ends.filter((outcome) => outcome === "failed" || outcome === "unreachable").length;
   }
@@ -154,7 +154,7 @@ export class Conductor {
     await this.#orWarn(node, "letting it rest", () => node.rest());
   }
 
-  /** A failure of this work is a bug, and ends no run. */
+  /** Does some work for a node. A failure of this work is a bug, which is warned of and ends no run. */
   async #orWarn({ name: node }: RunNode, what: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -257,7 +257,7 @@ export class Conductor {
     );
   }
 
-  /** Warns of things that earlier runs managed on the node and this run does not, and records those of this run. */
+  /** Warns of things that earlier runs managed on the node and this run does not, and records the things of this run. */
   #compareManaged({ name, entry, applied }: RunNode, isWhole: boolean): void {
     const { deps, request } = this.#run;
     if (!deps.managed || applied.length === 0) return;
@@ -271,7 +271,7 @@ export class Conductor {
     await this.#orWarn(node, "closing it", () => node.end(end));
   }
 
-  #started(): RunEventBody {
+  #startedEvent(): RunEventBody {
     const { deps, plan, request } = this.#run;
     return {
       type: "run.started",
@@ -280,7 +280,7 @@ export class Conductor {
       command: request.command,
       nodes: plan.nodes,
       places: plan.nodes.map((name) => addressOf(plan.roster.nodes.get(name))),
-      ...placesByKind(plan),
+      ...nodeIndexes(plan),
       stages: plan.stages.map((stage) => ({ ...outlineOf(stage), ...plan.planned?.get(stage) })),
       dryRun: request.dryRun,
       ...omitUndefined({ revision: deps.revision, dirty: deps.dirty }),
@@ -310,7 +310,7 @@ export class Conductor {
     return { outcome: "done", exitCode: exitCodes.done };
   }
 
-  /** A run that halted only because too many nodes were unreachable is “unreachable”, not “failed”. */
+  /** Whether a halt makes the run “failed”: a run that halted only because too many nodes were unreachable is “unreachable”. */
   #isHaltFailure(): boolean {
     const halt = this.#halt;
     const isCause = ({ outcome, problem }: RunNode) => outcome === "unreachable" && problem === halt?.problem;
@@ -325,19 +325,19 @@ function addressOf(node: NodeEntry | undefined): string {
   return [...node.jump, `${node.user}@${hostPort(node.address, node.port)}`].join(" ");
 }
 
-/** By role and by datacenter, the indexes of its nodes in `nodes`, which are shorter in the record than names. */
-function placesByKind({ nodes, roster }: RunPlan) {
+/** By role and by datacenter, the indexes of the nodes in `nodes`: in the record, indexes are shorter than names. */
+function nodeIndexes({ nodes, roster }: RunPlan) {
   const kinds = { roles: new Map<string, number[]>(), dcs: new Map<string, number[]>() };
-  const add = (places: Map<string, number[]>, kind: string, place: number) => {
-    const known = places.get(kind);
-    if (known) known.push(place);
-    else places.set(kind, [place]);
+  const add = (indexes: Map<string, number[]>, kind: string, index: number) => {
+    const known = indexes.get(kind);
+    if (known) known.push(index);
+    else indexes.set(kind, [index]);
   };
-  for (const [place, name] of nodes.entries()) {
+  for (const [index, name] of nodes.entries()) {
     const entry = roster.nodes.get(name);
     if (!entry) continue;
-    for (const role of entry.roles) add(kinds.roles, role, place);
-    add(kinds.dcs, entry.dc, place);
+    for (const role of entry.roles) add(kinds.roles, role, index);
+    add(kinds.dcs, entry.dc, index);
   }
   return { roles: Object.fromEntries(kinds.roles), dcs: Object.fromEntries(kinds.dcs) };
 }

@@ -2,18 +2,18 @@ import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import type { RunSection } from "./plan.ts";
 
 /** Open files that the run needs beside its nodes: its record, nodes' logs, views, files being loaded. */
-const reserve = 64;
+const reservedFiles = 64;
 /** Open files of a node: its connection, and one that an action opens for it. */
-const perNode = 2;
+const filesPerNode = 2;
 /** The least limit, however few files may be open. */
-const least = 4;
+const minConnections = 4;
 
 /** The number of nodes that may be connected at a time under this limit of open files (F-30). */
 export function connectionsFor(openFiles = Infinity): number {
-  return Math.max(least, Math.floor((openFiles - reserve) / perNode));
+  return Math.max(minConnections, Math.floor((openFiles - reservedFiles) / filesPerNode));
 }
 
-/** The number of nodes that the sections would connect at a time without that limit. */
+/** The number of nodes that the sections would connect at a time, if open files had no limit. */
 export function mostAtOnce(sections: readonly RunSection[], concurrency: number): number {
   const blocks = sections.filter((section) => section.kind === "block");
   const widest = blocks.flatMap(({ batches, pace }) =>

@@ -1,31 +1,31 @@
 import type { RunEventBody } from "#engine/events/event.ts";
 import type { Problem } from "#errors/problem.ts";
 
-/** Knows the last step or action and its last output, for the problem of an expired time limit. */
+/** Keeps the last step or action and its last output, for the problem of an expired time limit. */
 export class LastOutput {
-  #asked: string;
-  #answer = "";
+  #work: string;
+  #output = "";
 
-  /** `asked`: the work in progress before the first step. */
-  constructor(asked = "") {
-    this.#asked = asked;
+  /** `work`: the work in progress before the first step. */
+  constructor(work = "") {
+    this.#work = work;
   }
 
-  hear(event: RunEventBody): void {
+  handle(event: RunEventBody): void {
     switch (event.type) {
       case "step.started":
-        this.#asked = `“${event.title}” (${event.module})`;
-        this.#answer = "";
+        this.#work = `“${event.title}” (${event.module})`;
+        this.#output = "";
         break;
       case "step.note":
       case "step.output":
       case "action.note":
       case "action.output":
-        this.#answer = event.text.trimEnd().split("\n").at(-1) ?? "";
+        this.#output = event.text.trimEnd().split("\n").at(-1) ?? "";
         break;
       case "step.finished":
         if (event.changes?.length)
-          this.#answer = event.changes
+          this.#output = event.changes
             .map(({ name, have, want }) => `${name}: ${have ?? "nothing"}, wanted ${want}`)
             .join("; ");
         break;
@@ -33,10 +33,10 @@ export class LastOutput {
     }
   }
 
-  /** `where`: the place of the work, such as `on n1`. */
-  tell(where: string): Pick<Problem, "detail"> {
-    if (this.#asked === "") return {};
-    const answer = this.#answer === "" ? "it gave no answer" : `its last answer: ${this.#answer}`;
-    return { detail: `at work ${where}: ${this.#asked}\n${answer}` };
+  /** The detail of the problem. `where`: the place of the work, such as `on n1`. */
+  describe(where: string): Pick<Problem, "detail"> {
+    if (this.#work === "") return {};
+    const answer = this.#output === "" ? "it gave no answer" : `its last answer: ${this.#output}`;
+    return { detail: `at work ${where}: ${this.#work}\n${answer}` };
   }
 }

@@ -10,14 +10,14 @@ import type { RunDependencies, RunRequest } from "./run-types.ts";
 import { StageOutputs } from "./outputs.ts";
 import { registeredNames, type RunPlan, type StageScope } from "./plan.ts";
 import { RunNode } from "./run-node.ts";
-import { RunSecrets } from "./secrets.ts";
+import { RunSecrets } from "./run-secrets.ts";
 import { Semaphore } from "./semaphore.ts";
 import { StageTracker } from "./stage-tracker.ts";
 
 /** The default number of nodes at a time. */
 export const CONCURRENCY = 50;
-/** The most connections that are being opened at a time. */
-const CONNECTING = 32;
+/** Connections at most that are being opened at a time. */
+const MAX_CONNECTING = 32;
 /** Milliseconds for one attempt to connect (F-14). */
 const CONNECT_TIMEOUT = 10_000;
 
@@ -47,7 +47,7 @@ export class LiveRun {
     this.tracker = new StageTracker(deps.emit);
     this.mostConnected = connectionsFor(deps.openFiles);
     this.concurrency = request.concurrency ?? CONCURRENCY;
-    this.#connecting = new Semaphore(Math.min(CONNECTING, this.concurrency, this.mostConnected));
+    this.#connecting = new Semaphore(Math.min(MAX_CONNECTING, this.concurrency, this.mostConnected));
     this.outputs = new StageOutputs(registeredNames([...plan.stages, ...(plan.onFailure ?? [])]), [
       ...plan.roster.nodes.keys(),
     ]);
@@ -70,7 +70,7 @@ export class LiveRun {
   }
 
   scopeOf(node?: RunNode): StageScope {
-    return this.outputs.seenBy(node?.entry);
+    return this.outputs.stageScope(node?.entry);
   }
 
   /** Warns once that the bastion may open no further file. */
@@ -97,7 +97,7 @@ export class LiveRun {
     const entry = plan.roster.nodes.get(name) as NodeEntry;
     const connect: Connect = (to, options) => this.#connect(to, options);
     return new RunNode(entry, recorded, deps.emit, (emit) => {
-      const endpoint = endpointOf(entry, plan.roster, (...asked) => this.secrets.keyPassphrase(...asked));
+      const endpoint = endpointOf(entry, plan.roster, (...args) => this.secrets.keyPassphrase(...args));
       const { unlock } = deps;
       const { context } = request;
       const passphrase = (): Promise<string> => this.secrets.clusterPassphrase();

@@ -92,14 +92,14 @@ export function loadOrchestration(
   );
 }
 
-/** The names of all orchestrations, each with its origin: the project or the shipped ones. */
+/** The names of all orchestrations, each with its origin. */
 export function listOrchestrations(folders: readonly Folder[]): ReadonlyMap<string, Folder["origin"]> {
   return new Map(
     [...listIn(folders, [".yaml"])].map(([file, { folder }]) => [file.slice(0, -".yaml".length), folder.origin]),
   );
 }
 
-/** An orchestration from its parsed file; `load` gives those that it includes. @throws KcoreError with every problem of it. */
+/** An orchestration from its parsed file; `load` returns an included orchestration. @throws KcoreError with every problem of the file */
 export function readOrchestration(
   name: string,
   file: string,
@@ -115,11 +115,11 @@ export function readOrchestration(
   const onFailure = [...readRunFailure(child(root, "onFailure"), problems)];
   const stages = readStages(child(root, "stages"), problems, (node) => {
     const source = readInclude(node);
-    const { params: declared, waves, stages: brought, onFailure: broughtToo } = load(source.include, source.at);
-    const inclusion = { ...source, params: declared };
-    onFailure.push(...broughtToo.map((stage) => insideOf(inclusion, stage)));
-    included.push({ inclusion, waves });
-    return brought.map((stage) => insideOf(inclusion, stage));
+    const loaded = load(source.include, source.at);
+    const inclusion = { ...source, params: loaded.params };
+    onFailure.push(...loaded.onFailure.map((stage) => insideOf(inclusion, stage)));
+    included.push({ inclusion, waves: loaded.waves });
+    return loaded.stages.map((stage) => insideOf(inclusion, stage));
   });
   const waves = own.length > 0 ? own : (problems.attempt(() => wavesOfOne(included)) ?? []);
   refuseDuplicates([...stages, ...onFailure], problems);
@@ -180,7 +180,7 @@ function insideOf(inclusion: Inclusion, stage: StageSource): StageSource {
   return { ...stage, onFailure, within: [inclusion, ...stage.within] };
 }
 
-/** The waves for a file without its own: those of the one include that has waves, which would be lost otherwise. */
+/** The waves for a file without waves: the waves of the only include that has some, which would be lost otherwise. */
 function wavesOfOne(
   included: readonly { readonly inclusion: Inclusion; readonly waves: readonly WaveSource[] }[],
 ): readonly WaveSource[] {

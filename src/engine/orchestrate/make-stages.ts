@@ -4,7 +4,7 @@ import { attemptKnown, UnknownValue } from "#engine/expressions/unknown.ts";
 import { Problems } from "#engine/yaml/problems.ts";
 import { bindParams, type GivenParam } from "#engine/params/bind-params.ts";
 import { contextWithin, type BindContext } from "./bind-context.ts";
-import { bindStage, isEmptyTarget, itemsIn, itemsOf, nodesOf, paceOf, type StageInstance } from "./bind-stage.ts";
+import { bindStage, isEmptyTarget, itemsIn, nodesOf, paceOf, stageItems, type StageInstance } from "./bind-stage.ts";
 import { resolveTargets } from "./given-params.ts";
 import type { Orchestration } from "./load-orchestration.ts";
 import { batchesOf, wavesOf, type Pace, type PlannedStage, type RunPlan } from "./plan.ts";
@@ -15,7 +15,7 @@ import { UsedNames } from "./used-names.ts";
 interface Wave {
   readonly nodes: readonly string[];
   readonly pace: Pace;
-  /** `2 of 3: n2`; absent when there is just one. */
+  /** `2 of 3: n2`; absent if there is just one wave. */
   readonly label?: string;
 }
 
@@ -49,7 +49,7 @@ export async function makeStages(
   return new StageMaker(orchestration, context, typeof nodes === "string" ? nodes.split(",") : []).make();
 }
 
-/** Makes the stages of a run from those of the file: once for each wave, whose nodes alone the target parameter names. */
+/** Makes the stages of a run from the stages of the file, once for each wave: the target parameter then names the wave's nodes alone. */
 class StageMaker {
   readonly #orchestration: Orchestration;
   readonly #context: BindContext;
@@ -111,20 +111,19 @@ class StageMaker {
       const items = forEach ? (problems.attempt(() => itemsIn(forEach, outer.scope)) ?? []) : [undefined];
       for (const item of items) {
         const context = { ...outer, scope: { ...outer.scope, ...(forEach && { item }) } };
-        const nodes = this.#matched(() => nodesOf(on, context));
-        const mine = this.#targets.filter((name) => nodes.includes(name));
-        found.push({ nodes, pace: attemptKnown(() => paceOf(node, context.scope, mine.length), problems) ?? {} });
+        const nodes = this.#matchWave(() => nodesOf(on, context));
+        const total = this.#targets.filter((name) => nodes.includes(name)).length;
+        found.push({ nodes, pace: attemptKnown(() => paceOf(node, context.scope, total), problems) ?? {} });
       }
     }
-    const { waves: groups, left } = wavesOf(
+    const { waves: groups, unclaimed } = wavesOf(
       this.#targets,
       found.map(({ nodes, pace: { batch } }) => ({ nodes, ...(batch !== undefined && { batch }) })),
     );
-    const [firstLeft] = left;
-    if (firstLeft !== undefined)
+    if (unclaimed.length > 0)
       problems.add({
         code: "ORCHESTRATION_INVALID",
-        message: `no wave takes ${left.join(", ")}`,
+        message: `no wave takes ${unclaimed.join(", ")}`,
         at: waves[0]?.at,
         hint: 'end the waves with - { on: "*" }',
       });
@@ -136,7 +135,7 @@ class StageMaker {
   }
 
   /** The nodes of a wave; a wave may be empty, since a cluster may have no node of a role yet. */
-  #matched(match: () => readonly string[]): readonly string[] {
+  #matchWave(match: () => readonly string[]): readonly string[] {
     const found = new Problems();
     const nodes = attemptKnown(match, found) ?? [];
     if (!isEmptyTarget(found.list)) this.#context.problems.add(...found.list);
@@ -148,7 +147,7 @@ class StageMaker {
     if (placed === undefined) return;
     const { nodes } = placed;
     const { problems } = placed.context;
-    for (const [id, title, context] of problems.attempt(() => itemsOf(source, placed.context)) ?? []) {
+    for (const [id, title, context] of problems.attempt(() => stageItems(source, placed.context)) ?? []) {
       const instance = this.#instance({ id, title }, wave, nodes, isRepeat);
       const pace =
         nodes &&
@@ -202,7 +201,7 @@ class StageMaker {
   }
 }
 
-/** @throws KcoreError with every problem; TARGET_EMPTY */
+/** A stage's context and nodes inside an outer context. @throws KcoreError with every problem; TARGET_EMPTY */
 async function placeIn({ within, on, order }: StageSource, outer: BindContext): Promise<StagePlace> {
   const context = await contextWithin(within, outer);
   return { context, ...(on && { nodes: inOrder(nodesOf(on, context), order) }) };

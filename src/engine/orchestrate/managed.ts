@@ -1,6 +1,6 @@
-import { keepOfNode, readOfNode } from "#engine/facts/cache.ts";
+import { keepNodeFile, readNodeFile } from "#engine/facts/node-files.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { ManagedRemnant } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/remnants.ts";
 
 /** One application of states to a node. */
 interface Application {
@@ -35,15 +35,15 @@ export interface ManagedThings {
 export function managedThings(project: string): ManagedThings {
   return {
     read: ({ name, id }) => {
-      const kept = readOfNode(project, "managed", name);
+      const kept = readNodeFile(project, "managed", name);
       return kept?.["id"] === id && Array.isArray(kept["managed"]) ? (kept["managed"] as Managed[]) : [];
     },
-    keep: ({ name, id }, managed) => keepOfNode(project, "managed", { node: name, id, managed }),
+    keep: ({ name, id }, managed) => keepNodeFile(project, "managed", { node: name, id, managed }),
   };
 }
 
 /**
- * Compares the things that a run manages on a node with those of the last run of the same states. `lost` names things that no
+ * Compares the things that a run manages on a node with the things of the last run of the same states. `lost` names things that no
  * step manages any more; `after` is the new record. A run that did not end well (`isWhole` is false) only adds things.
  */
 export function compareManaged(
@@ -60,20 +60,20 @@ export function compareManaged(
   // Earlier applications of this run's stages, with other parameters, keep nothing: this run's stages replace them.
   const elsewhere = others.filter(({ stage }) => !applied.some((one) => one.stage === stage));
   const now = applied.flatMap(({ leaves }) => leaves);
-  const isKept = keptBy([...now, ...elsewhere.flatMap(({ things }) => things)]);
+  const isManaged = managedBy([...now, ...elsewhere.flatMap(({ things }) => things)]);
   const gone = now.flatMap(({ isGone, places }) => (isGone ? places : []));
-  const isTaken = ({ places: [place], within = place }: ManagedThing) =>
+  const isRemoved = ({ places: [place], within = place }: ManagedThing) =>
     gone.some((at) => `${within}/`.startsWith(`${at}/`));
   const isDoubtful = ({ doubts }: Applied, { step }: ManagedThing) =>
     !isWhole || doubts.some((id) => step === id || step.startsWith(`${id}[`));
-  const left = again.flatMap(({ things }) => things.filter((thing) => !isKept(thing) && !isTaken(thing)));
-  const lost = left.filter((thing) => !applied.some((one) => isDoubtful(one, thing)));
-  const told = lost.map(({ what, run: maker, by }) => `${what} (made by run ${maker}; to remove it: ${by})`);
-  const isLost = keptBy(lost);
+  const unmanaged = again.flatMap(({ things }) => things.filter((thing) => !isManaged(thing) && !isRemoved(thing)));
+  const lost = unmanaged.filter((thing) => !applied.some((one) => isDoubtful(one, thing)));
+  const names = lost.map(({ what, run: maker, by }) => `${what} (made by run ${maker}; to remove it: ${by})`);
+  const isLost = managedBy(lost);
   return {
-    ...(lost.length > 0 && { lost: `no longer managed: ${[...new Set(told)].join(", ")}` }),
+    ...(lost.length > 0 && { lost: `no longer managed: ${[...new Set(names)].join(", ")}` }),
     after: [
-      ...others.map((one) => ({ ...one, things: one.things.filter((thing) => !isTaken(thing) && !isLost(thing)) })),
+      ...others.map((one) => ({ ...one, things: one.things.filter((thing) => !isRemoved(thing) && !isLost(thing)) })),
       ...applied.map((one) => {
         const { leaves, doubts: _, ...application } = one;
         const made = leaves.filter(({ by, isGone }) => by !== undefined && !isGone);
@@ -81,17 +81,17 @@ export function compareManaged(
           ...thing,
           run: thing.places.flatMap((at) => runs.get(at) ?? [])[0] ?? run,
         }));
-        return { ...application, things: [...things, ...left.filter((thing) => isDoubtful(one, thing))] };
+        return { ...application, things: [...things, ...unmanaged.filter((thing) => isDoubtful(one, thing))] };
       }),
     ],
   };
 }
 
-/** Whether a keeper is the same thing, manages the whole file of the thing, or manages a part of the thing's file. */
-function keptBy(keepers: readonly ManagedRemnant[]): (thing: ManagedRemnant) => boolean {
-  const places = new Set(keepers.flatMap((one) => one.places));
-  const files = new Set(keepers.map(({ within }) => within));
-  const whole = new Set(keepers.flatMap(({ within, isPart }) => (isPart ? [] : within)));
+/** Makes the test whether a thing is managed: as such, by the thing's file, or, for a whole file, by a part of the file. */
+function managedBy(managed: readonly ManagedRemnant[]): (thing: ManagedRemnant) => boolean {
+  const places = new Set(managed.flatMap((one) => one.places));
+  const files = new Set(managed.map(({ within }) => within));
+  const whole = new Set(managed.flatMap(({ within, isPart }) => (isPart ? [] : within)));
   return (thing) =>
     thing.places.some((place) => places.has(place)) ||
     (thing.within !== undefined && (thing.isPart ? whole : files).has(thing.within));

@@ -48,7 +48,7 @@ export async function runNodeStages(
     if (!mayGoOn()) return { outcome: "interrupted" };
     const [stage] = rest;
     if (stage.task.kind === "action") {
-      const end = await actOn(run, stage, node);
+      const end = await runStageAction(run, stage, node);
       if (end.outcome !== "ok") return end;
       rest = rest.slice(1);
       continue;
@@ -64,8 +64,8 @@ export async function runNodeStages(
   return { outcome: "ok" };
 }
 
-async function actOn(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
-  const runs = mayRun(run, stage, node);
+async function runStageAction(run: LiveRun, stage: PlannedStage, node: RunNode): Promise<PipelineEnd> {
+  const runs = skipUnlessNeeded(run, stage, node);
   if (runs !== true) return runs === false ? { outcome: "ok" } : fail(run, node, stage, runs);
   run.tracker.enter(stage.id);
   const { outcome, problem } = await runAction(run, stage, node);
@@ -115,21 +115,21 @@ function isCutBefore(stage: PlannedStage, group: readonly ReadyStage[]): boolean
 }
 
 async function startOf(run: LiveRun, node: RunNode, stage: PlannedStage): Promise<StageStart> {
-  const runs = mayRun(run, stage, node);
+  const runs = skipUnlessNeeded(run, stage, node);
   if (runs === false) return { isLeftOut: true };
   if (runs !== true) return { problem: runs };
   if (stage.task.kind === "action") throw new Error(`stage ${stage.id} has no steps`);
   if (stage.task.kind === "look") return { steps: [] };
   try {
-    return { steps: run.plan.keptSteps?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
+    return { steps: run.plan.stepCache?.take(stage, node.name) ?? (await stage.task.expand(run.scopeOf(node))) };
   } catch (error) {
     if (isBug(error)) run.noteBug();
     return { problem: problemOf(error) };
   }
 }
 
-/** Whether the stage runs on this node; if not, it ends as skipped. A problem if its condition cannot be evaluated. */
-function mayRun(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
+/** Ends a stage that does not run on this node as skipped. Returns whether the stage runs, or a problem if its condition cannot be evaluated. */
+function skipUnlessNeeded(run: LiveRun, stage: PlannedStage, node: RunNode): boolean | Problem {
   const reason = stage.skip ?? reasonNotToRun(run, stage, node);
   if (typeof reason === "object") return reason;
   if (reason === undefined) return true;
@@ -149,12 +149,12 @@ async function perform(
   node.watch = {
     ...watch,
     before: (event) => {
-      last.hear(event);
+      last.handle(event);
       watch.before(event);
     },
   };
   try {
-    const result = await within(run, node, group, { isLast, last });
+    const result = await performInTime(run, node, group, { isLast, last });
     return keepResult(run, node, group, result);
   } catch (error) {
     // A late value may make a step invalid: an error of its state. Other errors are bugs; they fail this node alone.
@@ -164,7 +164,7 @@ async function perform(
 }
 
 /** Performs a group in the node's session; aborts it when the stage's time limit expires. */
-async function within(
+async function performInTime(
   run: LiveRun,
   node: RunNode,
   group: readonly ReadyStage[],
@@ -197,7 +197,7 @@ function stageTimeout({ id, at, timeout }: PlannedStage, node: RunNode, last: La
     code: "STAGE_TIMEOUT",
     message: `stage “${id}” took longer than ${timeout} s on “${node.name}”`,
     at,
-    ...last.tell(`on ${node.name}`),
+    ...last.describe(`on ${node.name}`),
     hint: "give the stage a longer “timeout”, or look at the step that was running",
   };
 }
@@ -239,7 +239,7 @@ function isInterrupted({ outcome }: WorkResult): boolean {
   return outcome === "interrupted" || outcome === "not-started";
 }
 
-/** Keeps `stages.NAME.REGISTER` of this node; in a dry run the output of a step that would change is unknown. */
+/** Keeps `stages.NAME.REGISTER` of this node; in a dry run, the output of a step that would change something is unknown. */
 function keepOutputs(
   run: LiveRun,
   node: RunNode,

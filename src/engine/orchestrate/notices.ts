@@ -6,7 +6,7 @@ import { parseSource } from "#engine/yaml/parse.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { validate } from "#engine/yaml/validate.ts";
 
-const FILE = "notify.yaml";
+const NOTIFY_FILE = "notify.yaml";
 
 const Notice = z
   .strictObject({
@@ -37,8 +37,8 @@ export type Notice = z.output<typeof Notice>;
 
 /** The notices of a project's `notify.yaml`; none without that file. @throws KcoreError with every problem of the file */
 export function readNotices(project: string, trust: Trust | undefined): readonly Notice[] {
-  const path = join(project, FILE);
+  const path = join(project, NOTIFY_FILE);
   if (!existsSync(path)) return [];
-  const bytes = readBytes(path, { name: FILE, ...(trust && { check: checkOf(trust) }) });
-  return validate(parseSource(FILE, bytes), z.array(Notice));
+  const bytes = readBytes(path, { name: NOTIFY_FILE, ...(trust && { check: checkOf(trust) }) });
+  return validate(parseSource(NOTIFY_FILE, bytes), z.array(Notice));
 }

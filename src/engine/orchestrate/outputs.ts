@@ -14,17 +14,17 @@ export class StageOutputs {
   readonly #expected = new Map<string, Map<string, Members | null>>();
   readonly #given = new Map<string, Map<string, Outputs | Unknown>>();
 
-  /** `names`: every name that a stage registers. `order`: the roster's nodes; values come in this order, not in that of the nodes' ends. */
+  /** `names`: every name that a stage registers. `order`: the roster's nodes, in the order in which their values come. */
   constructor(names: RegisteredNames, order: readonly string[]) {
     this.#names = names;
     this.#order = order;
     this.#untrusted = new Set([...names].flatMap(([name, { untrusted }]) => (untrusted ? [name] : [])));
   }
 
-  /** The scope of a stage's late expressions, for this node or for none. */
-  seenBy(node?: NodeEntry): StageScope {
-    const on: StageScope["on"] = (name, other) => this.get(name, other);
-    return { ...(node && { node }), stages: this.scope(node?.name), untrusted: this.#untrusted, on };
+  /** The scope of a stage's late expressions, for this node or without a node. */
+  stageScope(node?: NodeEntry): StageScope {
+    const valueOn: StageScope["valueOn"] = (name, other) => this.get(name, other);
+    return { ...(node && { node }), stages: this.scope(node?.name), untrusted: this.#untrusted, valueOn };
   }
 
   /** Declares the names of a stage's outputs on a node, if known, so that a path to any other name fails before the run. */

@@ -2,12 +2,12 @@ import type { SourcePosition } from "#errors/problem.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
-import type { KeptSteps } from "./kept-steps.ts";
+import type { StepCache } from "./step-cache.ts";
 import type { Action } from "./action.ts";
 
 /** The limits for the nodes of a stage. Absent values: no batches, as many nodes at a time as the run allows, no limit. */
 export interface Pace {
-  /** The number of nodes that go through the stages before the next ones start. */
+  /** The number of nodes that go through the stages before the next nodes start. */
   readonly batch?: number;
   /** The most nodes at a time. */
   readonly concurrency?: number;
@@ -25,7 +25,7 @@ export interface StageScope {
   /** The stages whose values are answers of nodes. */
   readonly untrusted?: ReadonlySet<string>;
   /** The value that a stage gave on another node. */
-  readonly on?: (name: string, node: string) => unknown;
+  readonly valueOn?: (name: string, node: string) => unknown;
 }
 
 export type StageTask =
@@ -87,7 +87,7 @@ export interface RunPlan {
   /** The number of steps of each stage on each of its nodes, as far as known before the run. */
   readonly planned?: ReadonlyMap<PlannedStage, Pick<StageOutline, "planned" | "open">>;
   /** The steps that the check of the plan expanded. */
-  readonly keptSteps?: KeptSteps;
+  readonly stepCache?: StepCache;
 }
 
 /** Adjacent stages that each node goes through at its own pace, batch after batch. */
@@ -157,22 +157,22 @@ export function shareOf(limit: number | string, total: number): number {
 
 /**
  * Splits nodes into waves: each wave takes the nodes that it matched and no earlier wave took, in groups of its `batch`.
- * `left`: the nodes that no wave took.
+ * `unclaimed`: the nodes that no wave took.
  */
 export function wavesOf(
   nodes: readonly string[],
   waves: readonly { readonly nodes: readonly string[]; readonly batch?: number | string }[],
-): { readonly waves: readonly (readonly string[])[]; readonly left: readonly string[] } {
-  let left = nodes;
-  const taken = waves.flatMap(({ nodes: matched, batch }) => {
-    const mine = left.filter((node) => matched.includes(node));
-    left = left.filter((node) => !mine.includes(node));
-    return batchesOf(mine, batch === undefined ? undefined : shareOf(batch, mine.length));
+): { readonly waves: readonly (readonly string[])[]; readonly unclaimed: readonly string[] } {
+  let unclaimed = nodes;
+  const groups = waves.flatMap(({ nodes: matched, batch }) => {
+    const claimed = unclaimed.filter((node) => matched.includes(node));
+    unclaimed = unclaimed.filter((node) => !claimed.includes(node));
+    return batchesOf(claimed, batch === undefined ? undefined : shareOf(batch, claimed.length));
   });
-  return { waves: taken, left };
+  return { waves: groups, unclaimed };
 }
 
-/** The names that stages register; whether each has one value per node, and whether the value is a node's answer. */
+/** The names that stages register. `perNode`: the name has one value per node. `untrusted`: the value is a node's answer. */
 export type RegisteredNames = ReadonlyMap<string, { readonly perNode: boolean; readonly untrusted: boolean }>;
 
 export function registeredNames(stages: readonly PlannedStage[]): RegisteredNames {

@@ -1,7 +1,7 @@
 import { KcoreError } from "#errors/problem.ts";
 import type { StageOutline } from "#engine/events/event.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { placeOfNode } from "#engine/session/node-endpoint.ts";
+import { machineKey } from "#engine/roster/check.ts";
 import { whileOpening } from "#engine/step/sealed.ts";
 import { secretOf, type SecretReader } from "#engine/params/bind-params.ts";
 import { foldersOf, overriddenFiles } from "#engine/project/folders.ts";
@@ -11,7 +11,7 @@ import { UnknownValue } from "#engine/expressions/unknown.ts";
 import { planAdHoc } from "./adhoc.ts";
 import type { Catalogue } from "./bind-context.ts";
 import { titleOf, type RunDependencies, type RunRequest } from "./run-types.ts";
-import { KeptSteps } from "./kept-steps.ts";
+import { StepCache } from "./step-cache.ts";
 import { loadOrchestration } from "./load-orchestration.ts";
 import { StageOutputs } from "./outputs.ts";
 import { givenToOrchestration } from "./given-params.ts";
@@ -40,12 +40,12 @@ export async function preparePlan(input: PlanInput): Promise<RunPlan> {
   const plan =
     what.kind === "orchestration" ? await planOrchestration(what, input, problems) : await planAdHoc(what, input);
   refuseAliases(plan, problems);
-  const keptSteps = new KeptSteps(input.request.concurrency ?? CONCURRENCY);
-  const planned = await renderAll(plan, keptSteps, problems, input.catalogue.readSecret);
+  const stepCache = new StepCache(input.request.concurrency ?? CONCURRENCY);
+  const planned = await renderAll(plan, stepCache, problems, input.catalogue.readSecret);
   problems.throwIfAny();
-  const overridden = ["exec", "ping", "facts"].includes(what.kind) ? [] : overriddenFiles(input.deps);
+  const overridden = what.kind === "orchestration" || what.kind === "state" ? overriddenFiles(input.deps) : [];
   const warnings = overridden.map((file) => `${file} of the project is used instead of the one that kcore ships`);
-  return { ...plan, keptSteps, planned, warnings: [...plan.warnings, ...warnings] };
+  return { ...plan, stepCache, planned, warnings: [...plan.warnings, ...warnings] };
 }
 
 async function planOrchestration(
@@ -75,8 +75,8 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
   const names = new Map<string, string>();
   for (const name of nodes) {
     const node = roster.nodes.get(name) as NodeEntry;
-    const place = placeOfNode(node);
-    const other = names.get(place);
+    const machine = machineKey(node);
+    const other = names.get(machine);
     const at = roster.positions.get(name);
     if (other !== undefined)
       problems.add({
@@ -85,7 +85,7 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
         at,
         hint: "keep one of them, or give each a stateDir of its own",
       });
-    else names.set(place, name);
+    else names.set(machine, name);
   }
 }
 
@@ -95,34 +95,35 @@ function refuseAliases({ nodes, roster }: RunPlan, problems: Problems): void {
  */
 async function renderAll(
   { stages: first, onFailure = [], roster }: RunPlan,
-  keptSteps: KeptSteps,
+  stepCache: StepCache,
   problems: Problems,
   read: SecretReader,
 ): Promise<NonNullable<RunPlan["planned"]>> {
   const stages = [...first, ...onFailure];
   const outputs = new StageOutputs(registeredNames(stages), []);
-  const planned = new Map<PlannedStage, ReturnType<PlannedCounts["of"]>>();
+  const planned = new Map<PlannedStage, ReturnType<PlannedCounts["outline"]>>();
   for (const stage of stages) {
     const counts = new PlannedCounts();
     if (stage.skip !== undefined) {
-      planned.set(stage, counts.of());
+      planned.set(stage, counts.outline());
       continue;
     }
     for (const name of stage.nodes ?? [undefined]) {
       const made = await renderFor(name, stage, { roster, outputs, problems, read });
-      if (made !== "left-out" && made.steps && name !== undefined) keptSteps.keep(stage, name, made.steps);
+      if (made !== "left-out" && made.steps && name !== undefined) stepCache.keep(stage, name, made.steps);
       counts.add(made);
     }
-    planned.set(stage, counts.of());
+    planned.set(stage, counts.outline());
   }
   return planned;
 }
 
-/** A stage on one node, as far as known before the run. `isOpen`: its condition is not known yet. */
-interface Rendered {
+/** A stage on one node, as far as known before the run. */
+interface RenderedStage {
   /** Absent: not known yet. */
   readonly steps?: readonly UnresolvedStep[];
   readonly isAction: boolean;
+  /** The stage's condition is not known yet. */
   readonly isOpen: boolean;
 }
 
@@ -131,7 +132,7 @@ class PlannedCounts {
   readonly #counts: number[] = [];
   #isOpen = false;
 
-  add(made: Rendered | "left-out"): void {
+  add(made: RenderedStage | "left-out"): void {
     if (made === "left-out") {
       this.#counts.push(0);
       return;
@@ -143,15 +144,15 @@ class PlannedCounts {
   }
 
   /** One number if all counts are the same, so that the record of a thousand nodes stays short. */
-  of(): Pick<StageOutline, "planned" | "open"> {
+  outline(): Pick<StageOutline, "planned" | "open"> {
     const [first = 0] = this.#counts;
     const areAlike = this.#counts.every((count) => count === first);
     return { planned: areAlike ? first : this.#counts, ...(this.#isOpen && { open: true }) };
   }
 }
 
-/** The names of a stage's outputs if it runs; undefined while unknown. */
-function namesGiven({ task }: PlannedStage, made: Rendered | "left-out"): readonly string[] | undefined {
+/** The names of a stage's outputs if the stage runs; undefined while unknown. */
+function outputNames({ task }: PlannedStage, made: RenderedStage | "left-out"): readonly string[] | undefined {
   if (made === "left-out") return undefined;
   return task.kind === "action" ? task.action.outputs : made.steps?.flatMap(({ register }) => register ?? []);
 }
@@ -163,17 +164,17 @@ interface RenderInput {
   readonly read: SecretReader;
 }
 
-/** Renders a stage and its `onFailure` stages for a node, or for none; keeps their problems, and declares the stage's outputs. */
+/** Renders a stage and its `onFailure` stages for a node, or without a node; adds their problems, and declares the stage's outputs. */
 export async function renderFor(
   name: string | undefined,
   stage: PlannedStage,
   input: RenderInput,
-): Promise<Rendered | "left-out"> {
+): Promise<RenderedStage | "left-out"> {
   const { roster, outputs } = input;
   const scopeFor = (node?: string): StageScope =>
-    outputs.seenBy(node === undefined ? undefined : roster.nodes.get(node));
+    outputs.stageScope(node === undefined ? undefined : roster.nodes.get(node));
   const made = await renderStage(stage, scopeFor(name), input);
-  outputs.expect(stage.register, name, namesGiven(stage, made));
+  outputs.expect(stage.register, name, outputNames(stage, made));
   for (const inner of stage.onFailure)
     for (const node of name === undefined ? (inner.nodes ?? [undefined]) : [name])
       await renderStage(inner, scopeFor(node), input);
@@ -184,26 +185,26 @@ async function renderStage(
   { task, when }: PlannedStage,
   scope: StageScope,
   { problems, read }: RenderInput,
-): Promise<Rendered | "left-out"> {
+): Promise<RenderedStage | "left-out"> {
   const isAction = task.kind === "action";
   let isOpen = false;
   try {
     if ((await whileOpening(secretOf(read), () => when?.(scope))) === false) return "left-out";
   } catch (error) {
     isOpen = true;
-    keep(error, problems);
+    addProblems(error, problems);
   }
   try {
     if (task.kind === "apply") return { steps: await task.expand(scope), isAction, isOpen };
     if (task.kind === "action") await whileOpening(secretOf(read), () => task.args(scope));
     else return { steps: [], isAction, isOpen };
   } catch (error) {
-    keep(error, problems);
+    addProblems(error, problems);
   }
   return { isAction, isOpen };
 }
 
-function keep(error: unknown, problems: Problems): void {
+function addProblems(error: unknown, problems: Problems): void {
   if (error instanceof KcoreError) problems.add(...error.problems);
   else if (!(error instanceof UnknownValue)) throw error;
 }

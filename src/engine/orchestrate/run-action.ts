@@ -13,8 +13,8 @@ import type { PlannedStage } from "./plan.ts";
 import type { RunNode } from "./run-node.ts";
 import { isBug, problemOf } from "./problem-of.ts";
 
-/** Seconds: the time limit of an action whose stage has no timeout. */
-const LIMIT = 3600;
+/** Seconds that an action may take whose stage has no timeout. */
+const DEFAULT_SECONDS = 3600;
 
 export interface ActionEnd {
   readonly outcome: Extract<Outcome, "ok" | "changed" | "would-change" | "unknown" | "failed" | "interrupted">;
@@ -53,7 +53,7 @@ async function performAction(
   node?: RunNode,
 ): Promise<ActionEnd & { readonly reason?: string }> {
   const limit = new AbortController();
-  const seconds = stage.timeout ?? LIMIT;
+  const seconds = stage.timeout ?? DEFAULT_SECONDS;
   const timer = setTimeout(() => limit.abort(), seconds * 1000);
   const signal = AbortSignal.any([run.deps.abort, limit.signal, ...(action.endsAtStop ? [run.deps.stop] : [])]);
   const last = new LastOutput(action.name);
@@ -103,7 +103,7 @@ function actionTimeout(stage: PlannedStage, seconds: number, last: LastOutput, n
     code: "STAGE_TIMEOUT",
     message: `stage “${stage.id}” took longer than ${seconds} s${node ? ` for “${node.name}”` : ""}`,
     at: stage.at,
-    ...last.tell("on the bastion"),
+    ...last.describe("on the bastion"),
     hint: "give the stage a longer “timeout”, or look at what it waits for",
   };
 }
@@ -116,7 +116,7 @@ function contextOf(
 ): ActionContext {
   const { deps, request, plan } = run;
   const emit = (event: RunEventBody): void => {
-    last.hear(event);
+    last.handle(event);
     deps.emit(event);
   };
   const action = stage.task.kind === "action" ? stage.task.action.name : "";

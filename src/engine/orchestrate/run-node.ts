@@ -7,13 +7,13 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import type { NodeEnd } from "./action.ts";
 import type { Applied } from "./managed.ts";
 
-/** Called with each event of a node's session, before and after the run emits it. */
+/** Called with each event of a node's session, before and after the run emits the event. */
 export interface SessionWatch {
   readonly before: (event: RunEventBody) => void;
   readonly after: (event: RunEventBody) => void;
 }
 
-const nothing: SessionWatch = { before: () => undefined, after: () => undefined };
+const ignoreEvents: SessionWatch = { before: () => undefined, after: () => undefined };
 
 /** One node in a run: its session, opened when first needed, and its end. */
 export class RunNode {
@@ -25,7 +25,7 @@ export class RunNode {
   #end: NodeEnd | undefined;
   /** By step id, the outcomes in the earlier parts of a resumed run. */
   readonly recorded: ReadonlyMap<string, readonly Outcome[]>;
-  watch: SessionWatch = nothing;
+  watch: SessionWatch = ignoreEvents;
   /** The states that stages applied to the node. */
   readonly applied: Applied[] = [];
 

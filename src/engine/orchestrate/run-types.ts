@@ -66,9 +66,11 @@ export interface RunDependencies {
   readonly runId: string;
   readonly nonce: string;
   readonly who: string;
-  /** Absolute paths. */
+  /** Absolute path of the project. */
   readonly project: string;
+  /** Absolute path of kcore's own package (shipped.ts). */
   readonly shipped: string;
+  /** The folder of contexts and certificates (`~/.kcore`, or KCORE_HOME). */
   readonly home: string;
   readonly revision?: string;
   readonly dirty?: boolean;
@@ -76,8 +78,9 @@ export interface RunDependencies {
   readonly connect: Connect;
   readonly openSession: OpenSession;
   readonly tables: TableStore;
-  /** `stop`: no new step starts. `abort`: the running steps are ended, too. */
+  /** Aborted when no new step may start. */
   readonly stop: AbortSignal;
+  /** Aborted when the running steps are to be ended, too. */
   readonly abort: AbortSignal;
   /** Asks the operators who watch the run; rejects when the run is stopped. */
   readonly ask: (question: Omit<Question, "id">) => Promise<string>;
@@ -106,13 +109,13 @@ export interface RunDependencies {
   /** The number of files that the run's process may have open; absent: no limit. */
   readonly openFiles?: number;
   /** Unlocks the root disk of a node that waits for that at boot; absent: no node is unlocked. See `SessionOptions.unlock`. */
-  readonly unlock?: (asked: Unlocking) => Promise<boolean>;
+  readonly unlock?: (request: UnlockRequest) => Promise<boolean>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 /** A node that may wait to be unlocked at boot, with the means to unlock it. */
-export interface Unlocking {
+export interface UnlockRequest {
   readonly node: NodeEntry;
   /** The endpoint of the booted node. */
   readonly endpoint: Endpoint;

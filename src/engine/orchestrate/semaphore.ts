@@ -7,7 +7,7 @@ export class Semaphore {
     this.#free = Math.max(1, limit);
   }
 
-  /** Resolves with the function that gives the slot back; calling that twice does nothing more. */
+  /** Resolves with the function that gives the slot back; a second call of it does nothing. */
   async acquire(): Promise<() => void> {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

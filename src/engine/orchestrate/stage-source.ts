@@ -35,7 +35,7 @@ export interface StageSource {
 export interface ApplySource {
   readonly kind: "apply";
   readonly states: readonly AppliedState[];
-  /** A map, or an expression that gives one. */
+  /** A map, or an expression that gives a map. */
   readonly with?: SourceNode;
 }
 
@@ -123,7 +123,7 @@ export function readRunFailure(list: SourceNode | undefined, problems: Problems)
   return readList(list, problems, "after-action");
 }
 
-/** Reads a list of stages, included and nested ones too; continues after a bad stage. */
+/** Reads a list of stages, with included and nested stages; continues after a bad stage. */
 export function readStages(
   list: SourceNode | undefined,
   problems: Problems,
@@ -243,7 +243,7 @@ function withEntries(node: SourceMap, entries: SourceMap["entries"]): SourceMap 
   return new SourceMap(node.file, node.start, node.end, entries, node.flow);
 }
 
-/** Refuses an id or a registered name of two stages in a file and its includes; a YAML alias may repeat one stage. */
+/** Refuses an id or a registered name that two stages of a file and its includes share; a YAML alias may repeat one stage. */
 export function refuseDuplicates(stages: readonly StageSource[], problems: Problems): void {
   const ids = new Map<string, StageSource>();
   const registers = new Map<string, StageSource>();

@@ -12,6 +12,7 @@ interface TrackedStage {
   readonly outcomes: { readonly node: string; readonly outcome: StageOutcome; readonly reason?: string }[];
 }
 
+/** A stage's outcome is the first of these that any node of the stage has. */
 const RANK: readonly StageOutcome[] = ["failed", "interrupted", "ok", "skipped"];
 
 /** Emits the start of a stage on its first node and its end on its last node, each exactly once. */
@@ -66,20 +67,20 @@ export class StageTracker {
 }
 
 function reasonOf({ outcomes }: TrackedStage, outcome: StageOutcome): string | undefined {
-  const those = outcomes.filter((one) => one.outcome === outcome);
-  if (outcome === "failed" && those[0] !== undefined && those[0].node !== "")
-    return `${those.length} of ${outcomes.length} ${outcomes.length === 1 ? "node" : "nodes"}: ${those.map(({ node }) => node).join(", ")}`;
-  return those[0]?.reason;
+  const matching = outcomes.filter((one) => one.outcome === outcome);
+  if (outcome === "failed" && matching[0] !== undefined && matching[0].node !== "")
+    return `${matching.length} of ${outcomes.length} ${outcomes.length === 1 ? "node" : "nodes"}: ${matching.map(({ node }) => node).join(", ")}`;
+  return matching[0]?.reason;
 }
 
-interface Followed {
+interface FollowedStage {
   readonly id: string;
   /** Ids of steps that have not ended. */
   readonly open: Set<string>;
 }
 
 /**
- * Follows the stages that went to a node together: each begins with its first step and ends with its last one. A resumed run
+ * Follows the stages that went to a node together: each begins with its first step and ends with its last step. A resumed run
  * does not wait for steps in its record, since the node does not report them again.
  */
 export function followStages(
@@ -88,7 +89,7 @@ export function followStages(
   group: readonly { readonly stage: { readonly id: string }; readonly steps: readonly UnresolvedStep[] }[],
 ): SessionWatch {
   const isOpen = ({ id }: UnresolvedStep): boolean => !isFinal(node.recorded.get(id)?.at(-1));
-  const stages = group.map(({ stage, steps }): Followed => {
+  const stages = group.map(({ stage, steps }): FollowedStage => {
     const open = new Set(steps.filter(isOpen).map(({ id }) => id));
     return { id: stage.id, open };
   });

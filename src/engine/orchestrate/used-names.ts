@@ -3,13 +3,15 @@ import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 
 /** The names that earlier stages over a node use. */
 export interface EarlierNames {
-  readonly taken: Set<string>;
+  /** Step ids; the expansion adds the ids that it uses. */
+  readonly usedIds: Set<string>;
   readonly registered: ReadonlySet<string>;
 }
 
 interface NamesInUse {
-  /** In the order of use. */
-  taken: readonly string[];
+  /** Step ids, in the order of use. */
+  ids: readonly string[];
+  /** Register names, in the order of use. */
   registers: readonly string[];
 }
 
@@ -19,7 +21,7 @@ interface NamesInUse {
  */
 export class UsedNames {
   readonly #names = new Map<string, NamesInUse>();
-  readonly #marks = new Map<string, { readonly taken: number; readonly registers: number }>();
+  readonly #marks = new Map<string, { readonly ids: number; readonly registers: number }>();
 
   /** Expands a stage's steps for a node, with the names of the stages before it. */
   async expand(
@@ -27,16 +29,16 @@ export class UsedNames {
     { name }: NodeEntry,
     expand: (earlier: EarlierNames) => Promise<readonly UnresolvedStep[]>,
   ): Promise<readonly UnresolvedStep[]> {
-    const names = this.#names.get(name) ?? { taken: [], registers: [] };
+    const names = this.#names.get(name) ?? { ids: [], registers: [] };
     this.#names.set(name, names);
     const key = JSON.stringify([stage, name]);
     const known = this.#marks.get(key);
-    const mark = known ?? { taken: names.taken.length, registers: names.registers.length };
+    const mark = known ?? { ids: names.ids.length, registers: names.registers.length };
     this.#marks.set(key, mark);
-    const taken = new Set(names.taken.slice(0, mark.taken));
-    const steps = await expand({ taken, registered: new Set(names.registers.slice(0, mark.registers)) });
+    const usedIds = new Set(names.ids.slice(0, mark.ids));
+    const steps = await expand({ usedIds, registered: new Set(names.registers.slice(0, mark.registers)) });
     if (known === undefined) {
-      names.taken = [...taken];
+      names.ids = [...usedIds];
       names.registers = [...names.registers, ...steps.flatMap(({ register }) => register ?? [])];
     }
     return steps;

@@ -20,10 +20,10 @@ import { type Needs, Unknown, UnknownValue } from "#engine/expressions/unknown.t
  */
 export type SecretReader = (reference: SecretReference, at?: SourcePosition) => Promise<Secret | Unknown>;
 
-/** The same for callers that need the Secret itself. @throws UnknownValue instead of returning an Unknown */
-export function secretOf(read: SecretReader): (...asked: Parameters<SecretReader>) => Promise<Secret> {
-  return async (...asked) => {
-    const value = await read(...asked);
+/** The reader for callers that need the Secret itself. It throws UnknownValue instead of returning an Unknown. */
+export function secretOf(read: SecretReader): (...args: Parameters<SecretReader>) => Promise<Secret> {
+  return async (...args) => {
+    const value = await read(...args);
     if (value instanceof Unknown) throw new UnknownValue(value);
     return value;
   };
@@ -39,7 +39,7 @@ export type GivenParam =
 export interface BindOptions {
   /** The owner of the parameters, for messages: `state “nix”`. */
   readonly owner: string;
-  /** The place of the map of given values, for the problem of a missing one. */
+  /** The place of the map of given values, for the problem of a missing value. */
   readonly at?: SourcePosition;
   /** The names that defaults may use: node, nodes, vars, run. */
   readonly scope?: Scope;
@@ -48,8 +48,8 @@ export interface BindOptions {
 }
 
 /**
- * The values of declared parameters: given ones coerced to their types, defaults for the others, null where there is
- * neither. A value that depends on an Unknown is an Unknown with the same needs.
+ * The values of declared parameters: given values, coerced to the parameters' types, else defaults, else null. A value that
+ * depends on an Unknown is an Unknown with the same needs.
  * @throws KcoreError with every unknown, missing or wrong parameter.
  */
 export async function bindParams(
@@ -115,7 +115,7 @@ function bindNode(declaration: ParamDeclaration, node: SourceNode, scope: Scope,
   });
 }
 
-/** Opens a sealed value that an expression puts into a text; one passed on unchanged stays sealed until a step needs it. */
+/** Opens a sealed value that an expression puts into a text. A value that is passed on unchanged stays sealed until a step needs it. */
 function openingWith({ readSecret: read }: BindOptions, work: () => unknown): unknown {
   return read === undefined ? work() : whileOpening(secretOf(read), work);
 }
@@ -150,13 +150,13 @@ function evaluateOrUnknown(node: SourceNode, scope: Scope): unknown {
   }
 }
 
-/** An Unknown with the needs of all the node's expressions, not only of the first that was met. */
+/** An Unknown with the needs of all the node's expressions, not only of the first of them. */
 export function unknownOf(node: SourceNode, scope: Scope, { after }: Unknown): Unknown {
-  return new Unknown(after, restsOn(referencesOf(node), scope));
+  return new Unknown(after, lateNeeds(referencesOf(node), scope));
 }
 
-/** The late values that references wait for, those of Unknown parameters included. */
-export function restsOn({ facts, steps, stages, params }: References, scope: Scope): Needs {
+/** The late values that references wait for, also through Unknown parameters. */
+export function lateNeeds({ facts, steps, stages, params }: References, scope: Scope): Needs {
   const values = scope["params"] as Record<string, unknown> | undefined;
   const inner = [...params].map((name) => values?.[name]).filter((value) => value instanceof Unknown);
   const isUnknown = (root: string, name: string): boolean => {

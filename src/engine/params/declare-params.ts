@@ -15,7 +15,7 @@ export interface ParamDeclaration {
   readonly type: ParamType;
   readonly required: boolean;
   readonly description?: string;
-  /** The values of an `enum`; of other types, the only ones allowed. */
+  /** The values of an `enum`; for another type, the only allowed values. */
   readonly oneOf?: readonly (string | number)[];
   /** As written; may hold expressions over `node`, `nodes`, `vars` and `run`. */
   readonly default?: SourceNode;
@@ -53,17 +53,17 @@ export function declareParams(node: SourceNode | undefined): ParamDeclarations {
     const declaration = problems.attempt(() => validate(value, Declaration));
     if (declaration === undefined) continue;
     const { type, required = false, description, oneOf } = declaration;
-    const standard = nodeAt(value, ["default"]);
+    const defaultNode = nodeAt(value, ["default"]);
     if (type === "enum" && oneOf === undefined)
       problems.add(invalid(`“${key}” needs oneOf, a list of its values`, keyAt));
-    if (required && standard !== undefined)
+    if (required && defaultNode !== undefined)
       problems.add(invalid(`“${key}” is required and has a default`, keyAt, "remove one of them"));
     declared.set(key, {
       name: key,
       type,
       required,
       at: keyAt,
-      ...omitUndefined({ description, oneOf, default: standard }),
+      ...omitUndefined({ description, oneOf, default: defaultNode }),
     });
   }
   problems.throwIfAny();

@@ -71,7 +71,7 @@ function ofTarget(value: unknown): string {
   return refuse("a target: a node's name, a list of names or an expression such as role:worker", value);
 }
 
-/** A value typed on the command line (`--set name=text`). @throws Fault PARAM_INVALID */
+/** The value of a text on the command line (`--set name=text`). @throws Fault PARAM_INVALID; errors of parsing a list or map */
 export function coerceText({ type, oneOf }: Typed, text: string): unknown {
   switch (type) {
     case "integer":

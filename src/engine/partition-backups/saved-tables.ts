@@ -28,7 +28,7 @@ const SavedTable = z.strictObject({
     .array(z.strictObject({ offset: z.int().min(0), length: z.int().positive(), sha256: Hash }))
     .min(1)
     .readonly(),
-  /** The output of the node's tools about it, by tool. */
+  /** The output of the node's tools about the device, by tool. */
   texts: z.record(z.string(), z.string()).readonly(),
   /** Each save that found the device in this state, the oldest first. */
   occasions: z
@@ -46,16 +46,16 @@ const SavedTable = z.strictObject({
     .min(1)
     .readonly(),
 });
-type Save = z.output<typeof SavedTable>;
+type StoredSave = z.output<typeof SavedTable>;
 
 /** The saved state of a disk, volume or array. */
-export type SavedDevice = Pick<Save, "name" | "ids" | "size" | "pieces" | "texts">;
+export type SavedDevice = Pick<StoredSave, "name" | "ids" | "size" | "pieces" | "texts">;
 /** The node, and the reason for a save. */
-export type SaveOccasion = Pick<Save, "nodeId"> & Omit<Save["occasions"][number], "at">;
+export type SaveOccasion = Pick<StoredSave, "nodeId"> & Omit<StoredSave["occasions"][number], "at">;
 
 /** The saved state of a disk, volume or array, with the times of its saves. */
-export type SavedTable = Save & {
-  /** The absolute path of its pieces: concatenated gzip members, one a piece. */
+export type SavedTable = StoredSave & {
+  /** The absolute path of the file of pieces: concatenated gzip members, one a piece. */
   readonly file: string;
 };
 
@@ -85,7 +85,7 @@ export interface TableStore {
 }
 
 /** Occasions that are kept of one save, besides the first and the newest. */
-const mostOccasions = 100;
+const maxOccasions = 100;
 
 /** The folder of the partition tables that a project's runs saved: beside their records, and kept longer than these. */
 export function tablesFolder(project: string): string {
@@ -101,35 +101,35 @@ export function openTables(folder: string, now: () => number): TableStore {
 }
 
 async function openSave(folder: string, now: () => number): Promise<TableSave> {
-  const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
-  await mkdir(aside, { recursive: true, mode: 0o700 });
-  const pieces = await open(join(aside, "pieces.gz"), "wx", 0o600);
+  const temporary = join(folder, `.${randomBytes(8).toString("hex")}`);
+  await mkdir(temporary, { recursive: true, mode: 0o700 });
+  const pieces = await open(join(temporary, "pieces.gz"), "wx", 0o600);
   let bytes = 0;
   const drop = async (): Promise<void> => {
     await pieces.close();
-    await rm(aside, { recursive: true, force: true });
+    await rm(temporary, { recursive: true, force: true });
   };
   const keep = async (device: SavedDevice, { nodeId, ...occasion }: SaveOccasion) => {
     const id = idOf(nodeId, device);
-    const place = join(folder, wordOf(nodeId), wordOf(device.name), id);
-    const news = { at: now(), ...occasion };
-    const forget = () => forgetOccasion(place, news.at);
-    const known = await readSave(place).catch(() => undefined);
+    const target = join(folder, folderNameOf(nodeId), folderNameOf(device.name), id);
+    const newOccasion = { at: now(), ...occasion };
+    const forget = () => forgetOccasion(target, newOccasion.at);
+    const known = await readSave(target).catch(() => undefined);
     const [first, ...later] = known?.occasions ?? [];
-    const occasions = first ? [first, ...later.slice(-mostOccasions), news] : [news];
+    const occasions = first ? [first, ...later.slice(-maxOccasions), newOccasion] : [newOccasion];
     if (known && (await isWhole(known))) {
-      await writeSave(place, { ...known, occasions });
+      await writeSave(target, { ...known, occasions });
       await drop();
       return { id, isNew: false, bytes, forget };
     }
     await pieces.sync();
     await pieces.close();
-    await writeSave(aside, { version: 1, id, nodeId, ...device, occasions });
-    await mkdir(dirname(place), { recursive: true, mode: 0o700 });
+    await writeSave(temporary, { version: 1, id, nodeId, ...device, occasions });
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     // A damaged save of this id is replaced.
-    await rm(place, { recursive: true, force: true });
-    await rename(aside, place);
-    for (const above of [dirname(place), dirname(dirname(place)), folder]) await syncFolder(above);
+    await rm(target, { recursive: true, force: true });
+    await rename(temporary, target);
+    for (const above of [dirname(target), dirname(dirname(target)), folder]) await syncFolder(above);
     return { id, isNew: true, bytes, forget };
   };
   return {
@@ -158,7 +158,7 @@ function idOf(nodeId: string, { name, size, pieces }: Pick<SavedDevice, "name" |
 }
 
 /** Escapes a name, so that it is the name of one folder and no path. */
-function wordOf(name: string): string {
+function folderNameOf(name: string): string {
   return encodeURIComponent(name).replace(/^\./, "%2E");
 }
 
@@ -167,18 +167,18 @@ async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> &
   await replaceFile(join(folder, "save.json"), `${JSON.stringify(save, undefined, 2)}\n`);
 }
 
-/** All saves of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
+/** All saves of every node, in the order of their last occasions. @throws KcoreError DISK_SAVE_CORRUPT */
 export async function listTables(folder: string): Promise<readonly SavedTable[]> {
   const saves: SavedTable[] = [];
   for (const node of await namesIn(folder))
     for (const name of await namesIn(join(folder, node)))
       for (const id of await namesIn(join(folder, node, name)))
         saves.push(await readSave(join(folder, node, name, id)));
-  return saves.sort((a, b) => lastOf(a) - lastOf(b));
+  return saves.sort((a, b) => lastSavedAt(a) - lastSavedAt(b));
 }
 
 /** The time of a save's last occasion, in milliseconds since 1970. */
-export function lastOf({ occasions }: Pick<SavedTable, "occasions">): number {
+export function lastSavedAt({ occasions }: Pick<SavedTable, "occasions">): number {
   return occasions.at(-1)?.at ?? 0;
 }
 
@@ -224,7 +224,7 @@ async function namesIn(folder: string): Promise<readonly string[]> {
 
 async function readSave(folder: string): Promise<SavedTable> {
   const path = join(folder, "save.json");
-  let save: Save;
+  let save: StoredSave;
   try {
     save = SavedTable.parse(JSON.parse(await readFile(path, "utf8")));
   } catch (error) {

@@ -7,13 +7,13 @@ import { FeedMember, type FedContent, wrongHash } from "./member.ts";
 import { type FeedOrder, FeedPlan } from "./plan.ts";
 
 /** Minimum bytes of a content that nodes fetch from one another: the bastion sends a smaller one faster than a node logs in to another. */
-const least = 1 << 20;
+const minSize = 1 << 20;
 /** Milliseconds between two reports of a content's progress. */
 const reportEvery = 900;
-/** After so many failed fetches from other nodes, the bastion sends everything to a node itself. */
-const strikesOfReader = 2;
+/** After so many failed fetches of a node from other nodes, the bastion sends everything to the node itself. */
+const maxStrikes = 2;
 /** Characters of a node's message that a warning shows. */
-const longestReason = 300;
+const maxReason = 300;
 /** Paths and addresses that need no quoting for sh, sshd and ssh. */
 const plain = /^[\w./:@%+-]+$/;
 
@@ -54,10 +54,10 @@ export class Feed implements BlobFeed {
   takes({ host, node }: FeedPeer, { sensitive, form, size }: Blob): boolean {
     return (
       host.hostKey !== undefined &&
-      (this.#strikes.get(node) ?? 0) < strikesOfReader &&
+      (this.#strikes.get(node) ?? 0) < maxStrikes &&
       !sensitive &&
       form === "bytes" &&
-      size >= least
+      size >= minSize
     );
   }
 
@@ -68,7 +68,7 @@ export class Feed implements BlobFeed {
     const { promise, resolve } = Promise.withResolvers<FeedOrder>();
     content.waiting.set(node, resolve);
     this.#dispatch(content, content.plan.request(node));
-    const awaited = content.plan.awaited(node);
+    const awaited = content.plan.awaitedBy(node);
     if (awaited !== undefined) emit({ type: "node.waiting", node, reason: `for ${content.label} from ${awaited}` });
     const { from } = await promise;
     const source = from === undefined ? undefined : this.#members.get(from);
@@ -100,7 +100,7 @@ export class Feed implements BlobFeed {
     }
   }
 
-  inherits(host: Host): boolean {
+  takeOver(host: Host): boolean {
     const isRead = [...this.#members].some(
       ([node, { peer, isOver }]) =>
         peer.host === host && !isOver && [...this.#contents.values()].some(({ plan }) => plan.isSource(node)),
@@ -109,7 +109,7 @@ export class Feed implements BlobFeed {
     return isRead;
   }
 
-  /** Ends the feed: resolves when the nodes have removed its files, or their time for that is over. */
+  /** Ends the feed: resolves when the nodes have removed its files, or the time for that is over. */
   async close(): Promise<void> {
     for (const member of this.#members.values()) this.#retire(member);
     await Promise.all(this.#ending);
@@ -138,7 +138,7 @@ export class Feed implements BlobFeed {
 
   #forget(node: string): void {
     this.#members.delete(node);
-    for (const content of this.#contents.values()) this.#dispatch(content, content.plan.gone(node));
+    for (const content of this.#contents.values()) this.#dispatch(content, content.plan.removeSource(node));
   }
 
   #retire(member: FeedMember): void {
@@ -176,11 +176,11 @@ export class Feed implements BlobFeed {
     const began = Date.now();
     const { makeOneTimeKey } = await import("#engine/transport/one-time-key.ts");
     const key = makeOneTimeKey();
-    const shut = await source.admit(fed, key);
+    const admitFailure = await source.admit(fed, key);
     const isWanted = (): boolean => content.plan.isTravelling(node);
     const report = progressReporter(delivery, from);
     const progress = (bytes: number): void => (isWanted() ? report(bytes) : undefined);
-    const why = shut ?? (isWanted() ? await this.#memberOf(peer).fetch(fed, source, key, progress) : "it left");
+    const why = admitFailure ?? (isWanted() ? await this.#memberOf(peer).fetch(fed, source, key, progress) : "it left");
     source.dismiss(key);
     if (!isWanted()) return false;
     if (why === undefined) {
@@ -190,7 +190,7 @@ export class Feed implements BlobFeed {
     }
     this.#warn(peer, `the bastion sends it ${content.label}, which it could not get from ${from}`, why);
     // A shut port holds for every reader; another failure may be this reader's fault.
-    const isShut = shut !== undefined || /Permission denied/.test(why);
+    const isShut = admitFailure !== undefined || /Permission denied/.test(why);
     if (!isShut) this.#strikes.set(node, (this.#strikes.get(node) ?? 0) + 1);
     this.#dispatch(content, content.plan.failed(node, { isBad: isShut || why === wrongHash }));
     return false;
@@ -198,7 +198,7 @@ export class Feed implements BlobFeed {
 
   /** Warns once for each node and reason. */
   #warn({ node }: FeedPeer, what: string, why: string): void {
-    const text = `${what}: ${why.slice(0, longestReason)}`;
+    const text = `${what}: ${why.slice(0, maxReason)}`;
     if (this.#warned.has(`${node} ${text}`)) return;
     this.#warned.add(`${node} ${text}`);
     this.#emit({ type: "warning", node, text: cleanText(text).trim() });

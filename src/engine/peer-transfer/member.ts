@@ -8,13 +8,14 @@ import type { FeedPeer } from "#engine/session/blob-feed.ts";
 import type { OneTimeKey } from "#engine/transport/one-time-key.ts";
 
 /** Bytes that a node must fetch within its time limit, so that a malicious source cannot hold it up with a trickle. */
-const leastFetched = 1 << 20;
-/** Minimum bytes that a node hashes in a millisecond. */
-const hashing = 1_000;
+const minFetched = 1 << 20;
+/** Bytes that a node hashes in a millisecond at least. */
+const hashRate = 1_000;
 /** Milliseconds that a node gets to remove the feed's files. */
-const farewell = 5_000;
+const closeLimit = 5_000;
+/** Milliseconds between two beats. */
 const beatEvery = 5_000;
-const gone = "its connection ended";
+const connectionEnded = "its connection ended";
 /** The message of feed.sh for received bytes of a wrong hash. */
 export const wrongHash = "its hash is wrong";
 
@@ -25,7 +26,7 @@ export interface FedContent {
   readonly sha256: string;
 }
 
-/** The reason for which an order failed, in the node's words or kcore's; undefined after success. */
+/** The reason for which an order failed, in the words of the node or of kcore; undefined after success. */
 type FeedFailure = string | undefined;
 
 interface FeedRequest {
@@ -68,7 +69,7 @@ export class FeedMember {
     return this.#isOver;
   }
 
-  /** Keeps the content for other nodes while the bastion sends it to this one. */
+  /** Keeps the content for other nodes while the bastion sends it to this node. */
   keep(content: FedContent): Promise<FeedFailure> {
     return this.#request(`keep NUMBER ${contentWords(content)}`, { size: content.size });
   }
@@ -79,7 +80,7 @@ export class FeedMember {
     return this.#request(`admit NUMBER ${name} ${key.line}`);
   }
 
-  /** The key is no longer needed. Once no key is, the node withdraws all of them. */
+  /** The key is no longer needed. Once no key is needed, the node withdraws all keys. */
   dismiss(key: OneTimeKey): void {
     if (this.#admitted.delete(key) && this.#admitted.size === 0) void this.#channel?.send("dismiss\n");
   }
@@ -89,7 +90,7 @@ export class FeedMember {
     void this.#channel?.send(`drop ${name}\n`);
   }
 
-  /** Fetches the content from that node into the run's blobs; the node also keeps it for others. */
+  /** Fetches the content from the given member's node into the run's blobs; this node also keeps it for others. */
   fetch(
     content: FedContent,
     { peer }: FeedMember,
@@ -99,14 +100,14 @@ export class FeedMember {
     const { address, port, user } = peer.endpoint;
     const where = `${address} ${port} ${user} ${peer.host.hostKey}`;
     const text = `fetch NUMBER ${contentWords(content)} ${where}\n${key.secret.trimEnd()}\n`;
-    return this.#request(text, { size: content.size, step: leastFetched, progress });
+    return this.#request(text, { size: content.size, step: minFetched, progress });
   }
 
-  /** Ends the feed there: resolves when the node has removed its files, or its time for that is over. */
+  /** Ends the feed on the node: resolves when the node has removed the feed's files, or the time for that is over. */
   async close(): Promise<void> {
     void this.#channel?.send("bye\n");
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(farewell, this.#patience));
+    const timer = setTimeout(resolve, Math.min(closeLimit, this.#patience));
     await Promise.race([this.closed, late]);
     clearTimeout(timer);
     this.#end();
@@ -127,8 +128,8 @@ export class FeedMember {
       for (const text of this.#unsent.splice(0)) void channel.send(text);
       this.#beat = setInterval(() => void channel.send("beat\n"), beatEvery).unref();
       if (this.#isOver) channel.end();
-      const said = (await channel.closed).trim();
-      this.#end(said === "" ? undefined : said.split("\n").at(-1));
+      const output = (await channel.closed).trim();
+      this.#end(output === "" ? undefined : output.split("\n").at(-1));
     } catch (error) {
       this.#end(error instanceof Error ? error.message : String(error));
     }
@@ -138,7 +139,7 @@ export class FeedMember {
     text: string,
     { size = 0, step = 1, progress = () => undefined }: Partial<FeedRequest> = {},
   ): Promise<FeedFailure> {
-    if (this.#isOver) return Promise.resolve(gone);
+    if (this.#isOver) return Promise.resolve(connectionEnded);
     const { promise, resolve } = Promise.withResolvers<FeedFailure>();
     const request: FeedRequest = { size, step, resolve, progress, got: 0, timer: undefined };
     const number = (this.#last += 1);
@@ -150,10 +151,10 @@ export class FeedMember {
     return promise;
   }
 
-  /** Restarts the time limit for progress; it is longer for a node that has all bytes and hashes them. */
+  /** Restarts the time limit for progress. The limit is longer for a node that has all bytes and hashes them. */
   #wait(request: FeedRequest, isThere: boolean): void {
     clearTimeout(request.timer);
-    const limit = this.#patience + (isThere ? request.size / hashing : 0);
+    const limit = this.#patience + (isThere ? request.size / hashRate : 0);
     const silent = `it got no further for ${Math.round(limit / 100) / 10} s`;
     request.timer = setTimeout(() => this.#end(silent), limit).unref();
   }
@@ -177,7 +178,7 @@ export class FeedMember {
     request.resolve(word === "yes" ? undefined : words.join(" "));
   }
 
-  #end(why = gone): void {
+  #end(why = connectionEnded): void {
     this.#isOver = true;
     clearInterval(this.#beat);
     this.#channel?.end();

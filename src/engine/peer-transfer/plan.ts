@@ -1,9 +1,9 @@
-/** Most nodes that read from one source at a time. */
-const readersOfOne = 2;
+/** Nodes at most that read from one source at a time. */
+const maxReaders = 2;
 /** After so many failed readers a node is no source any more. */
-const strikesOfOne = 2;
-/** Most sources of one content: each keeps it, and its connection, to the end of the run. */
-const mostSources = 8;
+const maxStrikes = 2;
+/** Sources of one content at most: each source keeps the content and its connection to the end of the run. */
+const maxSources = 8;
 
 /** The source from which a node gets a content: the bastion, or a node that has it. */
 export interface FeedOrder {
@@ -18,8 +18,8 @@ interface Source {
 }
 
 /**
- * The nodes that have one content, get it, or wait for it. It sends nothing itself: each method returns the orders to give now. While no
- * node is a source, the bastion sends to one node at a time; else only to nodes whose fetch from a source failed.
+ * The nodes that have one content, get it, or wait for it. The plan sends nothing itself: each method returns the orders to give now. While
+ * no node is a source, the bastion sends to one node at a time; else only to nodes whose fetch from a source failed.
  */
 export class FeedPlan {
   readonly #sources = new Map<string, Source>();
@@ -29,7 +29,7 @@ export class FeedPlan {
 
   /** Whether one more node shall become a source. */
   get wantsSource(): boolean {
-    return this.#sources.size < mostSources;
+    return this.#sources.size < maxSources;
   }
 
   /** Whether other nodes can get the content from this node. */
@@ -42,8 +42,8 @@ export class FeedPlan {
     return this.#travelling.has(node);
   }
 
-  /** A node that has or gets the content and for which this one waits; undefined if it does not wait. */
-  awaited(node: string): string | undefined {
+  /** A node that has or gets the content, and for which the given node waits; undefined: the given node does not wait. */
+  awaitedBy(node: string): string | undefined {
     if (!this.#waiting.includes(node)) return undefined;
     return [...this.#sources.keys()][0] ?? [...this.#travelling.keys()][0];
   }
@@ -79,12 +79,12 @@ export class FeedPlan {
     const source = this.#sourceOf(node);
     this.#free(node);
     this.#travelling.set(node, undefined);
-    if (from !== undefined && source && (isBad || ++source.strikes >= strikesOfOne)) this.#sources.delete(from);
+    if (from !== undefined && source && (isBad || ++source.strikes >= maxStrikes)) this.#sources.delete(from);
     return this.#assign();
   }
 
   /** The node is no source any more. */
-  gone(source: string): readonly FeedOrder[] {
+  removeSource(source: string): readonly FeedOrder[] {
     this.#sources.delete(source);
     return this.#assign();
   }
@@ -104,7 +104,7 @@ export class FeedPlan {
     const orders: FeedOrder[] = [];
     for (let node = this.#waiting[0]; node !== undefined; node = this.#waiting[0]) {
       const [best] = [...this.#sources].toSorted(([, a], [, b]) => a.readers - b.readers);
-      if (best && best[1].readers < readersOfOne) {
+      if (best && best[1].readers < maxReaders) {
         best[1].readers += 1;
         this.#travelling.set(node, best[0]);
         orders.push({ node, from: best[0] });

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { shippedRoot } from "./shipped.ts";
 
 /** Bytes; a larger file is compared by size and time, since a run does not wait for large contents. */
-const readWhole = 1 << 18;
+const maxHashed = 1 << 18;
 
 /** Files that `--report` writes into the project's own folder: a run does not depend on them. */
 const reports = /^[^/]+\.(html|xml|md|json)$/;
-/** Deepest nesting of folders: links may lead in a circle. */
-const deepest = 16;
+/** Nesting of folders at most: links may lead in a circle. */
+const maxDepth = 16;
 
 /** By file of a project, its hash, or size and time; compared when a run is resumed. */
 export type ProjectContent = Readonly<Record<string, string>>;
 
-/** Marks of kcore itself and of all files that are not hidden: a step's source may lie anywhere in the project. */
+/** Marks of kcore itself and of the project's files, without hidden files, `node_modules` and reports: a step's source may lie anywhere. */
 export function contentOf(project: string): ProjectContent {
   const content: Record<string, string> = { "kcore itself": markOf(join(shippedRoot(), "package.json")) };
   const walk = (folder: string, depth: number): void => {
@@ -22,7 +22,7 @@ export function contentOf(project: string): ProjectContent {
       const name = join(folder, entry);
       if (entry.startsWith(".") || entry === "node_modules" || reports.test(name)) continue;
       const isFolder = statSync(join(project, name), { throwIfNoEntry: false })?.isDirectory() === true;
-      if (isFolder && depth < deepest) walk(name, depth + 1);
+      if (isFolder && depth < maxDepth) walk(name, depth + 1);
       else content[name] = markOf(join(project, name));
     }
   };
@@ -40,7 +40,7 @@ export function changedFiles(before: ProjectContent, now: ProjectContent): reado
 function markOf(path: string): string {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats?.isFile()) return "no file";
-  if (stats.size > readWhole) return `${stats.size} ${stats.mtimeMs}`;
+  if (stats.size > maxHashed) return `${stats.size} ${stats.mtimeMs}`;
   try {
     return createHash("sha256").update(readFileSync(path)).digest("hex");
   } catch (error) {

@@ -3,7 +3,7 @@ import { join, normalize } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { checkOf, type Trust } from "./project.ts";
 
-/** A folder to search for files of one kind: the project's first, then its packs', then the shipped one. */
+/** A folder to search for files of one kind. */
 export interface Folder {
   /** Absolute path. */
   readonly path: string;
@@ -27,7 +27,10 @@ export interface FoundFile {
 /** The folder of a project's packs, each in a folder of its name (docs/packs.md). */
 export const packsFolder = "packs";
 
-/** The project's folder of this kind, if there is a project, its packs', then the shipped one. `trust`: the users whose files are trusted (S-20). */
+/**
+ * The folders of this kind: the project's folder, if there is a project, the folders of its packs, then the shipped folder. `trust`: the users
+ * whose files are trusted (S-20). @throws KcoreError PACK_INVALID
+ */
 export function foldersOf(
   kind: string,
   {
@@ -36,8 +39,8 @@ export function foldersOf(
     trust,
   }: { readonly project?: string | undefined; readonly shipped: string; readonly trust?: Trust },
 ): readonly Folder[] {
-  const theirs: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
-  if (project === undefined || project === shipped) return [theirs];
+  const shippedFolder: Folder = { path: join(shipped, kind), shown: kind, origin: "shipped" };
+  if (project === undefined || project === shipped) return [shippedFolder];
   const check = trust && { check: checkOf(trust) };
   // `.` names the project's files by their paths; files of packs are among them.
   const packs = kind === "." ? [] : packNames(project);
@@ -48,7 +51,7 @@ export function foldersOf(
       const shown = join(packsFolder, name, kind);
       return { path: join(project, shown), shown, origin: "pack", prefix: `${name}/`, ...check };
     }),
-    theirs,
+    shippedFolder,
   ];
 }
 
@@ -64,7 +67,7 @@ export function packNames(project: string): readonly string[] {
 
 const shippedKinds = ["states", "orchestrate", "templates"] as const;
 
-/** Refuses a pack that is named like shipped files: the pack's files would hide those. @throws KcoreError PACK_INVALID */
+/** Refuses a pack that is named like shipped files: the pack's files would hide the shipped files. @throws KcoreError PACK_INVALID */
 export function refuseShippedName(pack: string, shipped: string): void {
   const isTaken = (kind: string): boolean =>
     [pack, `${pack}.yaml`].some((name) => existsSync(join(shipped, kind, name)));
@@ -79,10 +82,10 @@ export function refuseShippedName(pack: string, shipped: string): void {
 /** The project's files that replace shipped ones, as problems name them. */
 export function overriddenFiles(places: { readonly project: string; readonly shipped: string }): readonly string[] {
   return shippedKinds.flatMap((kind) => {
-    const [own, theirs] = foldersOf(kind, places).filter(({ origin }) => origin !== "pack");
-    if (own === undefined || theirs === undefined) return [];
-    const taken = listIn([theirs], [""]);
-    return [...listIn([own], [""])].flatMap(([name, { shown }]) => (taken.has(name) ? [shown] : []));
+    const [own, shipped] = foldersOf(kind, places).filter(({ origin }) => origin !== "pack");
+    if (own === undefined || shipped === undefined) return [];
+    const shippedFiles = listIn([shipped], [""]);
+    return [...listIn([own], [""])].flatMap(([name, { shown }]) => (shippedFiles.has(name) ? [shown] : []));
   });
 }
 
@@ -107,7 +110,7 @@ export function findIn(folders: readonly Folder[], name: string): FoundFile | un
   return undefined;
 }
 
-/** Every file below the folders that ends in one of `endings`, by name; the first folder's wins. */
+/** Every file below the folders that ends in one of `endings`, sorted by name; the first folder that has a name wins. */
 export function listIn(folders: readonly Folder[], endings: readonly string[]): Map<string, FoundFile> {
   const found = new Map<string, FoundFile>();
   for (const folder of folders)

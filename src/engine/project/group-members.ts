@@ -1,22 +1,22 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** The members of a group, who may write the files that it may write. */
+/** The members of a group, who may write the files that the group may write. */
 export interface Group {
   readonly name: string;
-  /** Users by name: those that the group lists, and those whose own group it is. */
+  /** The users that the group lists, and the users with this primary group. */
   readonly members: readonly { readonly name: string; readonly uid: number | undefined }[];
 }
 
-const seen = new Map<number, Group | undefined>();
+const cache = new Map<number, Group | undefined>();
 
 /** The group of this number in the machine's databases (`getent`); undefined if they have none. Read once. */
 export function groupOf(gid: number): Group | undefined {
-  if (!seen.has(gid)) seen.set(gid, readGroup(gid, entriesOf("group", gid), entriesOf("passwd")));
-  return seen.get(gid);
+  if (!cache.has(gid)) cache.set(gid, readGroup(gid, entriesOf("group", gid), entriesOf("passwd")));
+  return cache.get(gid);
 }
 
-/** The same from the lines of group(5) and passwd(5). */
+/** The group of this number in lines of group(5) and passwd(5); undefined if they have none. */
 export function readGroup(gid: number, groups: string, users: string): Group | undefined {
   const rows = (text: string) => text.split("\n").map((line) => line.split(":"));
   const people = rows(users).map(([name = "", , uid, own]) => ({ name, uid: Number(uid), gid: Number(own) }));

@@ -73,10 +73,10 @@ export function assertTrusted(
       `chown it, or work as that user`,
     );
   if (isAncestor && (stats.mode & 0o1000) !== 0) return;
-  const mayGroup = (stats.mode & 0o020) !== 0;
-  if ((stats.mode & 0o002) !== 0 || (mayGroup && !gids.includes(stats.gid)))
+  const isGroupWritable = (stats.mode & 0o020) !== 0;
+  if ((stats.mode & 0o002) !== 0 || (isGroupWritable && !gids.includes(stats.gid)))
     throw untrusted(`${path} can be written by others (mode ${mode})`, `chmod go-w ${path}`);
-  if (!mayGroup) return;
+  if (!isGroupWritable) return;
   const group = (trust.groupOf ?? groupOf)(stats.gid);
   const others = group?.members.filter(({ uid }) => uid === undefined || !uids.includes(uid)) ?? [];
   if (group && others.length === 0) return;
@@ -105,7 +105,7 @@ function nearest(cwd: string): string | undefined {
   return foldersAbove(resolve(cwd)).find(isProject);
 }
 
-/** The folder itself first, / last. */
+/** The folder itself and all folders above it, / last. */
 function foldersAbove(path: string): string[] {
   const above = dirname(path);
   return above === path ? [path] : [path, ...foldersAbove(above)];

@@ -4,7 +4,7 @@ import { hostPort } from "#engine/step/host-port.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { NodeEntry, Roster } from "./roster.ts";
 
-/** Every jump names a node or jump host, and none leads back to itself. */
+/** Reports each jump that names neither a node nor a jump host, and each route that leads back to its start. */
 export function checkJumps(roster: Roster, positions: ReadonlyMap<string, SourcePosition>, problems: Problems): void {
   const jumpsOf = (name: string): readonly string[] => (roster.nodes.get(name) ?? roster.jumps.get(name))?.jump ?? [];
   const names = [...roster.nodes.keys(), ...roster.jumps.keys()];
@@ -45,24 +45,24 @@ function circleFrom(start: string, jumpsOf: (name: string) => readonly string[])
   return search(start, [start]);
 }
 
-/** A machine must not be in a run twice: ids, and addresses with their routes, are unique (F-16). */
+/** Reports nodes that share an id, or an address with its route: a machine must not be in a run twice (F-16). */
 export function checkDuplicates({ nodes, positions }: Roster, problems: Problems): void {
   const ids = new Map<string, NodeEntry>();
-  const places = new Map<string, NodeEntry>();
+  const machines = new Map<string, NodeEntry>();
   for (const node of nodes.values()) {
-    const place = placeOf(node);
+    const machine = machineKey(node);
     // A former id that belongs to another node would give this node that node's disks and keys.
     for (const id of [node.id, ...(node.formerIds ?? [])]) {
       report(ids.get(id), node, `id ${id}`, undefined);
       ids.set(id, ids.get(id) ?? node);
     }
     report(
-      places.get(place),
+      machines.get(machine),
       node,
       `address ${hostPort(node.address, node.port)}`,
       "several test targets on one machine need a stateDir each",
     );
-    places.set(place, places.get(place) ?? node);
+    machines.set(machine, machines.get(machine) ?? node);
   }
 
   function report(first: NodeEntry | undefined, node: NodeEntry, what: string, hint: string | undefined): void {
@@ -77,8 +77,11 @@ export function checkDuplicates({ nodes, positions }: Roster, problems: Problems
   }
 }
 
-/** Behind different jump hosts the same private address means different machines. */
-function placeOf({ transport, address, port, stateDir, jump }: NodeEntry): string {
+/**
+ * Equal for two names of one machine with one state folder (docs/runner.md, The state folder). Behind different jump hosts, one private
+ * address means different machines.
+ */
+export function machineKey({ transport, address, port, stateDir, jump }: NodeEntry): string {
   if (transport === "local") return JSON.stringify(["local", stateDir]);
   return JSON.stringify([address.toLowerCase(), port, stateDir, jump]);
 }

@@ -14,7 +14,7 @@ interface Splice {
   readonly text: string;
 }
 
-/** A value for the place at these keys. */
+/** A value to write at these keys. */
 interface Change {
   readonly keys: readonly string[];
   readonly value: Plain;
@@ -26,7 +26,7 @@ type Fields = Readonly<Record<string, Plain>>;
 
 /**
  * The text with one more node at the end of `nodes:`; every other line stays as it is, byte for byte.
- * @throws KcoreError ROSTER_DUPLICATE, ROSTER_EDIT
+ * @throws KcoreError ROSTER_DUPLICATE, ROSTER_EDIT; errors of parsing
  */
 export function addNode(source: RosterText, name: string, fields: Fields): string {
   const root = read(source);
@@ -41,7 +41,7 @@ export function addNode(source: RosterText, name: string, fields: Fields): strin
 
 /**
  * The text with these fields of one node set and its other fields unchanged; every other line stays.
- * @throws KcoreError ROSTER_NODE_UNKNOWN, ROSTER_EDIT
+ * @throws KcoreError ROSTER_NODE_UNKNOWN, ROSTER_EDIT; errors of parsing
  */
 export function setNodeFields({ file, text }: RosterText, name: string, fields: Fields): string {
   return Object.entries(fields).reduce((before, [key, value]) => {
@@ -58,7 +58,8 @@ function nodeEntryOf(root: SourceNode, name: string): SourceEntry | undefined {
 
 /**
  * The text with this value at these keys, which may be new; every other character stays as it is.
- * @throws KcoreError ROSTER_EDIT where the place cannot be edited by splicing (no YAML printer keeps comments, alignment and quotes)
+ * @throws KcoreError ROSTER_EDIT where the place cannot be edited by splicing (no YAML printer keeps comments, alignment and quotes);
+ * errors of parsing
  */
 export function setValue(source: RosterText, keys: readonly string[], value: string): string {
   return edit(source, read(source), { keys, value });
@@ -169,7 +170,10 @@ function withValue(plain: unknown, node: SourceNode | undefined, change: Change)
   return { ...map, [key]: inner(map[key]) };
 }
 
-/** The text with other values for some of its scalars; every other character stays as it is. @throws KcoreError ROSTER_EDIT */
+/**
+ * The text with other values for some of its scalars; every other character stays as it is. `written`: the value as YAML, if the usual form
+ * does not fit. @throws KcoreError ROSTER_EDIT
+ */
 export function replaceScalars(
   source: RosterText,
   root: SourceNode,

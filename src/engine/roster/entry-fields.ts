@@ -10,7 +10,7 @@ import { parseReference } from "#engine/params/secret-reference.ts";
 const HOST_NAME =
   /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
 const IPV4 = /^(25[0-5]|2[0-4]\d|1?\d?\d)(\.(25[0-5]|2[0-4]\d|1?\d?\d)){3}$/;
-/** With the zone of a link-local address: fe80::1%eth0. */
+/** An IPv6 address, perhaps with the zone of a link-local one: fe80::1%eth0. */
 const IPV6_SHAPE = /^[0-9A-Fa-f:.]{2,45}(%[A-Za-z0-9_.-]{1,15})?$/;
 
 /** An IPv4 or IPv6 address or a host name. */
@@ -30,7 +30,7 @@ export const LoginName = z.string().regex(/^([A-Za-z0-9_.-]{1,63}\\)?[A-Za-z0-9_
     `must be a login name (letters, digits, “_”, “.”, “-”, “+”, “@” and a domain before “\\”), not “${visible(String(input).slice(0, 80))}”`,
 });
 
-/** The roster's name of a node, jump host, group or role; it has no special meaning in target expressions. */
+/** The roster's name of a node, jump host, group or role, never a word of target expressions. */
 export const EntryName = z
   .string()
   .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/, "must be 1 to 63 letters, digits, “.”, “_” or “-”")
@@ -73,7 +73,7 @@ function keyProblem(text: string): string | undefined {
     : `holds no ${type} key: its bytes say otherwise`;
 }
 
-/** A role; one that resembles `controller` or `worker` is refused as a typing mistake. */
+/** A role. A name that resembles `controller` or `worker` is refused as a typing mistake. */
 export const Role = EntryName.refine((role) => nearRole(role) === undefined, {
   error: ({ input }) => `is no role that kcore knows; did you mean “${nearRole(String(input))}”?`,
 });
@@ -89,7 +89,7 @@ export const StateDir = z
   .regex(/^(\/[A-Za-z0-9._-]+){1,16}$/, "must be an absolute path of letters, digits, “.”, “_” and “-”")
   .refine((path) => !/\/\.\.?(\/|$)/.test(path), "must not hold “.” or “..”");
 
-/** A reference to a secret; the text itself is refused without being shown. */
+/** A reference to a secret. Any other value is refused, and the error does not show the value. */
 export const Reference = z
   .unknown()
   .refine((value) => parseReference(value) !== undefined, {

@@ -100,5 +100,5 @@ export const JumpSchema = z.strictObject({
   hostKeys: z.array(HostKey).optional().describe("Pinned keys, TYPE BASE64."),
 });
 
-/** The parts of a roster file. */
+/** The keys of a roster file. */
 export const FILE_KEYS = ["defaults", "groups", "nodes", "jumps"] as const;

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { replaceFileSync } from "#base/file.ts";
-import { readFacts } from "#engine/facts/cache.ts";
+import { readFacts } from "#engine/facts/node-files.ts";
 import type { TargetFacts } from "./roster.ts";
 import { factValues, type FactValue } from "#engine/facts/paths.ts";
 import type { NodeFacts } from "#engine/facts/shape.ts";
@@ -62,11 +62,11 @@ function holdsFor({ name, compare }: FactTerm, facts: NodeFacts): boolean {
   const { operator, value } = compare;
   if (operator === "=") return values.some((found) => matchesGlob(value, String(found)));
   if (operator === "!=") return !values.some((found) => matchesGlob(value, String(found)));
-  return values.some((found) => isInOrder(found, operator, value));
+  return values.some((found) => satisfiesOrder(found, operator, value));
 }
 
-/** Numbers, and versions part by part: 12.9 < 12.10. Of `6.1.0-18-amd64` the dotted numbers at its beginning count. */
-function isInOrder(found: FactValue, operator: Exclude<FactOperator, "=" | "!=">, value: string): boolean {
+/** Compares numbers, and versions part by part: 12.9 < 12.10. Of `6.1.0-18-amd64`, only the dotted numbers at the beginning count. */
+function satisfiesOrder(found: FactValue, operator: Exclude<FactOperator, "=" | "!=">, value: string): boolean {
   const [version] = /^\d+(\.\d+)*/.exec(String(found)) ?? [];
   if (version === undefined) return false;
   const order = compareVersions(version, value);
@@ -77,8 +77,8 @@ function isInOrder(found: FactValue, operator: Exclude<FactOperator, "=" | "!=">
 function compareVersions(a: string, b: string): number {
   const [left, right] = [a.split(".").map(Number), b.split(".").map(Number)];
   for (let at = 0; at < Math.max(left.length, right.length); at++) {
-    const apart = (left[at] ?? 0) - (right[at] ?? 0);
-    if (apart !== 0) return apart;
+    const difference = (left[at] ?? 0) - (right[at] ?? 0);
+    if (difference !== 0) return difference;
   }
   return 0;
 }

@@ -31,7 +31,7 @@ export interface LoadOptions {
 /**
  * Reads `roster/*.yaml` of a project, and the answers of its sources. A node's own keys win over its groups' (later groups over earlier
  * ones), these over its file's `defaults`, these over `roster/defaults.yaml`; maps merge, lists replace.
- * @throws KcoreError with every problem of every file at its place.
+ * @throws KcoreError with every problem of every file at its place; ROSTER_NOT_FOUND
  */
 export function loadRoster(project: string, { trust, home, instead, sources }: LoadOptions = {}): Roster {
   const problems = new Problems();
@@ -82,7 +82,7 @@ class Loader {
     const nodes = new Map<string, NodeEntry>();
     for (const file of this.#files)
       for (const entry of file.nodes.values()) {
-        if (!this.#isNewName(entry, positions, "node")) continue;
+        if (!this.#registerName(entry, positions, "node")) continue;
         const node = this.#node(entry, file);
         if (node !== undefined) nodes.set(node.name, node);
       }
@@ -94,7 +94,7 @@ class Loader {
     for (const { defaults, groups } of this.#files) {
       if (defaults !== undefined) this.#check(defaults, SharedSchema);
       for (const entry of groups.values()) {
-        if (this.#isNewName(entry, positions, "group")) this.#groups.set(entry.key, entry);
+        if (this.#registerName(entry, positions, "group")) this.#groups.set(entry.key, entry);
         this.#check(entry.value, SharedSchema);
       }
     }
@@ -104,7 +104,7 @@ class Loader {
     const jumps = new Map<string, JumpEntry>();
     for (const file of this.#files)
       for (const entry of file.jumps.values()) {
-        if (!this.#isNewName(entry, positions, "jump host")) continue;
+        if (!this.#registerName(entry, positions, "jump host")) continue;
         this.jumpPositions.set(entry.key, entry.keyAt);
         const written = this.#check(entry.value, JumpSchema);
         if (written === undefined) continue;
@@ -114,7 +114,7 @@ class Loader {
   }
 
   #node(entry: SourceEntry, file: RosterFile): NodeEntry | undefined {
-    if (this.#isBesideItsNode(entry, file)) return undefined;
+    if (this.#reportWrongIndent(entry, file)) return undefined;
     const own = isNothing(entry.value) ? emptyMap(entry) : entry.value;
     const layers = [...this.#defaults(file), ...this.#groupsOf(own), own];
     const merged = layers.reduce<SourceNode | undefined>((base, over) => mergeNodes(base, over), undefined) ?? own;
@@ -148,8 +148,8 @@ class Loader {
     return vars?.kind === "map" ? mapValues(vars, plainWithSealed) : {};
   }
 
-  /** Reports a node's key (`address: …`) at the column of its node's name as wrongly indented, not as a faulty node. */
-  #isBesideItsNode({ key, keyAt, value }: SourceEntry, { nodes }: RosterFile): boolean {
+  /** Reports a key of a node (`address: …`) that stands at the column of the node's name, and returns whether the entry is such a key. */
+  #reportWrongIndent({ key, keyAt, value }: SourceEntry, { nodes }: RosterFile): boolean {
     if (value.kind === "map" || isNothing(value) || !keysAt(NodeSchema, []).includes(key)) return false;
     const names = [...nodes.values()];
     const above = names
@@ -168,7 +168,7 @@ class Loader {
     return true;
   }
 
-  /** roster/defaults.yaml's, then the file's own. */
+  /** The defaults of roster/defaults.yaml, then those of the file itself. */
   #defaults({ name, defaults }: RosterFile): SourceNode[] {
     const [first] = this.#files;
     const common = first?.name === "roster/defaults.yaml" && first.name !== name ? first.defaults : undefined;
@@ -193,7 +193,8 @@ class Loader {
     });
   }
 
-  #isNewName(entry: SourceEntry, positions: Map<string, SourcePosition>, what: string): boolean {
+  /** Registers the name of an entry; false, and reported, if the name is invalid or taken. */
+  #registerName(entry: SourceEntry, positions: Map<string, SourcePosition>, what: string): boolean {
     const { key, keyAt } = entry;
     const shape = EntryName.safeParse(key);
     if (!shape.success)
@@ -242,10 +243,10 @@ function emptyMap({ file, start, end }: SourceEntry): SourceMap {
   return new SourceMap(file, start, end, new Map());
 }
 
-/** Namespace of the ids of nodes that the roster gives none: a UUID made for this, once. */
+/** Namespace of the ids that are made from names (RFC 9562, version 5): a random UUID. */
 const NAMESPACE = Buffer.from("2f0c1b0e7a1d4f5e9a52d6c4a1b7e390", "hex");
 
-/** The id of a node that has none written: always the same for a name (RFC 9562, version 5). */
+/** The id of a node without a written id: always the same for a name (RFC 9562, version 5). */
 export function idOfName(name: string): string {
   const hash = createHash("sha1").update(NAMESPACE).update(name).digest().subarray(0, 16);
   hash[6] = ((hash[6] ?? 0) & 0x0f) | 0x50;

@@ -3,7 +3,7 @@ import type { KcoreError } from "#errors/problem.ts";
 
 const MAX_PATTERN = 200;
 
-/** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`; takes at most the product of both lengths. */
+/** Whether a name matches a glob of `*`, `?` and `[abc]`, `[a-z]`, `[!a]`. It takes at most as many steps as the product of both lengths. */
 export function matchesGlob(glob: string, name: string): boolean {
   const parts = globParts(glob);
   let [part, at, star, restart] = [0, 0, -1, 0];
@@ -43,8 +43,8 @@ function inSet(set: string, character: string): boolean {
 }
 
 /**
- * The names in which a regular expression finds a match. Bounded in length and time: one that backtracks for ever is
- * stopped after a second.
+ * The names in which a regular expression finds a match. An expression that backtracks for ever is stopped after a second.
+ * @throws the error that `fail` makes, for an expression that is too long, too slow or not valid
  */
 export function matchPattern(
   pattern: string,

@@ -7,8 +7,8 @@ import { Secret } from "#engine/step/secret.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import type { SecretReference } from "#engine/params/secret-reference.ts";
 
-const MAX_BYTES = 64 * 1024;
-const COMMAND_LIMIT = 30_000;
+const MAX_SECRET_BYTES = 64 * 1024;
+const COMMAND_LIMIT_MS = 30_000;
 
 /** The means to read secrets; passed in, so that tests can replace them. */
 export interface SecretSources {
@@ -24,7 +24,7 @@ export interface SecretSources {
 /**
  * Reads the value of a reference. One line break at the end is dropped. An empty secret is an error, since it is rarely
  * intended.
- * @throws KcoreError SECRET_UNREADABLE, at the reference's place; never with the secret in it.
+ * @throws KcoreError SECRET_UNREADABLE, or the problems of opening a sealed value, at the reference's place; never with the secret in it
  */
 export async function resolveSecret(
   reference: SecretReference,
@@ -55,7 +55,7 @@ export async function resolveSecret(
   return new Secret(value);
 }
 
-/** `env:NAME`, `file:PATH`, `command:CMD`: a reference in one line, for messages. */
+/** A reference in one line, for messages: `env:NAME`, `file:PATH`, `command:CMD`, or that it is sealed. */
 export function referenceName(reference: SecretReference): string {
   if ("age" in reference) return "that is sealed here";
   return Object.entries(reference)
@@ -84,7 +84,7 @@ function unreadable(message: string, hint?: string): KcoreError {
   return new KcoreError({ code: "SECRET_UNREADABLE", message, ...(hint && { hint }) });
 }
 
-/** The secret's value, from this process's environment, this machine's files and commands, or sealed. @throws KcoreError */
+/** The value of a secret from this process's environment, this machine's files and commands, or sealed YAML. @throws as {@link resolveSecret} */
 export async function readSecret(
   reference: SecretReference,
   open: SecretSources["open"],
@@ -95,13 +95,13 @@ export async function readSecret(
   return secret.reveal();
 }
 
-/** The bytes of a secret's file, at most 64 KiB, which others must not be able to read. @throws KcoreError */
+/** The bytes of a secret's file, at most 64 KiB, which others must not be able to read or write. @throws KcoreError */
 export function readSecretFile(path: string): Uint8Array {
   const absolute = path.startsWith("~/") ? join(homedir(), path.slice(2)) : path;
-  return readBytes(absolute, { name: path, maxBytes: MAX_BYTES, check: refuseOpen });
+  return readBytes(absolute, { name: path, maxBytes: MAX_SECRET_BYTES, check: refuseOpenToOthers });
 }
 
-function refuseOpen(name: string, { mode }: Stats): void {
+function refuseOpenToOthers(name: string, { mode }: Stats): void {
   if ((mode & 0o006) !== 0) throw unreadable(`others can read or write ${name}`, `chmod o-rw ${name}`);
 }
 
@@ -110,10 +110,10 @@ function refuseOpen(name: string, { mode }: Stats): void {
  * after `limit` milliseconds. Its stderr is this process's, since `pass` and the like prompt there.
  * @throws KcoreError SECRET_UNREADABLE
  */
-export async function runSecretCommand(command: string, limit: number = COMMAND_LIMIT): Promise<Uint8Array> {
+export async function runSecretCommand(command: string, limit: number = COMMAND_LIMIT_MS): Promise<Uint8Array> {
   const { bytes, code, signal, stopped } = await run(["/bin/sh", "-c", command], {
     limitMs: limit,
-    mostBytes: MAX_BYTES,
+    mostBytes: MAX_SECRET_BYTES,
     ownGroup: true,
     inherit: "stderr",
   });

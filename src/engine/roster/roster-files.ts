@@ -27,11 +27,11 @@ export interface RosterText {
   readonly text: string;
 }
 
-const DEFAULTS = "defaults.yaml";
+const DEFAULTS_FILE = "defaults.yaml";
 
 /**
- * The files of `roster/`, defaults.yaml first, then by name, then the answers of sources. Problems are added, and faulty
- * entries left out.
+ * The files of `roster/`, defaults.yaml first, then by name, then the answers of sources. Adds the problems, and leaves out files that cannot
+ * be read. @throws KcoreError ROSTER_NOT_FOUND
  */
 export function readRosterFiles(
   project: string,
@@ -43,6 +43,8 @@ export function readRosterFiles(
   const names = rosterFileNames(project);
   const newName = instead?.file.replace(/^roster\//, "");
   if (newName !== undefined && !names.includes(newName)) names.push(newName);
+  // The order decides which defaults count for all files.
+  names.sort(inReadingOrder);
   if (names.length === 0 && sourceNames(project).length === 0)
     throw new KcoreError({
       code: "ROSTER_NOT_FOUND",
@@ -61,20 +63,24 @@ export function readRosterFiles(
     checkPlaces(source, problems);
     return [rosterFileOf(name, source, problems)];
   });
-  const said = readSources(project, problems, { ...sources, ...(check && { check }) });
-  const answers = said.map((answer) => {
+  const sourceAnswers = readSources(project, problems, { ...sources, ...(check && { check }) });
+  const answers = sourceAnswers.map((answer) => {
     checkLimits(answer, problems);
     return rosterFileOf(answer.name, answer.tree, problems);
   });
   return [...written, ...answers];
 }
 
-/** Names under `roster/`, relative to it. */
+/** The names of the YAML files in `roster/`: defaults.yaml first, then by name. */
 export function rosterFileNames(project: string): string[] {
   const folder = join(project, "roster");
   if (!existsSync(folder)) return [];
   const names = readdirSync(folder).filter((name) => /^[^.].*\.ya?ml$/.test(name));
-  return names.sort((a, b) => Number(b === DEFAULTS) - Number(a === DEFAULTS) || (a < b ? -1 : 1));
+  return names.sort(inReadingOrder);
+}
+
+function inReadingOrder(a: string, b: string): number {
+  return Number(b === DEFAULTS_FILE) - Number(a === DEFAULTS_FILE) || (a < b ? -1 : 1);
 }
 
 function rosterFileOf(name: string, source: SourceNode, problems: Problems): RosterFile {
@@ -88,16 +94,16 @@ function rosterFileOf(name: string, source: SourceNode, problems: Problems): Ros
     });
     return empty;
   }
-  let hollow: string | undefined;
+  let emptyPart: string | undefined;
   for (const { key, keyAt, value } of source.entries.values()) {
     if ((FILE_KEYS as readonly string[]).includes(key)) {
-      hollow = isNothing(value) ? key : undefined;
+      emptyPart = isNothing(value) ? key : undefined;
       continue;
     }
     const problem = unknownKey(key, keyAt, FILE_KEYS);
     // The unknown key is probably an entry of the empty part above it, wrongly indented.
-    const hint = `to stand in “${hollow}” it begins at column ${keyAt.column + 2}: “${key}:”`;
-    problems.add(hollow === undefined ? problem : { ...problem, hint });
+    const hint = `to stand in “${emptyPart}” it begins at column ${keyAt.column + 2}: “${key}:”`;
+    problems.add(emptyPart === undefined ? problem : { ...problem, hint });
   }
   const defaults = source.get("defaults");
   return {
@@ -118,7 +124,7 @@ function entriesIn(source: SourceMap, key: string, problems: Problems): Readonly
   return new Map();
 }
 
-/** The hint for a list of nodes, as other programs have it: in kcore each name is a key. */
+/** The hint for a list of nodes, the form that other programs use: in kcore each name is a key. */
 function namesHint(node: SourceNode): string | undefined {
   const first = node.kind === "list" ? node.items[0] : undefined;
   const name = first?.kind === "map" ? first.get("name") : undefined;

@@ -13,9 +13,11 @@ export interface Taint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** A disk of a node as the roster names it: by the disk's own serial or WWN, or by its place, never by `/dev/sdX`. */
+/**
+ * A disk of a node as the roster names it, never by `/dev/sdX`: by exactly one of `serial`, `wwn`, `byId` and `busPath`, or by `model`,
+ * `size` or both.
+ */
 export interface DiskEntry {
-  /** Exactly one of these is given, or model, size or both. */
   readonly serial?: string;
   readonly wwn?: string;
   /** A name under /dev/disk/by-id. */
@@ -31,7 +33,7 @@ export interface DiskEntry {
 /** One node of the roster after defaults and groups were merged in. Plain values: `node` in expressions. */
 export interface NodeEntry {
   readonly name: string;
-  /** UUID; made up by `kcore roster add`. */
+  /** UUID; made from the name if the roster has none. `kcore roster add` writes a random one. */
   readonly id: string;
   /** The ids under which the node was removed; its disks were made under the first. */
   readonly formerIds?: readonly string[];
@@ -67,7 +69,7 @@ export type JumpEntry = Pick<
 >;
 
 export interface TargetFacts {
-  /** Of each of these nodes whose facts are known, whether the term is true. */
+  /** For each of these nodes with known facts, whether the term is true. */
   readonly matches: (term: FactTerm, nodes: readonly string[]) => ReadonlyMap<string, boolean>;
   /** Leaves out a node whose match depends on unknown facts; otherwise such a node is an error. */
   readonly skipUnknown: boolean;
@@ -77,7 +79,7 @@ export interface Roster {
   /** In file order. */
   readonly nodes: ReadonlyMap<string, NodeEntry>;
   readonly jumps: ReadonlyMap<string, JumpEntry>;
-  /** The places of the nodes' entries, for problems. */
+  /** The places of the entries of nodes and jump hosts, also of faulty ones; for problems. */
   readonly positions: ReadonlyMap<string, SourcePosition>;
   /** The files read, relative to the project. */
   readonly files: readonly string[];

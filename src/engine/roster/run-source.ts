@@ -2,10 +2,10 @@ import { spawnSync } from "node:child_process";
 import { KcoreError } from "#errors/problem.ts";
 import { MAX_ROSTER_BYTES } from "#engine/yaml/scan.ts";
 
-const usualLimit = 30_000;
+const usualLimitMs = 30_000;
 
-/** A program for Node.js that fetches the address in its argument; it refuses a redirect, since only the address was reviewed. */
-const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimit - 2000}), headers: { accept: "application/yaml, application/json" } })
+/** A program for Node.js that fetches the address in its argument, and refuses redirects, since only that address was reviewed. */
+const fetchProgram = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.timeout(${usualLimitMs - 2000}), headers: { accept: "application/yaml, application/json" } })
   .then(async (answer) => {
     if (!answer.ok) throw new Error("it answers " + answer.status + " " + answer.statusText);
     let bytes = 0;
@@ -20,15 +20,16 @@ const get = `fetch(process.argv[1], { redirect: "error", signal: AbortSignal.tim
 /**
  * The output of a roster's source: a program, run without a shell and without arguments in the project, or an address. A separate
  * process fetches an address, since rosters are read synchronously. At most 30 s and 8 MiB; the process's children end with it.
- * @throws KcoreError ROSTER_SOURCE, with its stderr
+ * @throws KcoreError ROSTER_SOURCE, with the end of the process's stderr
  */
 export function runSource({
   shown,
   project,
   path,
   url,
-  limit = usualLimit,
+  limit = usualLimitMs,
 }: {
+  /** The source's name in messages. */
   readonly shown: string;
   readonly project: string;
   readonly path: string;
@@ -37,8 +38,9 @@ export function runSource({
   readonly limit?: number;
 }): Uint8Array {
   const { KCORE_CA_PASSPHRASE: _, KCORE_PASSPHRASE_FD: __, ...env } = process.env;
-  const [command, words] = url === undefined ? [path, []] : [process.execPath, ["--use-system-ca", "-e", get, url]];
-  const { stdout, stderr, status, signal, error, pid } = spawnSync(command, words, {
+  const [command, args] =
+    url === undefined ? [path, []] : [process.execPath, ["--use-system-ca", "-e", fetchProgram, url]];
+  const { stdout, stderr, status, signal, error, pid } = spawnSync(command, args, {
     cwd: project,
     env,
     stdio: ["ignore", "pipe", "pipe"],
@@ -57,11 +59,11 @@ export function runSource({
         ? `it exits with ${status ?? "nothing"}`
         : undefined;
   if (why === undefined && stdout.toString("latin1").trim() !== "") return stdout;
-  const said = (stderr ?? Buffer.alloc(0)).toString("utf8").trim().slice(-4000);
+  const detail = (stderr ?? Buffer.alloc(0)).toString("utf8").trim().slice(-4000);
   throw new KcoreError({
     code: "ROSTER_SOURCE",
     message: `${shown} gave no roster: ${why ?? "it printed nothing"}`,
-    ...(said !== "" && { detail: said }),
+    ...(detail !== "" && { detail }),
     ...(why === undefined && { hint: "a roster without nodes is nodes: {}" }),
   });
 }

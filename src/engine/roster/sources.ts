@@ -13,14 +13,14 @@ import { runSource } from "./run-source.ts";
 import { parseReference } from "#engine/params/secret-reference.ts";
 import { scalarsOf } from "#engine/encrypted-values/places.ts";
 
-/** How the sources of a roster, programs and addresses in `roster/` that print a roster file, are queried. */
+/** How the sources of a roster are queried: the programs and addresses in `roster/` that answer with a roster file. */
 export interface SourceOptions {
   /** Queries the sources now, even after a fresh answer. */
   readonly refresh?: boolean;
   /** Uses a source's last answer if the source fails, and warns. */
   readonly stale?: boolean;
-  /** Queries no source and uses its last answer, however old. For work that must be quick. */
-  readonly kept?: boolean;
+  /** Queries no source; uses the last answers, however old, and leaves out a source without one. For work that must be quick. */
+  readonly onlyKept?: boolean;
   readonly warn?: (message: string) => void;
 }
 
@@ -31,8 +31,9 @@ export interface SourceAnswer {
 }
 
 /** Milliseconds for which an answer counts: the commands of one task see one roster, and the next task a new one. */
-const freshFor = 60_000;
-const keptIn = ".kcore/roster";
+const freshMs = 60_000;
+/** The folder of the last answers. */
+const answersFolder = ".kcore/roster";
 
 /** The sources in `roster/`, by name: `*.url`, and each executable file that is no YAML; backups and hidden files are none. */
 export function sourceNames(project: string): string[] {
@@ -48,9 +49,9 @@ export function sourceNames(project: string): string[] {
 }
 
 /** The sources of a project that have never answered: `roster/cmdb.url`. */
-export function unaskedSources(project: string): string[] {
+export function unansweredSources(project: string): string[] {
   return sourceNames(project).flatMap((name) =>
-    existsSync(join(project, `${keptIn}/${name}.yaml`)) ? [] : [`roster/${name}`],
+    existsSync(join(project, `${answersFolder}/${name}.yaml`)) ? [] : [`roster/${name}`],
   );
 }
 
@@ -60,7 +61,7 @@ export function sourceOf(file: string): string {
   return name === undefined ? file : `roster/${name}`;
 }
 
-/** The answer of each source, from its kept file while that is fresh. A failure is a problem, never an empty roster. */
+/** The answer of each source; its last answer while that is fresh. A failure is a problem, never an empty roster. */
 export function readSources(
   project: string,
   problems: Problems,
@@ -83,24 +84,24 @@ class Source {
     this.#check = check;
   }
 
-  answer({ refresh = false, stale = false, kept = false, warn }: SourceOptions): SourceAnswer | undefined {
+  answer({ refresh = false, stale = false, onlyKept = false, warn }: SourceOptions): SourceAnswer | undefined {
     const age = this.#age();
-    if (kept) return age === undefined ? undefined : this.#kept();
-    if (!refresh && age !== undefined && age < freshFor) return this.#kept();
+    if (onlyKept) return age === undefined ? undefined : this.#readKept();
+    if (!refresh && age !== undefined && age < freshMs) return this.#readKept();
     try {
-      return this.#ask();
+      return this.#query();
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       // An untrusted source is not run, and its last answer does not replace it.
       const isFailure = error.problems.every(({ code }) => code !== "PROJECT_NOT_TRUSTED");
       if (!stale || !isFailure || age === undefined) throw this.#withAge(error, age);
       warn?.(`${error.problems[0]?.message ?? ""}: taken from what it said ${shortAge(age)} ago`);
-      return this.#kept();
+      return this.#readKept();
     }
   }
 
   get #name(): string {
-    return `${keptIn}/${this.#source}.yaml`;
+    return `${answersFolder}/${this.#source}.yaml`;
   }
 
   /** Milliseconds since the last answer; an answer older than the source itself is never fresh. */
@@ -109,16 +110,16 @@ class Source {
     const source = statSync(join(this.#project, "roster", this.#source));
     if (answer === undefined) return undefined;
     const age = Math.max(0, Date.now() - answer.mtimeMs);
-    return source.mtimeMs > answer.mtimeMs ? Math.max(age, freshFor) : age;
+    return source.mtimeMs > answer.mtimeMs ? Math.max(age, freshMs) : age;
   }
 
-  #kept(): SourceAnswer {
+  #readKept(): SourceAnswer {
     const options = { name: this.#name, maxBytes: MAX_ROSTER_BYTES, ...(this.#check && { check: this.#check }) };
     const text = readBytes(join(this.#project, this.#name), options);
     return { name: this.#name, tree: parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES }) };
   }
 
-  #ask(): SourceAnswer {
+  #query(): SourceAnswer {
     const shown = `roster/${this.#source}`;
     const path = join(this.#project, shown);
     withRegularFile(path, { name: shown, check: this.#check }, () => undefined);
@@ -131,14 +132,17 @@ class Source {
     return { name: this.#name, tree: this.#keep(text) };
   }
 
-  /** Keeps a readable answer; an unreadable one is kept beside it, for the positions in the error. */
+  /**
+   * Keeps an answer that can be parsed in the place of the last one. Any other answer is kept as `.refused`, the file to which the positions
+   * of the error refer. @throws errors of parsing
+   */
   #keep(text: string): SourceNode {
-    makeFolderSync(join(this.#project, keptIn));
+    makeFolderSync(join(this.#project, answersFolder));
     const write = (name: string): void => replaceFileSync(join(this.#project, name), text);
     try {
       parseSource(this.#name, text, { maxBytes: MAX_ROSTER_BYTES });
     } catch {
-      const refused = `${keptIn}/${this.#source}.refused`;
+      const refused = `${answersFolder}/${this.#source}.refused`;
       write(refused);
       parseSource(refused, text, { maxBytes: MAX_ROSTER_BYTES });
     }

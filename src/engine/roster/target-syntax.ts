@@ -29,8 +29,8 @@ export type Target =
   | (Span & { readonly kind: "not"; readonly part: Target })
   | (Span & { readonly kind: "and" | "or"; readonly parts: readonly [Target, ...Target[]] });
 
-const WORDS = ["role", "dc", "group", "label"] as const;
-const PREFIXES = [...WORDS, "fact"] as const;
+const ENTRY_PREFIXES = ["role", "dc", "group", "label"] as const;
+const PREFIXES = [...ENTRY_PREFIXES, "fact"] as const;
 const factNames = factCatalogue.map(({ name }) => name);
 const MAX_LENGTH = 8192;
 const MAX_DEPTH = 32;
@@ -136,7 +136,7 @@ class Parser {
     if (colon === -1) return this.#checked({ kind: "name", value: text, start, end });
     const prefix = text.slice(0, colon);
     if (prefix === "fact") return this.#fact({ text, start, end });
-    const kind = WORDS.find((known) => known === prefix);
+    const kind = ENTRY_PREFIXES.find((known) => known === prefix);
     if (kind === undefined)
       this.#fail(
         `no target term “${prefix}:”`,

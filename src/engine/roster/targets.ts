@@ -7,8 +7,8 @@ import { parseTargets, type Target, type TargetTerm } from "./target-syntax.ts";
 /**
  * The nodes that a target expression matches, in the roster's order: names and globs, `role:`, `dc:`, `group:`,
  * `label:k=v`, `fact:NAME=VALUE`, `/regex/`, `and`, `or`, `not`, parentheses; a comma means `or`. `at`: where the expression
- * begins in a file, if it comes from one. No match is an error, never “all” (S-25); so is a node whose match depends on
- * unknown facts.
+ * begins in a file, if it comes from one. No match is an error, never “all” (S-25). A node whose match depends on unknown
+ * facts is an error, too, unless `roster.facts` skips such nodes.
  * @throws KcoreError TARGET_SYNTAX, TARGET_UNKNOWN, TARGET_EMPTY, TARGET_FACTS_UNKNOWN
  */
 export function matchTargets(
@@ -33,8 +33,8 @@ export function matchTargets(
   });
 }
 
-/** The nodes whose match depends on facts. @throws as {@link matchTargets} */
-export function nodesOnFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
+/** The nodes whose match depends on facts. @throws KcoreError TARGET_SYNTAX, TARGET_UNKNOWN */
+export function nodesNeedingFacts(expression: string | readonly string[], roster: Roster): readonly NodeEntry[] {
   const matches = matcherFor(expressionText(expression), { nodes: roster.nodes });
   return [...roster.nodes.values()].filter((node) => matches(node) === undefined);
 }
@@ -64,17 +64,17 @@ function matcherFor(
 }
 
 /** Matches a regular expression against all names at once, under one time limit, and reads all nodes' facts at once. */
-function matcherOf(target: Target, given: MatchInput): NodeMatcher {
-  const { names, facts } = given;
+function matcherOf(target: Target, input: MatchInput): NodeMatcher {
+  const { names, facts } = input;
   switch (target.kind) {
     case "or":
     case "and": {
-      const parts = target.parts.map((part) => matcherOf(part, given));
-      const settles = target.kind === "or";
-      return (node) => joined(parts, node, settles);
+      const parts = target.parts.map((part) => matcherOf(part, input));
+      const deciding = target.kind === "or";
+      return (node) => combineMatches(parts, node, deciding);
     }
     case "not": {
-      const inner = matcherOf(target.part, given);
+      const inner = matcherOf(target.part, input);
       return (node) => {
         const isMatch = inner(node);
         return isMatch === undefined ? undefined : !isMatch;
@@ -85,7 +85,7 @@ function matcherOf(target: Target, given: MatchInput): NodeMatcher {
       return ({ name }) => known.get(name);
     }
     case "regex": {
-      const found = new Set(matchPattern(target.pattern, names, (message) => targetProblem(message, target, given)));
+      const found = new Set(matchPattern(target.pattern, names, (message) => targetProblem(message, target, input)));
       return ({ name }) => found.has(name);
     }
     default:
@@ -93,15 +93,15 @@ function matcherOf(target: Target, given: MatchInput): NodeMatcher {
   }
 }
 
-/** Three-valued `and` and `or`: a part equal to `settles` decides; otherwise an unknown part makes the result unknown. */
-function joined(parts: readonly NodeMatcher[], node: NodeEntry, settles: boolean): boolean | undefined {
-  let isOpen = false;
+/** Three-valued `and` and `or`: a part equal to `deciding` decides; otherwise an unknown part makes the result unknown. */
+function combineMatches(parts: readonly NodeMatcher[], node: NodeEntry, deciding: boolean): boolean | undefined {
+  let isUnknown = false;
   for (const part of parts) {
     const isMatch = part(node);
-    if (isMatch === settles) return settles;
-    isOpen ||= isMatch === undefined;
+    if (isMatch === deciding) return deciding;
+    isUnknown ||= isMatch === undefined;
   }
-  return isOpen ? undefined : !settles;
+  return isUnknown ? undefined : !deciding;
 }
 
 function factsUnknown(nodes: readonly NodeEntry[], text: string, at: SourcePosition | undefined): KcoreError {
@@ -138,7 +138,7 @@ function splitLabel(value: string): [string, string | undefined] {
   return at === -1 ? [value, undefined] : [value.slice(0, at), value.slice(at + 1)];
 }
 
-/** A name without a wildcard means this node: if there is none, it was mistyped, also behind `not`. */
+/** Refuses a name without a wildcard that no node has: the name was mistyped, also behind `not`. */
 function checkNames(
   target: Target,
   given: Pick<MatchInput, "text" | "at"> & { readonly nodes: readonly NodeEntry[] },
@@ -153,7 +153,7 @@ function checkNames(
   }
 }
 
-/** An error at a part of the expression: underlined in its file, or shown below with an arrow. */
+/** An error at a part of the expression: underlined in its file, or with carets below the expression. */
 export function targetProblem(
   message: string,
   { start, end }: { readonly start: number; readonly end: number },

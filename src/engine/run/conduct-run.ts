@@ -1,6 +1,6 @@
 import type { Question, RunControl, RunEvent, RunEventBody } from "#engine/events/event.ts";
 import { cleanStrings } from "#engine/events/clean.ts";
-import { keepFacts } from "#engine/facts/cache.ts";
+import { keepFacts } from "#engine/facts/node-files.ts";
 import { createRedactor } from "#engine/events/redact.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
@@ -12,7 +12,7 @@ import { markProcess } from "./process-mark.ts";
 import { Questions } from "./questions.ts";
 import { RecordWriter } from "./record-writer.ts";
 import { changeHeader, writeHeader, type RunFolder, type RunHeader } from "./run-folder.ts";
-import { holdRun } from "./run-lock.ts";
+import { lockRun } from "./run-lock.ts";
 import { RunSocket } from "./run-socket.ts";
 import { RunTrail } from "./run-trail.ts";
 import { roomHint, unwritable } from "./unwritable.ts";
@@ -34,16 +34,17 @@ export interface ConductOptions {
   readonly folder: RunFolder;
   readonly header: RunHeader;
   /** Performs the run and resolves with its exit code; it may emit `run.finished` itself. */
-  readonly perform: (stage: PerformContext) => Promise<{ readonly exitCode: ExitCode }>;
+  readonly perform: (context: PerformContext) => Promise<{ readonly exitCode: ExitCode }>;
   /** Makes the notifier of the run's events, once the run may begin. @throws KcoreError */
-  readonly notifier?: () => Promise<Pick<Notifier, "see"> | undefined>;
+  readonly notifier?: () => Promise<Pick<Notifier, "handle"> | undefined>;
   /** Called once views can connect. */
   readonly onListening?: () => void;
-  /** Values that no record and no view may ever hold; asked at each event. */
+  /** Values that no record and no view may ever hold; called at each event. */
   readonly secrets?: () => ReadonlySet<string>;
   readonly now?: () => number;
-  /** Milliseconds: how long an open question waits, and how long views may take to fetch the end. */
+  /** Milliseconds that a question waits for an answer; default: half an hour. */
   readonly answerPatience?: number;
+  /** Milliseconds that views may take to fetch the last events; default: ten seconds. */
   readonly viewPatience?: number;
 }
 
@@ -54,7 +55,7 @@ export interface ConductOptions {
  */
 export async function conductRun(options: ConductOptions): Promise<ExitCode> {
   const { folder, header, perform, secrets = () => new Set<string>(), now = Date.now } = options;
-  const letGo = await holdRun(header);
+  const releaseLock = await lockRun(header);
   const [stop, abort] = [new AbortController(), new AbortController()];
   const redactor = createRedactor([], secrets);
   let finished: Extract<RunEventBody, { type: "run.finished" }> | undefined;
@@ -76,7 +77,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     const event = cap.pass(body, record.size);
     if (failure || !event) return;
     try {
-      trail.see(event);
+      trail.handle(event);
     } catch (error) {
       return fail(error);
     }
@@ -87,15 +88,15 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     }
     if (event.type === "run.started" && event.resumed) keepPart(at);
     logs.add(event);
-    if (event.type !== "run.finished") tell(event);
+    if (event.type !== "run.finished") notify(event);
   };
-  let notifier: Pick<Notifier, "see"> | undefined;
-  let telling: Promise<unknown> = Promise.resolve();
-  const tell = (event: RunEventBody): void => {
-    const trailEndFailed = notifier
-      ?.see(event)
+  let notifier: Pick<Notifier, "handle"> | undefined;
+  let notices: Promise<unknown> = Promise.resolve();
+  const notify = (event: RunEventBody): void => {
+    const sent = notifier
+      ?.handle(event)
       ?.then((texts) => texts.forEach((text) => write({ type: "warning", text })));
-    if (trailEndFailed) telling = Promise.all([telling, trailEndFailed]);
+    if (sent) notices = Promise.all([notices, sent]);
   };
   const emit = (body: RunEventBody) => {
     if (finished) return;
@@ -121,7 +122,7 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     onSecret: (value) => redactor.add(value),
     stopped: stop.signal,
     patience: options.answerPatience ?? 30 * 60_000,
-    asked: record.earlier.filter(({ type }) => type === "question.asked").length,
+    earlierCount: record.earlier.filter(({ type }) => type === "question.asked").length,
   });
   const onControl = (control: RunControl, by: string) => {
     if (control.type === "answer") questions.answer(control.id, control.value, by);
@@ -157,21 +158,21 @@ export async function conductRun(options: ConductOptions): Promise<ExitCode> {
     for (const event of [...redactor.flush(), ...redactor.pass(finished)]) {
       if (event.type === "run.finished") {
         // Notices of the end go out before the record has the end, so that the record can list failed notices.
-        tell(event);
-        await telling;
+        notify(event);
+        await notices;
       }
       write(event);
     }
     record.flush();
     // Before the nodes' logs, which only repeat the record: on a full disk the trail needs the released reserve.
-    await trail.end(finished).catch((error: unknown) => process.stderr.write(`${trailEndFailed(header, error)}\n`));
+    await trail.end(finished).catch((error: unknown) => process.stderr.write(`${trailEndWarning(header, error)}\n`));
     logs.flush({ last: true });
     await socket.close(options.viewPatience ?? 10_000);
     return finished.exitCode as ExitCode;
   } finally {
     process.off("SIGTERM", onSignal);
     record.close();
-    letGo();
+    releaseLock();
   }
 }
 
@@ -194,8 +195,8 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
     const [problem] = error.problems;
     return { ...finishedWith(error.exitCode), ...(problem ? { problem, problems: error.problems } : {}) };
   }
-  const told = unwritable(folder.path, error);
-  if (told) return { ...finishedWith(exitCodes.failed), problem: { ...told, hint: roomHint(folder) } };
+  const problem = unwritable(folder.path, error);
+  if (problem) return { ...finishedWith(exitCodes.failed), problem: { ...problem, hint: roomHint(folder) } };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   const hint = "please report it with these lines and the command";
   return {
@@ -205,14 +206,14 @@ function finishedBy(error: unknown, folder: RunFolder): Extract<RunEventBody, { 
 }
 
 /** A line for process.log: the run keeps its outcome without an end in the trail, and `kcore audit verify` shows the gap. */
-function trailEndFailed({ id }: RunHeader, error: unknown): string {
+function trailEndWarning({ id }: RunHeader, error: unknown): string {
   return `the end of run ${id} could not be put into the audit trail: ${(error as Error).message}`;
 }
 
 function unwritableRecord(folder: RunFolder, error: unknown): Problem {
   const hint = roomHint(folder);
-  const told = unwritable(folder.path, error);
-  if (told) return { ...told, message: `${told.message}, so the run stopped before its next step`, hint };
+  const problem = unwritable(folder.path, error);
+  if (problem) return { ...problem, message: `${problem.message}, so the run stopped before its next step`, hint };
   const message = `the run's record cannot be written: ${(error as Error).message}`;
   return { code: "RUN_RECORD_UNWRITABLE", message, hint };
 }

@@ -2,7 +2,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { appendFileSync, closeSync, openSync } from "node:fs";
 import type { Readable } from "node:stream";
 import type { RunFolder } from "./run-folder.ts";
-import { recording } from "./unwritable.ts";
+import { reportUnwritable } from "./unwritable.ts";
 
 export interface LaunchOptions {
   readonly folder: RunFolder;
@@ -13,23 +13,23 @@ export interface LaunchOptions {
 }
 
 /** A run's process, for the command that started it. */
-export interface Launched {
+export interface LaunchedRun {
   readonly hasExited: () => boolean;
-  /** Resolves when the run's socket is there, or never will be. */
+  /** Resolves when the run's socket is there, or never will be; absent: the process does not report that. */
   readonly ready?: Promise<void>;
 }
 
 /** A process that reads from its stdin which run to drive, and writes to descriptor 3 as soon as the run's socket exists. */
 export type WarmProcess = ChildProcess;
 
-let kept: WarmProcess | undefined;
+let keptWarm: WarmProcess | undefined;
 
-/** Keeps a warm process for the next launched run. It does not keep this process alive; unused, it ends with this process. */
+/** Keeps a warm process for the next launched run. The warm process does not keep this process alive, and ends with it if no run used it. */
 export function keepWarm(warm: WarmProcess): void {
-  kept = warm;
+  keptWarm = warm;
   warm.unref();
-  warm.on("error", () => (kept = undefined));
-  warm.on("exit", () => (kept = undefined));
+  warm.on("error", () => (keptWarm = undefined));
+  warm.on("exit", () => (keptWarm = undefined));
   for (const pipe of warm.stdio) {
     pipe?.on("error", () => undefined);
     (pipe as unknown as { unref(): void } | null)?.unref();
@@ -39,17 +39,18 @@ export function keepWarm(warm: WarmProcess): void {
 /**
  * Starts the run's own process, in a session of its own, so that neither a closed terminal nor Ctrl-C reaches it.
  * Returns at once; later the process listens on the run's socket.
+ * @throws KcoreError RUN_RECORD_UNWRITABLE
  */
-export function launchRun({ folder, program, passphrase }: LaunchOptions): Launched {
-  const warm = kept;
-  kept = undefined;
+export function launchRun({ folder, program, passphrase }: LaunchOptions): LaunchedRun {
+  const warm = keptWarm;
+  keptWarm = undefined;
   // A warm process may have failed or ended although its `error` or `exit` event has not come yet.
   if (warm?.pid !== undefined && warm.exitCode === null && warm.signalCode === null)
     return handOver(warm, folder, passphrase);
-  const [command, ...words] = program;
-  const log = recording(folder.path, () => openSync(folder.processLog, "a", 0o600));
+  const [command, ...args] = program;
+  const log = reportUnwritable(folder.path, () => openSync(folder.processLog, "a", 0o600));
   try {
-    const child = spawn(command, [...words, folder.id, folder.project], {
+    const child = spawn(command, [...args, folder.id, folder.project], {
       cwd: folder.project,
       detached: true,
       stdio: ["pipe", log, log],
@@ -68,7 +69,7 @@ export function launchRun({ folder, program, passphrase }: LaunchOptions): Launc
   }
 }
 
-function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | undefined): Launched {
+function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | undefined): LaunchedRun {
   let exited = false;
   // On `close`, not on `exit`: output written before the exit may still be unread.
   warm.on("close", () => (exited = true));
@@ -81,10 +82,10 @@ function handOver(warm: WarmProcess, folder: RunFolder, passphrase: string | und
       // On a full disk the text is lost; `hasExited` still reports the end.
     }
   });
-  const told = warm.stdio[3] as Readable;
+  const readiness = warm.stdio[3] as Readable;
   const ready = new Promise<void>((resolve) => {
-    told.once("close", resolve);
-    told.resume();
+    readiness.once("close", resolve);
+    readiness.resume();
   });
   const { id, project } = folder;
   warm.stdin?.end(JSON.stringify({ id, project, ...(passphrase === undefined ? {} : { passphrase }) }), () =>

@@ -5,9 +5,10 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { formatProblem, type Problem } from "#errors/problem.ts";
 import { logName, type RunFolder } from "./run-folder.ts";
 
-/** Milliseconds until waiting lines are written, and characters above which they are written at once. */
-const patience = 200;
-const most = 1 << 20;
+/** Milliseconds until waiting lines are written. */
+const flushAfter = 200;
+/** Characters of waiting lines above which they are written at once. */
+const maxWaiting = 1 << 20;
 
 /**
  * Writes a node's events, output included, as text to `nodes/NAME.log`, and the bastion's own work to
@@ -38,11 +39,11 @@ export class NodeLogs {
     const block = lines.map((line) => `${stamp} ${line}\n`).join("");
     this.#waiting.set(file, (this.#waiting.get(file) ?? "") + block);
     this.#length += block.length;
-    if (this.#length > most) this.flush();
+    if (this.#length > maxWaiting) this.flush();
     else this.#flushLater();
   }
 
-  /** Writes the waiting lines. If too many files are open, they wait for a further try, unless this is the `last` one. */
+  /** Writes the waiting lines. If too many files are open, the lines wait for a further try, unless this is the `last` try. */
   flush({ last = false }: { readonly last?: boolean } = {}): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -59,11 +60,11 @@ export class NodeLogs {
   }
 
   #flushLater(): void {
-    this.#timer ??= setTimeout(() => this.flush(), patience).unref();
+    this.#timer ??= setTimeout(() => this.flush(), flushAfter).unref();
   }
 }
 
-/** Too many open files, of this process or of the whole machine: other files will be closed (F-30). */
+/** Whether too many files are open, in this process or on the whole machine: a later try may succeed when others are closed (F-30). */
 function isShortOfFiles(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === "EMFILE" || code === "ENFILE";

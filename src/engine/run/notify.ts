@@ -4,7 +4,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import type { Notice } from "#engine/orchestrate/notices.ts";
 
 /** Milliseconds for one notice: the run's end waits for it. */
-const limit = 10_000;
+const limitMs = 10_000;
 
 type Ending = Extract<RunEventBody, { type: "run.finished" }>;
 
@@ -23,7 +23,7 @@ export interface NoticeContent {
   readonly question?: string;
 }
 
-/** Sends the notices of `notify.yaml` for one run; sees events as recorded, so that secrets are masked. */
+/** Sends the notices of `notify.yaml` for one run. It handles events as they are recorded, with masked secrets. */
 export class Notifier {
   readonly #notices: readonly Notice[];
   readonly #deliver: (notice: Notice, content: NoticeContent) => Promise<void>;
@@ -41,8 +41,8 @@ export class Notifier {
     this.#common = { run, command, who, host: hostname() };
   }
 
-  /** Sends the notices that are due for an event, if any; resolves with failed ones, for the record. */
-  see(event: RunEventBody): Promise<readonly string[]> | undefined {
+  /** Sends the notices that are due for an event, and resolves with a warning for each notice that failed; undefined: none is due. */
+  handle(event: RunEventBody): Promise<readonly string[]> | undefined {
     switch (event.type) {
       case "step.finished":
       case "action.finished": {
@@ -74,17 +74,17 @@ export class Notifier {
   }
 
   async #send(content: NoticeContent): Promise<readonly string[]> {
-    const meant = this.#notices.filter(({ on }) => on.includes(content.event));
-    const ends = await Promise.allSettled(meant.map((notice) => this.#deliver(notice, content)));
+    const due = this.#notices.filter(({ on }) => on.includes(content.event));
+    const ends = await Promise.allSettled(due.map((notice) => this.#deliver(notice, content)));
     return ends.flatMap((end, index) =>
       end.status === "rejected"
-        ? [`${recipientOf(meant[index] as Notice)} was not told: ${(end.reason as Error).message}`]
+        ? [`${recipientOf(due[index] as Notice)} was not told: ${(end.reason as Error).message}`]
         : [],
     );
   }
 }
 
-/** A notice's name in messages; of a webhook only the host, since its address may be a secret. */
+/** A notice's name in messages; for a webhook only the host, since the address may be a secret. */
 function recipientOf({ command, webhook, mail }: Notice): string {
   return command?.[0] ?? mail ?? new URL(webhook as string).host;
 }
@@ -96,7 +96,7 @@ async function deliverNotice(
 ): Promise<void> {
   const json = `${JSON.stringify(content)}\n`;
   if (webhook !== undefined) {
-    const signal = AbortSignal.timeout(limit);
+    const signal = AbortSignal.timeout(limitMs);
     const headers = { "content-type": "application/json" };
     const answer = await fetch(webhook, { method: "POST", body: json, headers, signal, redirect: "error" }).catch(
       () => {
@@ -109,7 +109,7 @@ async function deliverNotice(
   else await runProgram(command as readonly string[], json, project);
 }
 
-/** A header holds one line of ASCII; the body has the full text. */
+/** The text of a mail: its subject is one line of ASCII, its body has the full content. */
 function mailOf(content: NoticeContent, to: string): string {
   const subject = `kcore: ${content.event} in ${content.command} on ${content.host}`
     .replaceAll(/[^\x20-\x7e]/g, "?")
@@ -121,14 +121,14 @@ function mailOf(content: NoticeContent, to: string): string {
   return [...head, "", ...lines, ""].join("\n");
 }
 
-async function runProgram(words: readonly string[], input: string, cwd: string): Promise<void> {
+async function runProgram(command: readonly string[], input: string, cwd: string): Promise<void> {
   // sendmail is in a folder that a user's PATH may lack.
   const env = { ...process.env, PATH: `${process.env["PATH"] ?? ""}:/usr/sbin:/usr/lib` };
-  const { code, signal } = await run(words, { cwd, env, input, limitMs: limit, ownGroup: true });
+  const { code, signal } = await run(command, { cwd, env, input, limitMs, ownGroup: true });
   if (code !== 0)
     throw new Error(
       signal === undefined
         ? `exit code ${code}${code === 127 ? " (not found)" : ""}`
-        : `ended by ${signal}, after ${limit / 1000} s at most`,
+        : `ended by ${signal}, after ${limitMs / 1000} s at most`,
     );
 }

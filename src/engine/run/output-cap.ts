@@ -1,9 +1,10 @@
 import { formatBinary } from "#base/units.ts";
 import type { RunEventBody } from "#engine/events/event.ts";
 
-/** Bytes of a run's record from which on all output is left out, and characters of output that are recorded of one node. */
-const LIMIT = 256 * 1024 * 1024;
-const LIMIT_OF_NODE = 64 * 1024 * 1024;
+/** Bytes of a run's record from which on all output is left out. */
+const RECORD_LIMIT = 256 * 1024 * 1024;
+/** Characters of output that are recorded of one node. */
+const NODE_LIMIT = 64 * 1024 * 1024;
 
 /**
  * Limits the output of steps in a record, so that it cannot fill the bastion's disk, nor one node use up the others' part. Beyond a limit,
@@ -14,19 +15,19 @@ export class OutputCap {
   readonly #limit: number;
   readonly #limitOfNode: number;
   readonly #printed = new Map<string, number>();
-  #told = false;
+  #hasWarned = false;
 
-  constructor(limit = LIMIT, limitOfNode = LIMIT_OF_NODE) {
+  constructor(limit = RECORD_LIMIT, limitOfNode = NODE_LIMIT) {
     this.#limit = limit;
     this.#limitOfNode = limitOfNode;
   }
 
-  /** The part of an event that is recorded while the record has `size` bytes. */
+  /** The event to record while the record has `size` bytes: a warning in its place where a limit is reached, undefined beyond the limit. */
   pass(event: RunEventBody, size: number): RunEventBody | undefined {
     if (event.type !== "step.output" && event.type !== "action.output") return event;
     if (size >= this.#limit) {
-      if (this.#told) return undefined;
-      this.#told = true;
+      if (this.#hasWarned) return undefined;
+      this.#hasWarned = true;
       const text = `the run's record has ${formatBinary(size)}: what steps print is not recorded from now on`;
       return { type: "warning", text, cutsOutput: true };
     }

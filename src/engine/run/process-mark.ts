@@ -8,7 +8,7 @@ export interface ProcessMark {
   readonly boot: string;
 }
 
-/** The mark of a living process; undefined when there is none of that number. */
+/** The mark of a living process; undefined when no process of that number lives. */
 export function markProcess(pid: number): ProcessMark | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -22,7 +22,7 @@ export function markProcess(pid: number): ProcessMark | undefined {
   }
 }
 
-/** Whether the marked process still lives, and not only a later one with its number. */
+/** Whether the marked process still lives, and not only a later process with its number. */
 export function isAlive(mark: ProcessMark | undefined): boolean {
   if (mark === undefined) return false;
   const now = markProcess(mark.pid);

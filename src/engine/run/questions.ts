@@ -3,7 +3,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 
 export interface QuestionsOptions {
   readonly emit: (event: RunEventBody) => void;
-  /** Whether an operator can answer now, or may come back to. */
+  /** Whether an operator can answer now, or may do so later. */
   readonly mayBeAnswered: () => boolean;
   /** Called with every secret answer before anything else sees it. */
   readonly onSecret: (value: string) => void;
@@ -12,41 +12,41 @@ export interface QuestionsOptions {
   /** Milliseconds that a question waits. */
   readonly patience: number;
   /** The number of questions in earlier parts of the run: ids go on from there, since views know the earlier ones. */
-  readonly asked?: number;
+  readonly earlierCount?: number;
 }
 
-interface Open {
+interface OpenQuestion {
   readonly question: Question;
   readonly resolve: (value: string) => void;
 }
 
-/** Questions of a run: asked as events, answered once by whichever view is first. */
+/** Questions of a run: asked as events, answered by the first view that sends an answer. */
 export class Questions {
   readonly #options: QuestionsOptions;
-  readonly #open = new Map<string, Open>();
+  readonly #open = new Map<string, OpenQuestion>();
   #count: number;
 
   constructor(options: QuestionsOptions) {
     this.#options = options;
-    this.#count = options.asked ?? 0;
+    this.#count = options.earlierCount ?? 0;
   }
 
   /**
    * Asks, and resolves with the first answer.
    * @throws KcoreError QUESTION_UNANSWERED when no operator can answer or none did, INTERRUPTED when the run is stopped
    */
-  async ask(asked: Omit<Question, "id">): Promise<string> {
+  async ask(fields: Omit<Question, "id">): Promise<string> {
     const { emit, mayBeAnswered, stopped, patience } = this.#options;
-    if (stopped.aborted) throw interrupted(asked.text);
-    const question: Question = { id: `q${++this.#count}`, ...asked };
+    if (stopped.aborted) throw interrupted(fields.text);
+    const question: Question = { id: `q${++this.#count}`, ...fields };
     if (!mayBeAnswered()) throw unanswered(question, "nobody is there to answer");
     emit({ type: "question.asked", question });
-    const wait = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
+    const limit = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
     try {
       return await new Promise<string>((resolve, reject) => {
         this.#open.set(question.id, { question, resolve });
-        wait.addEventListener("abort", () =>
-          reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "nobody answered in time")),
+        limit.addEventListener("abort", () =>
+          reject(stopped.aborted ? interrupted(question.text) : unanswered(question, "nobody answered in time")),
         );
       });
     } finally {

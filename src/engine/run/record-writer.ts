@@ -15,7 +15,7 @@ import type { RunEvent, RunEventBody } from "#engine/events/event.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 /** Bytes kept free for the end of the record. */
-export const RESERVE = 65_536;
+export const RESERVE_BYTES = 65_536;
 
 /** Events after which the record is flushed to the disk, so that a crash of the machine loses hardly more than output. */
 const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
@@ -30,7 +30,7 @@ const syncedTypes: ReadonlySet<RunEventBody["type"]> = new Set([
 export interface RecordOptions {
   readonly folder: RunFolder;
   readonly now: () => number;
-  /** Called when the bytes, whole lines, are in the record from offset `at` on. */
+  /** Called when these bytes, which are whole lines, are in the record from offset `at` on. */
   readonly onWritten: (bytes: Buffer, at: number) => void;
   /** Called for an error of the file system: some events of that write are missing in the record. */
   readonly onError: (error: unknown) => void;
@@ -43,7 +43,7 @@ export interface RecordOptions {
 export class RecordWriter {
   /** Events of an earlier part of the run. */
   readonly earlier: readonly RunEvent[];
-  /** Bytes of whole lines, which followers may read. */
+  /** Bytes of whole lines, which views may read. */
   size: number;
   readonly #fd: number;
   readonly #options: RecordOptions;
@@ -62,7 +62,7 @@ export class RecordWriter {
     this.earlier = events;
     this.size = length;
     this.#seq = events.at(-1)?.seq ?? 0;
-    writeFileSync(folder.reserve, Buffer.alloc(RESERVE), { mode: 0o600 });
+    writeFileSync(folder.reserve, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 });
   }
 
   /** Numbers and dates an event, and returns the date; the next microtask writes it, with those that came meanwhile. */

@@ -6,7 +6,7 @@ import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
 import type { RunRequest } from "#engine/orchestrate/run-types.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { recording } from "./unwritable.ts";
+import { reportUnwritable } from "./unwritable.ts";
 import type { ProcessMark } from "./process-mark.ts";
 
 /** The files of one run's record; absolute paths, all below `.kcore/runs/ID/` of the project. */
@@ -27,7 +27,7 @@ export interface RunHeader {
   readonly dirty?: boolean;
   /** For a resumed run: when its latest part began, and the milliseconds that the earlier parts took. */
   readonly part?: { readonly at: number; readonly ranBefore: number };
-  /** The process that drives it, or drove it last. */
+  /** The process that drives the run, or drove it last. */
   readonly process?: ProcessMark;
 }
 
@@ -58,7 +58,7 @@ export function runFolder(project: string, id: string) {
   };
 }
 
-/** Makes the folder of a new run with its header; only the user may look into it. */
+/** Makes the folder of a new run with its header; only the user may look into the folder. @throws KcoreError RUN_RECORD_UNWRITABLE */
 export async function createRun({
   project,
   ...header
@@ -66,7 +66,7 @@ export async function createRun({
   folder: RunFolder;
   header: RunHeader;
 }> {
-  return recording(join(project, ".kcore"), () => makeRun(project, header));
+  return reportUnwritable(join(project, ".kcore"), () => makeRun(project, header));
 }
 
 function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "nonce">) {
@@ -76,29 +76,29 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
   for (;;) {
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
-    const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-    // Made under another name, then renamed: a list of runs never finds one without its header.
-    const aside = join(runs, `.${id}-${whole.nonce}`);
+    const fullHeader: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
+    // Made under another name, then renamed: a list of runs never finds a run without its header.
+    const temporary = join(runs, `.${id}-${fullHeader.nonce}`);
     try {
-      mkdirSync(aside, { mode: 0o700 });
-      writeHeader({ header: join(aside, "run.json") }, whole);
-      renameSync(aside, folder.path);
-      return { folder, header: whole };
+      mkdirSync(temporary, { mode: 0o700 });
+      writeHeader({ header: join(temporary, "run.json") }, fullHeader);
+      renameSync(temporary, folder.path);
+      return { folder, header: fullHeader };
     } catch (error) {
-      rmSync(aside, { recursive: true, force: true });
+      rmSync(temporary, { recursive: true, force: true });
       // Another run of this millisecond drew the same id.
       if (!["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     }
   }
 }
 
-/** Only the owner may read records, and a fresh one must not make the project's revision look dirty. */
+/** Makes git ignore the folder: records are private, and a new record must not make the project's revision look dirty. */
 function ignoreRecords(file: string): void {
   if (existsSync(file)) return;
   try {
     writeFileSync(file, "*\n", { flag: "wx" });
   } catch {
-    // Another run wrote it meanwhile, or the folder is not writable, which the next write reports.
+    // Another run wrote the file meanwhile, or the folder is not writable, which the next write reports.
   }
 }
 
@@ -154,8 +154,8 @@ export async function listRunIds(project: string): Promise<string[]> {
 }
 
 /**
- * The path of a node's log in a run's folder; without a node, that of the bastion's log, which is outside of `nodes/` because a node may be
- * called “bastion”. No node's name can lead out of the folder.
+ * The path of a node's log in a run's folder; without a node, the path of the bastion's log, which is outside of `nodes/` because a node may
+ * be called “bastion”. No node's name can lead out of the folder.
  */
 export function logName(node?: string): string {
   return node === undefined ? "bastion.log" : `nodes/${encodeURIComponent(node).replace(/^\./, "%2E")}.log`;

@@ -8,7 +8,7 @@ import type { RunHeader } from "./run-folder.ts";
  * the process ends, however it ends; the returned function releases it before.
  * @throws KcoreError RUN_ALIVE when another process drives the run
  */
-export async function holdRun({ id, nonce }: Pick<RunHeader, "id" | "nonce">): Promise<() => void> {
+export async function lockRun({ id, nonce }: Pick<RunHeader, "id" | "nonce">): Promise<() => void> {
   const name = createHash("sha256").update(`kcore run ${nonce}`).digest("hex").slice(0, 40);
   const server = createServer((socket) => socket.destroy());
   await listen(server, `\0kcore-run-${name}`, id);

@@ -8,7 +8,7 @@ import { inWorkingFolder } from "./working-folder.ts";
 import type { RunFolder } from "./run-folder.ts";
 
 /** The socket's name in a run's folder. */
-export const SOCKET = "socket";
+export const SOCKET_NAME = "socket";
 
 /** A view's first message: the byte of the record from which it wants events, its name, and whether it can answer. */
 export interface Hello {
@@ -33,12 +33,12 @@ interface View {
   pumping: boolean;
 }
 
-/** Longest line a view may send. */
-const LONGEST = 65_536;
+/** Characters of a line that a view may send. */
+const MAX_LINE = 65_536;
 
 /**
  * Serves a run's record to its views and takes their controls. Each view is served from the file at its own pace, so a
- * slow one costs no memory and holds nothing up.
+ * slow view costs no memory and holds nothing up.
  */
 export class RunSocket {
   readonly #options: RunSocketOptions;
@@ -46,26 +46,26 @@ export class RunSocket {
   readonly #server: Server;
   readonly #record: FileHandle;
   /** Bytes that were written and not yet pushed, without gaps. */
-  #news: { readonly from: number; readonly parts: Uint8Array[] } | undefined;
-  #soon: NodeJS.Immediate | undefined;
+  #unpushed: { readonly from: number; readonly parts: Uint8Array[] } | undefined;
+  #pushTimer: NodeJS.Immediate | undefined;
 
   private constructor(options: RunSocketOptions, server: Server, record: FileHandle) {
     this.#options = options;
     this.#server = server;
     this.#record = record;
-    server.on("connection", (socket) => this.#welcome(socket));
+    server.on("connection", (socket) => this.#addView(socket));
   }
 
-  /** Listens in the run's folder with mode 0600; an old socket there is a dead process's and is removed. */
+  /** Listens in the run's folder with mode 0600, and removes an old socket there, which a dead process left. */
   static async open(options: RunSocketOptions): Promise<RunSocket> {
     const { folder } = options;
-    await unlink(join(folder.path, SOCKET)).catch(() => undefined);
+    await unlink(join(folder.path, SOCKET_NAME)).catch(() => undefined);
     const record = await open(folder.events, "r");
     const server = createServer();
     const opened = new RunSocket(options, server, record);
     const umask = process.umask(0o177);
     try {
-      inWorkingFolder(folder.path, () => server.listen(SOCKET));
+      inWorkingFolder(folder.path, () => server.listen(SOCKET_NAME));
     } finally {
       process.umask(umask);
     }
@@ -79,22 +79,22 @@ export class RunSocket {
   }
 
   /**
-   * Passes on bytes that the record has from offset `at` on. A view that keeps up gets them from memory,
-   * together with all others of this turn of the event loop.
+   * Passes on bytes that the record has from offset `at` on. A view that keeps up gets them from memory, together with the other bytes of
+   * this turn of the event loop.
    */
   push(bytes: Uint8Array, at: number): void {
-    if (this.#views.size === 0 && !this.#news) return;
-    this.#news ??= { from: at, parts: [] };
-    this.#news.parts.push(bytes);
-    this.#soon ??= setImmediate(() => this.#spread());
+    if (this.#views.size === 0 && !this.#unpushed) return;
+    this.#unpushed ??= { from: at, parts: [] };
+    this.#unpushed.parts.push(bytes);
+    this.#pushTimer ??= setImmediate(() => this.#pushNow());
   }
 
-  #spread(): void {
-    clearImmediate(this.#soon);
-    this.#soon = undefined;
-    if (!this.#news) return;
-    const { from: at, parts } = this.#news;
-    this.#news = undefined;
+  #pushNow(): void {
+    clearImmediate(this.#pushTimer);
+    this.#pushTimer = undefined;
+    if (!this.#unpushed) return;
+    const { from: at, parts } = this.#unpushed;
+    this.#unpushed = undefined;
     const bytes = parts.length === 1 ? (parts[0] as Uint8Array) : Buffer.concat(parts);
     for (const view of this.#views) {
       if (view.hello && !view.pumping && view.sent === at && !view.socket.writableNeedDrain) {
@@ -107,18 +107,18 @@ export class RunSocket {
   /** Waits until every view has the whole record, `patience` milliseconds at most, then closes. */
   async close(patience: number): Promise<void> {
     this.#server.close();
-    this.#spread();
+    this.#pushNow();
     const limit = AbortSignal.timeout(patience);
     for (const view of this.#views) {
       while (this.#views.has(view) && !limit.aborted && (view.hello === undefined || view.sent < this.#options.size()))
         await wait(5);
-      await this.#farewell(view.socket, limit);
+      await this.#endView(view.socket, limit);
     }
     await this.#record.close();
-    await unlink(join(this.#options.folder.path, SOCKET)).catch(() => undefined);
+    await unlink(join(this.#options.folder.path, SOCKET_NAME)).catch(() => undefined);
   }
 
-  async #farewell(socket: Socket, limit: AbortSignal): Promise<void> {
+  async #endView(socket: Socket, limit: AbortSignal): Promise<void> {
     if (socket.destroyed) return;
     const closed = once(socket, "close", { signal: limit }).catch(() => undefined);
     socket.end();
@@ -126,7 +126,7 @@ export class RunSocket {
     socket.destroy();
   }
 
-  #welcome(socket: Socket): void {
+  #addView(socket: Socket): void {
     const view: View = { socket, sent: 0, pumping: false };
     this.#views.add(view);
     let text = "";
@@ -134,16 +134,16 @@ export class RunSocket {
     socket.on("data", (chunk: string) => {
       text += chunk;
       for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
-        this.#hear(view, text.slice(0, end));
+        this.#handleLine(view, text.slice(0, end));
         text = text.slice(end + 1);
       }
-      if (text.length > LONGEST) socket.destroy();
+      if (text.length > MAX_LINE) socket.destroy();
     });
     socket.on("error", () => socket.destroy());
     socket.on("close", () => this.#views.delete(view));
   }
 
-  #hear(view: View, line: string): void {
+  #handleLine(view: View, line: string): void {
     const message = parseMessage(line);
     if (message === undefined) {
       view.socket.destroy();
@@ -185,7 +185,7 @@ async function drained(socket: Socket): Promise<void> {
   }
 }
 
-/** A view's message; undefined for a line that is none. */
+/** A view's message; undefined for a line that is no message. */
 export function parseMessage(line: string): Hello | RunControl | undefined {
   let value: unknown;
   try {

@@ -17,7 +17,7 @@ export function trailFolder(project: string): string {
 export type RunBegan = Pick<RunStarted, "type" | "who" | "command" | "dryRun" | "revision" | "dirty"> & {
   readonly run: string;
   readonly resumed: boolean;
-  /** SHA-256 of the stages and their nodes as JSON: of the plan. */
+  /** SHA-256 of the plan: the stages and their nodes as JSON. */
   readonly plan: string;
   readonly nodes: number;
 };
@@ -51,12 +51,12 @@ export interface AdHocBegan {
 
 export type RunsEntry = RunBegan | RunEnded | RunsPruned | AdHocBegan;
 
-/** @throws NodeJS.ErrnoException as appendEntry does */
+/** Appends an entry to the audit trail of a project's runs. @throws NodeJS.ErrnoException as appendEntry does */
 export function recordRuns(project: string, at: number, entry: RunsEntry): void {
   appendEntry(trailFolder(project), at, { ...entry });
 }
 
-/** Follows one run's events and puts its beginning and its end into the project's audit trail (S-27). */
+/** Handles the events of one run, and puts the run's beginning and end into the project's audit trail (S-27). */
 export class RunTrail {
   readonly #folder: RunFolder;
   readonly #now: () => number;
@@ -71,8 +71,8 @@ export class RunTrail {
     for (const event of earlier) this.#count(event);
   }
 
-  /** @throws NodeJS.ErrnoException when the beginning cannot be written: such a run must not continue */
-  see(event: RunEventBody): void {
+  /** Counts an event, and writes the run's beginning. @throws NodeJS.ErrnoException if that cannot be written: such a run must not continue */
+  handle(event: RunEventBody): void {
     this.#count(event);
     if (event.type !== "run.started") return;
     this.#hasBegun = true;

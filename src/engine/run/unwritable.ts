@@ -20,8 +20,8 @@ export function unwritable(folder: string, error: unknown): Problem | undefined 
   };
 }
 
-/** Runs `write`, which writes below the folder before the run starts anything. @throws KcoreError RUN_RECORD_UNWRITABLE */
-export function recording<T>(folder: string, write: () => T): T {
+/** Runs `write`, which writes below the folder before a run starts anything. @throws KcoreError RUN_RECORD_UNWRITABLE; other errors of `write` */
+export function reportUnwritable<T>(folder: string, write: () => T): T {
   try {
     return write();
   } catch (error) {

@@ -22,10 +22,10 @@ export interface BlobFeed {
    * {@link keep}. `left`: the node waits no more.
    */
   bring(peer: FeedPeer, name: string, blob: Blob): Promise<"there" | "send" | "left">;
-  /** Called after the bastion has sent the content, before the command that puts it in its place. True: the node has all of it. */
+  /** Called after the bastion has sent the content, before the command that puts the content in its place. True: the node has all of it. */
   keep(peer: FeedPeer, name: string, blob: Blob): Promise<boolean>;
   /** The node waits for no content any more, and none is on its way. */
   leave(node: string): void;
-  /** The session no longer needs this connection. True: other nodes still read over it, and the feed will close it. */
-  inherits(host: Host): boolean;
+  /** Takes over a connection that the session no longer needs. True: other nodes still read over it, and the feed will close it. */
+  takeOver(host: Host): boolean;
 }

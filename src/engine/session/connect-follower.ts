@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { retry } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { type FollowerChannel, type FollowerOptions, openFollowerChannel } from "./follower-channel.ts";
-import { unreachable } from "./problems.ts";
+import { unreachableCodes } from "./problems.ts";
 import type { SessionOptions } from "./session.ts";
 import type { Host } from "#engine/transport/host.ts";
 
-interface ConnectOptions extends Omit<FollowerOptions, "host"> {
+interface FollowerConnectOptions extends Omit<FollowerOptions, "host"> {
   readonly session: SessionOptions;
   readonly attempt: number;
   /** Once aborted, no further attempt is made. */
@@ -16,7 +16,7 @@ interface ConnectOptions extends Omit<FollowerOptions, "host"> {
   readonly onHost: (host: Host) => void;
 }
 
-/** Milliseconds after which a connection that is not there yet is reported. */
+/** Milliseconds after which a slow connection or login shell is reported. */
 const quiet = 4_000;
 
 /** Makes one connection and starts a follower on the node. @throws KcoreError, with nothing left open */
@@ -27,7 +27,7 @@ export async function connectFollower({
   mayStop,
   onHost,
   ...follower
-}: ConnectOptions): Promise<FollowerChannel> {
+}: FollowerConnectOptions): Promise<FollowerChannel> {
   const { endpoint, connect, connectTimeout: timeout, emit, connectSlot } = session;
   const node = session.node.name;
   const emitWaiting = (reason: string): void => emit({ type: "node.waiting", node, reason });
@@ -38,7 +38,7 @@ export async function connectFollower({
     const wait = setTimeout(() => emitWaiting("it cannot be reached yet"), quiet);
     host = await withRetries(() => connect(endpoint, { timeout, ...(mayStop && { signal: stopping }) }), stopping)
       .catch(async (error: unknown) => {
-        if (attempt > 1 && isAway(error) && (await unlocks(session, stopping)))
+        if (attempt > 1 && isUnreachable(error) && (await tryUnlock(session, stopping)))
           emitWaiting("its disk is unlocked, and it goes on booting");
         throw error;
       })
@@ -59,18 +59,18 @@ export async function connectFollower({
   }
 }
 
-/** Whether the machine waited for its root disk to be unlocked, and kcore unlocked it. @throws KcoreError UNLOCK_FAILED */
-async function unlocks({ unlock }: SessionOptions, stopping: AbortSignal): Promise<boolean> {
+/** Unlocks the root disk of a machine that waits for it; false if the machine does not. @throws KcoreError UNLOCK_FAILED */
+async function tryUnlock({ unlock }: SessionOptions, stopping: AbortSignal): Promise<boolean> {
   try {
     return (await unlock?.(stopping)) ?? false;
   } catch (error) {
-    if (isAway(error) || stopping.aborted) return false;
+    if (isUnreachable(error) || stopping.aborted) return false;
     throw error;
   }
 }
 
-function isAway(error: unknown): boolean {
-  return error instanceof KcoreError && error.problems.every(({ code }) => unreachable.has(code));
+function isUnreachable(error: unknown): boolean {
+  return error instanceof KcoreError && error.problems.every(({ code }) => unreachableCodes.has(code));
 }
 
 /**
@@ -87,7 +87,7 @@ function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promi
   return retry(connect, { mayHelp, everyMs: () => 250 * Math.min(attempt, 6) * (1 + Math.random()) });
 }
 
-/** Whether the SSH connection has ended too, when a channel of it has just ended; the connection may follow some milliseconds later. */
+/** Whether the SSH connection of a channel that has just ended is gone, too. The connection may end some milliseconds after its channel. */
 export async function isHostGone(host: Host | undefined): Promise<boolean> {
   if (host === undefined) return true;
   return Promise.race([host.closed.then(() => true), sleep(100, false)]);

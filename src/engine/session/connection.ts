@@ -1,6 +1,6 @@
 import { shellUnusable } from "#engine/transport/host-problems.ts";
 import type { Problem } from "#errors/problem.ts";
-import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachable } from "./problems.ts";
+import { confirmationDue, connectionLost, rebootStopped, rebootTooLong, unreachableCodes } from "./problems.ts";
 import {
   go,
   stay,
@@ -58,7 +58,7 @@ export interface Connection {
   readonly unanswered: number;
   /** When the last SSH connection was made, in milliseconds since 1970. */
   readonly reachedAt: number;
-  /** Milliseconds that the reboot at the end of the running segment may take; undefined: it does not reboot the node. */
+  /** Milliseconds that the reboot at the end of the running segment may take; undefined: the segment ends without a reboot. */
   readonly reboot: number | undefined;
   readonly isStopped: boolean;
 }
@@ -72,11 +72,14 @@ export const noConnection: Connection = {
   isStopped: false,
 };
 
+/** Milliseconds between two attempts to reach a node that reboots. */
 const rebootPause = 2_000;
+/** Milliseconds between two attempts to make the connection that confirms a change. */
 const renewalPause = 2_000;
 /** Milliseconds that a node may take to revert a change after its deadline. */
 const revertTime = 60_000;
 
+/** The connection's state and effects after an event. */
 export function connectionTransition(
   state: Connection,
   event: ConnectionEvent,
@@ -112,7 +115,7 @@ export function connectionTransition(
     case "retry-due": {
       if (phase.at !== "pausing") return stay(state);
       const { attempt, retry } = phase;
-      if (retry.reboot && context.now > retry.reboot.until) return giveUp(state, notBack(state, phase, context));
+      if (retry.reboot && context.now > retry.reboot.until) return giveUp(state, rebootFailure(state, phase, context));
       return connect(state, { withFlight: false, attempt, retry });
     }
     case "hello":
@@ -128,7 +131,7 @@ export function connectionTransition(
     case "stop": {
       const stopped = { ...state, isStopped: true };
       if (phase.at !== "pausing" || !phase.retry.reboot) return stay(stopped);
-      return giveUp(stopped, notBack(stopped, phase, context), { do: "clear-timer", timer: "retry" });
+      return giveUp(stopped, rebootFailure(stopped, phase, context), { do: "clear-timer", timer: "retry" });
     }
     case "stop-reconnecting":
       if (phase.at === "attaching" || phase.at === "open") return go(state, { at: "closing" });
@@ -163,7 +166,7 @@ function refused(
 ): TransitionResult<Connection> {
   // UNLOCK_FAILED: the root disk is locked, and retrying cannot help.
   if (retry && problem.code !== "UNLOCK_FAILED") return pause(state, { problem, attempt: attempt + 1, retry }, context);
-  const isGone = unreachable.has(problem.code);
+  const isGone = unreachableCodes.has(problem.code);
   if (at !== "starting" || !withFlight || !isGone)
     return giveUp(state, { problem, outcome: isGone ? "unreachable" : state.isStopped ? "interrupted" : "failed" });
   // The connection broke under the flight. A runner that arrived works and holds the node's lock: connect again.
@@ -213,7 +216,7 @@ function pause(
 ): TransitionResult<Connection> {
   const { node, runId, chance } = context;
   const { reboot, pauses } = retry;
-  if (reboot && state.isStopped) return giveUp(state, notBack(state, { problem, retry }, context), ...effects);
+  if (reboot && state.isStopped) return giveUp(state, rebootFailure(state, { problem, retry }, context), ...effects);
   const [first = reboot && rebootPause, ...later] = reboot ? [] : pauses;
   if (first === undefined) {
     const hint = `the node finishes its running step; go on with: kcore runs resume ${runId}`;
@@ -234,7 +237,8 @@ function pause(
   );
 }
 
-function notBack(
+/** Why the run gives up a node that has not come back from its reboot. */
+function rebootFailure(
   { isStopped }: Connection,
   { problem, retry }: { readonly problem: Problem; readonly retry: Reconnect },
   context: TransitionContext,

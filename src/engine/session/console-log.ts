@@ -5,9 +5,9 @@ import { lastLines } from "#engine/events/whole-lines.ts";
 /** Bytes that are read from the end of a log. */
 const readBytes = 8 << 10;
 /** Characters that are returned: a screen. */
-const limit = 1_500;
+const maxCharacters = 1_500;
 
-/** The last lines of a log of a node's console, without control sequences; undefined if there are none. */
+/** The last lines of a log of a node's console, without control sequences; undefined if there are none, or the log cannot be read. */
 export function consoleEnd(file: string): string | undefined {
   let open: number | undefined;
   try {
@@ -18,7 +18,7 @@ export function consoleEnd(file: string): string | undefined {
     const read = readSync(open, bytes, 0, bytes.length, size - bytes.length);
     const lines = cleanText(bytes.toString("utf8", 0, read)).split("\n");
     const text = lines.map((line) => line.trimEnd()).filter((line) => line !== "");
-    return lastLines(text.join("\n"), limit) || undefined;
+    return lastLines(text.join("\n"), maxCharacters) || undefined;
   } catch {
     return undefined;
   } finally {

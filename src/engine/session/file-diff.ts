@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 
 /** Lines of a diff that are shown; further lines are counted. */
-const longest = 400;
-/** Removed and added lines. A comparison with more would block the event loop (measured on a busy machine: 47 ms; 72 ms with 500). */
-const mostEdits = 300;
+const maxLines = 400;
+/** Removed and added lines that are compared at most: more would block the event loop (measured on a busy machine: 47 ms; 72 ms with 500). */
+const maxEdits = 300;
 
 /** For an empty range, POSIX diff names the line before it: a new file begins with `-0,0`. */
 function startOf(start: number, lines: number): number {
@@ -17,12 +17,12 @@ function startOf(start: number, lines: number): number {
 export async function unifiedDiff(before: string, after: string): Promise<string | undefined> {
   const { structuredPatch } = await import("diff");
   await setImmediate();
-  const patch = structuredPatch("have", "want", before, after, "", "", { context: 3, maxEditLength: mostEdits });
+  const patch = structuredPatch("have", "want", before, after, "", "", { context: 3, maxEditLength: maxEdits });
   if (!patch || patch.hunks.length === 0) return undefined;
   const lines = patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines: text }) => [
     `@@ -${startOf(oldStart, oldLines)},${oldLines} +${startOf(newStart, newLines)},${newLines} @@`,
     ...text,
   ]);
-  const more = lines.length - longest;
-  return [...lines.slice(0, longest), ...(more > 0 ? [`… ${more} more lines`] : [])].join("\n");
+  const more = lines.length - maxLines;
+  return [...lines.slice(0, maxLines), ...(more > 0 ? [`… ${more} more lines`] : [])].join("\n");
 }

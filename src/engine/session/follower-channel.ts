@@ -11,7 +11,7 @@ import {
 } from "#engine/program/bootstrap.ts";
 import { type Frame, FrameReader } from "#engine/program/frames.ts";
 import type { Channel, Exit, Host } from "#engine/transport/host.ts";
-import { before } from "#engine/transport/openssh-frame.ts";
+import { outputBefore } from "#engine/transport/openssh-frame.ts";
 import { limitExceeded } from "./node-budget.ts";
 
 export interface FollowerOptions {
@@ -43,7 +43,7 @@ export interface FollowerChannel {
   /** Sends commands; resolves once they were given to the connection. A lost connection shows in `closed` alone. */
   send(text: string | Uint8Array): Promise<void>;
   /** Bytes that the node has taken, counted from an arbitrary start. */
-  taken(): number;
+  bytesTaken(): number;
   /** Resolves when the channel is gone, with its output outside of frames; never rejects. */
   readonly closed: Promise<string>;
   /** Closes the stdin of the running command, which continues. */
@@ -56,13 +56,13 @@ export interface FollowerChannel {
 
 /**
  * Gives the text to a new shell on the host. A login that is not root becomes root by sudo first.
- * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED, NODE_SHELL_UNUSABLE
+ * @throws KcoreError SUDO_MISSING, SUDO_PASSWORD_NEEDED, SUDO_PASSWORD_WRONG, SUDO_FAILED; as `Host.exec`
  */
 export async function openFollowerChannel(options: FollowerOptions): Promise<FollowerChannel> {
   const { host, run, text } = options;
-  if (run.login === "root") return begin(options, text);
+  if (run.login === "root") return startShell(options, text);
 
-  const follower = await begin(options, sudoLine(run.nonce) + unlessRoot(run.nonce) + text);
+  const follower = await startShell(options, sudoLine(run.nonce) + unlessRoot(run.nonce) + text);
   const answer = await follower.first;
   if (answer !== "password" && answer !== "absent") return follower;
   follower.end();
@@ -78,7 +78,7 @@ export async function openFollowerChannel(options: FollowerOptions): Promise<Fol
       const password = await options.sudoPassword(again);
       if (password === undefined) throw again ? wrong : passwordNeeded(options, (await follower.closed).trim());
       try {
-        return await withPassword(await begin(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
+        return await withPassword(await startShell(options, `${sudoPasswordLine(run.nonce)}${password}\n`), options);
       } catch (error) {
         wrong = error;
         throw error;
@@ -99,7 +99,7 @@ function passwordNeeded({ host, run }: FollowerOptions, output: string): KcoreEr
   );
 }
 
-async function begin(options: FollowerOptions, input: string): Promise<Begun> {
+async function startShell(options: FollowerOptions, input: string): Promise<StartedShell> {
   const { onStderr } = options;
   let readVerdict = (): void => undefined;
   const takeStderr = (bytes: Buffer): void => {
@@ -107,19 +107,19 @@ async function begin(options: FollowerOptions, input: string): Promise<Begun> {
     readVerdict();
   };
   const channel = await options.host.exec(entryCommand, { input, onStderr: takeStderr });
-  const begun = openFrames(channel, options);
-  readVerdict = begun.readVerdict;
-  return begun;
+  const shell = openFrames(channel, options);
+  readVerdict = shell.readVerdict;
+  return shell;
 }
 
-interface Begun extends FollowerChannel {
-  readonly first: Promise<First>;
+interface StartedShell extends FollowerChannel {
+  readonly first: Promise<FirstAnswer>;
   /** Reads sudo's verdict from its output. */
   readonly readVerdict: () => void;
 }
 
 /** Waits for the root shell after the password: sudo would take further input as another password. */
-async function withPassword(follower: Begun, { host, run, text }: FollowerOptions): Promise<FollowerChannel> {
+async function withPassword(follower: StartedShell, { host, run, text }: FollowerOptions): Promise<FollowerChannel> {
   const answer = await follower.first;
   if (answer === "root") {
     await follower.send(`${sudoMark(run.nonce)}-go\n${text}`);
@@ -146,22 +146,24 @@ async function withPassword(follower: Begun, { host, run, text }: FollowerOption
   );
 }
 
-type First = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
+/** The first answer of a shell: kcore's own hello, a verdict of sudo, or the end of sudo or of the channel. */
+type FirstAnswer = "hello" | "password" | "absent" | "root" | "wrong" | "ended" | "closed";
 
 /** Types of frames that a follower sends once. */
 const sentOnce: ReadonlySet<string> = new Set(["hello", "runner", "told"]);
-/** Milliseconds for which one node's frames may block the event loop, and bytes that are read at a time. */
-const turn = 10;
-const portion = 16 << 10;
+/** Milliseconds for which one node's frames may block the event loop. */
+const turnMs = 10;
+/** Bytes that are read at a time. */
+const portionBytes = 16 << 10;
 
 function openFrames(
   channel: Channel,
   { run, offset = 0, onFrame, onLimit, settled, onStderr, onSilence, quiet = 0, patience = 60_000 }: FollowerOptions,
-): Begun {
+): StartedShell {
   const reader = new FrameReader(run.nonce, offset, onStderr !== undefined);
   // With a password, `cat` feeds sudo and does not end with it: at this mark the bastion closes the stdin of `cat`.
-  const commandOutput = before(`${run.nonce} sudo ended\n`, () => channel.end());
-  const { promise: first, resolve: tellFirst } = Promise.withResolvers<First>();
+  const commandOutput = outputBefore(`${run.nonce} sudo ended\n`, () => channel.end());
+  const { promise: first, resolve: tellFirst } = Promise.withResolvers<FirstAnswer>();
   const mark = sudoMark(run.nonce);
   // A login shell that hangs in its start-up files would keep the connection for ever.
   const timer = setTimeout(() => channel.close(), patience);
@@ -175,7 +177,7 @@ function openFrames(
   void first.then(() => (isAnswered = true));
   const takeFrame = (frame: Frame): void => {
     if (frame.type === "sudo") {
-      tellFirst(frame.rest as First);
+      tellFirst(frame.rest as FirstAnswer);
       if (frame.rest === "ended") channel.close();
       return;
     }
@@ -191,7 +193,7 @@ function openFrames(
   let began = performance.now();
   const yieldTurn = async (): Promise<void> => {
     await settled?.();
-    if (performance.now() - began < turn) return;
+    if (performance.now() - began < turnMs) return;
     await setImmediate();
     began = performance.now();
   };
@@ -205,10 +207,10 @@ function openFrames(
   const pump = async (): Promise<string> => {
     try {
       for await (const chunk of channel.stdout) {
-        for (let at = 0; at < chunk.length; at += portion) {
-          for (const frame of reader.push(chunk.subarray(at, at + portion))) {
+        for (let at = 0; at < chunk.length; at += portionBytes) {
+          for (const frame of reader.push(chunk.subarray(at, at + portionBytes))) {
             takeFrame(frame);
-            if (performance.now() - began >= turn) await yieldTurn();
+            if (performance.now() - began >= turnMs) await yieldTurn();
           }
           await yieldTurn();
         }
@@ -241,7 +243,7 @@ function openFrames(
     exit: channel.exit,
     endInput: () => channel.end(),
     send,
-    taken: () => channel.taken(),
+    bytesTaken: () => channel.bytesTaken(),
     closed,
     end: () => {
       channel.end();

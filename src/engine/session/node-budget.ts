@@ -1,11 +1,12 @@
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { unescapeLine } from "#engine/program/frames.ts";
 
-/** Characters that a node may send without the output of steps: a base, and an addition for each of its steps. */
-const base = 16 << 20;
-const ofStep = 128 << 10;
+/** Characters that a node may send beside the output of steps. */
+const baseCharacters = 16 << 20;
+/** Further characters for each of the node's steps. */
+const charactersPerStep = 128 << 10;
 /** Characters of values that are kept at a time. */
-const kept = 8 << 20;
+const maxKept = 8 << 20;
 
 /**
  * A limit on the frames of one node in a session. kcore's programs stay far below it, so a node above it is hostile or broken, and must
@@ -25,20 +26,21 @@ export class NodeBudget {
   /** Counts characters that the node sent, or the cost of work that it caused. @throws KcoreError NODE_LIMIT_EXCEEDED */
   spend(characters: number): void {
     this.#spent += characters;
-    if (this.#spent > base + ofStep * this.#countSteps())
+    if (this.#spent > baseCharacters + charactersPerStep * this.#countSteps())
       throw this.exceeded("more about its steps than they can tell");
   }
 
   /** Counts characters that are kept until {@link release}. @throws KcoreError NODE_LIMIT_EXCEEDED */
   keep(characters: number): void {
     this.#kept += characters;
-    if (this.#kept > kept) throw this.exceeded(`more than ${kept >> 20} MiB of values`);
+    if (this.#kept > maxKept) throw this.exceeded(`more than ${maxKept >> 20} MiB of values`);
   }
 
   release(characters: number): void {
     this.#kept -= characters;
   }
 
+  /** The error for this node; `what` completes “sent …”. */
   exceeded(what: string): KcoreError {
     return limitExceeded(this.#node, what);
   }
@@ -60,7 +62,7 @@ export function limitExceeded(node: string, what: string): KcoreError {
 const factLimits = { names: 1000, name: 256, levels: 16 };
 
 /**
- * Adds `NAME=VALUE` to the map and returns the number of characters that are kept.
+ * Adds `NAME=VALUE` to the map and returns the number of characters that are kept; ignores a text of another form.
  * @throws KcoreError NODE_LIMIT_EXCEEDED (requirement S-4)
  */
 export function setFact(facts: Record<string, string>, text: string, budget: NodeBudget): number {

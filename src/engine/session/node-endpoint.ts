@@ -26,7 +26,7 @@ function routeTo(
       throw new KcoreError({
         code: "ROSTER_JUMP",
         message: `the way to “${seen[0]}” goes in a circle: ${[...seen, hostName].join(" → ")}`,
-        ...placeOf(name, roster),
+        ...positionOf(name, roster),
         hint: "a jump host must be reachable without the node behind it",
       });
     const entry = jumpEntry(hostName, name, roster);
@@ -43,7 +43,7 @@ function jumpEntry(hostName: string, from: string, roster: Roster): JumpEntry | 
   throw new KcoreError({
     code: "ROSTER_JUMP",
     message: `“${from}” is reached through “${hostName}”, which is neither a node nor a jump host`,
-    ...placeOf(from, roster),
+    ...positionOf(from, roster),
     hint: suggestHint(
       hostName,
       [...roster.jumps.keys(), ...roster.nodes.keys()],
@@ -52,7 +52,7 @@ function jumpEntry(hostName: string, from: string, roster: Roster): JumpEntry | 
   });
 }
 
-function placeOf(name: string, roster: Roster) {
+function positionOf(name: string, roster: Roster) {
   const at = roster.positions.get(name);
   return at === undefined ? {} : { at };
 }
@@ -72,12 +72,4 @@ function hop(entry: JumpEntry, passphrase: KeyPassphrase): Endpoint {
     hostKeys,
     jump: [],
   };
-}
-
-/**
- * Equal for two names of one machine: jump hosts, address, port and state folder (docs/runner.md, The state folder: a machine is a node once
- * for each).
- */
-export function placeOfNode({ jump, address, port, stateDir, transport }: NodeEntry): string {
-  return JSON.stringify(transport === "local" ? ["local", stateDir] : [jump, address, port, stateDir]);
 }

@@ -274,7 +274,7 @@ class Session implements NodeSession {
     }
   }
 
-  /** A hostile, broken or stalled node has failed, and nothing more is read from it. */
+  /** Fails a hostile, broken or stalled node, from which nothing more is read. */
   #giveUp(problem: Problem): void {
     this.#isGivenUp = true;
     this.#send(toQueue({ type: "failed", problem, outcome: "failed" }));

@@ -5,7 +5,7 @@ import { shellUnusable } from "#engine/transport/host-problems.ts";
 import type { TransitionContext } from "./session-events.ts";
 
 /** Codes for a node that cannot be reached. With any other code the node itself has failed. */
-export const unreachable: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+export const unreachableCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "HOST_UNREACHABLE",
   "DNS_FAILED",
   "CHANNEL_REFUSED",

@@ -35,7 +35,7 @@ interface SentBatch {
   readonly call: PerformCall;
   readonly batch: Batch;
   /** The part of the batch that the present runner was given. */
-  readonly left: Batch;
+  readonly remaining: Batch;
   /** The node's boot at the time of sending; undefined until the node's hello. */
   readonly boot: string | undefined;
   /** Why the step after the batch cannot be rendered. */
@@ -66,6 +66,7 @@ type QueuePhase =
 /** The work of a node: its waiting steps, and the values that later steps may use. */
 export interface Queue extends StepInputs {
   readonly phase: QueuePhase;
+  /** The node's present boot; undefined before its first hello. */
   readonly boot: string | undefined;
   readonly isStopped: boolean;
   /** The wait for the node's lock was reported. */
@@ -85,7 +86,7 @@ export const emptyQueue: Queue = {
 /** Milliseconds between two attempts to take the node's lock. */
 const lockRetryPause = 2_000;
 
-/** @throws errors of rendering a draft, except KcoreError, which fails the step */
+/** The queue's state and effects after an event. @throws errors of rendering a draft, except KcoreError, which fails the step */
 export function queueTransition(state: Queue, event: QueueEvent, context: TransitionContext): TransitionResult<Queue> {
   const { phase } = state;
   switch (event.type) {
@@ -168,7 +169,7 @@ function sendNext(state: Queue, call: PerformCall, { results }: TransitionContex
   const isLast = call.isLast && rest.length === 0 && !unrenderable && !failed && !facts;
   const batch = { steps, facts, isLast: isLast && steps.at(-1)?.plan.step.ends === undefined };
   if (batch.steps.length > 0 || batch.facts)
-    return after(ends, send(updated, { call: { ...call, rest }, batch, left: batch, boot: undefined, unrenderable }));
+    return after(ends, send(updated, { call: { ...call, rest }, batch, remaining: batch, boot: undefined, unrenderable }));
   // `onFailure` steps do not react to a step that cannot be rendered, so nothing follows.
   return after(
     ends,
@@ -176,9 +177,12 @@ function sendNext(state: Queue, call: PerformCall, { results }: TransitionContex
   );
 }
 
-function send(state: Queue, { call, batch, left, boot, unrenderable }: SentBatch): TransitionResult<Queue> {
-  const phase = { at: "sent", call, batch, left, boot, unrenderable } as const;
-  return go(state, phase, expectReboot(rebootLimit(batch)), toRunner({ type: "work", batch: left }));
+function send(
+  state: Queue,
+  { call, batch, remaining, boot, unrenderable }: SentBatch,
+): TransitionResult<Queue> {
+  const phase = { at: "sent", call, batch, remaining, boot, unrenderable } as const;
+  return go(state, phase, expectReboot(rebootLimit(batch)), toRunner({ type: "work", batch: remaining }));
 }
 
 function ended(state: Queue, sent: SentBatch, context: TransitionContext): TransitionResult<Queue> {
@@ -204,8 +208,8 @@ function ended(state: Queue, sent: SentBatch, context: TransitionContext): Trans
 /** A lost runner's remaining steps are sent with a new runner. */
 function lost(state: Queue, sent: SentBatch, context: TransitionContext): TransitionResult<Queue> {
   if (isRebooting(sent.batch, context.results)) return ended(state, sent, context);
-  const { left, notes } = remainingBatch(sent.batch, context);
-  return after(notes, send(state, { ...sent, left }));
+  const { remaining, notes } = remainingBatch(sent.batch, context);
+  return after(notes, send(state, { ...sent, remaining }));
 }
 
 function locked(

@@ -19,6 +19,7 @@ const abortLimit = { do: "start-timer", timer: "abort", milliseconds: 60_000 } a
 /** How often a runner is asked to end. */
 const finTries = 3;
 
+/** The runner's state and effects after an event. */
 export function runnerTransition(
   state: Runner,
   event: RunnerEvent,

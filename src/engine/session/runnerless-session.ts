@@ -9,11 +9,11 @@ import type { Frame } from "#engine/program/frames.ts";
 import { runnerlessText, type RunnerlessRequest } from "#engine/program/without-runner.ts";
 import type { UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Exit, Host } from "#engine/transport/host.ts";
-import { behind } from "#engine/transport/openssh-frame.ts";
+import { outputAfter } from "#engine/transport/openssh-frame.ts";
 import { connectFollower, isHostGone } from "./connect-follower.ts";
 import { openFollowerChannel, type FollowerChannel } from "./follower-channel.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
-import { connectionLost, followerFailed, holderOf, nodeLocked, unreachable } from "./problems.ts";
+import { connectionLost, followerFailed, holderOf, nodeLocked, unreachableCodes } from "./problems.ts";
 import {
   runVariables,
   type NodeSession,
@@ -22,11 +22,12 @@ import {
   type StageWork,
   type WorkResult,
 } from "./session.ts";
-import { exactly, newStream, outputOf } from "./step-output.ts";
+import { newStream, outputOf, rawBytes } from "./step-output.ts";
 
 export interface RunnerlessOptions {
-  /** The request to a node if the work has no step. `run`: `unlock` ends only this run. */
-  readonly look: "ping" | "facts" | "holder" | "unlock";
+  /** The request to a node if the work has no step. */
+  readonly query: "ping" | "facts" | "holder" | "unlock";
+  /** The run whose lock `unlock` frees; absent: any run. */
   readonly run?: string;
   /** The stdin of a command; called once per node. */
   readonly stdin: () => AsyncIterable<Uint8Array>;
@@ -70,7 +71,7 @@ class RunnerlessSession implements NodeSession {
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
       const [problem] = error.problems as [Problem];
-      const outcome = unreachable.has(problem.code) ? "unreachable" : "failed";
+      const outcome = unreachableCodes.has(problem.code) ? "unreachable" : "failed";
       return this.#result(work, this.#isStopped ? "interrupted" : outcome, problem);
     }
   }
@@ -88,10 +89,10 @@ class RunnerlessSession implements NodeSession {
     const { emit, node } = this.#options;
     const facts: Record<string, string> = {};
     const budget = new NodeBudget(node.name, () => 0);
-    const { look, run = "" } = this.#how;
+    const { query, run = "" } = this.#how;
     const { name, stateDir } = node;
-    const isUnlock = look === "holder" || look === "unlock";
-    const what = isUnlock ? ({ kind: "unlock", stateDir, run, isLook: look === "holder" } as const) : { kind: look };
+    const isUnlock = query === "holder" || query === "unlock";
+    const what = isUnlock ? ({ kind: "unlock", stateDir, run, isLook: query === "holder" } as const) : { kind: query };
     let holder = "";
     let isFreed = false;
     await this.#runShell(what, ({ type, rest }) => {
@@ -99,12 +100,12 @@ class RunnerlessSession implements NodeSession {
       if (type === "holder") holder = rest;
       isFreed ||= type === "freed";
     });
-    if (look === "facts") emit({ type: "node.facts", node: name, facts: shapeFacts(facts) });
+    if (query === "facts") emit({ type: "node.facts", node: name, facts: shapeFacts(facts) });
     if (!isUnlock) return;
     const held = holderOf(holder);
     const by = holder === "" ? "nobody" : `run ${held.run} of ${held.who}`;
     emit({ type: "node.milestone", node: name, milestone: isFreed ? `let go by ${by}` : `held by ${by}` });
-    if (look === "unlock" && holder !== "" && !isFreed && (run === "" || run === held.run))
+    if (query === "unlock" && holder !== "" && !isFreed && (run === "" || run === held.run))
       throw new KcoreError(nodeLocked(name, holder, ""), { exitCode: exitCodes.failed });
   }
 
@@ -116,21 +117,21 @@ class RunnerlessSession implements NodeSession {
     const text = rendered.plan.step.apply?.render({ secret: String, blob: String }) ?? "";
     const step = { node: node.name, stage, step: draft.id, title: draft.title, module: draft.module };
     const streams = { out: newStream(), err: newStream() };
-    const print = (stream: "out" | "err", bytes: Uint8Array): void => {
+    const emitOutput = (stream: "out" | "err", bytes: Uint8Array): void => {
       for (const made of outputOf(streams[stream], bytes))
-        emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...exactly(made) });
+        emit({ type: "step.output", node: node.name, step: draft.id, stream, text: made.text, ...rawBytes(made) });
     };
     let began: number | undefined;
     /** Stderr that arrived before the frame for the start of the command. */
     const early: Uint8Array[] = [];
     const takeStderr = (bytes: Uint8Array): void =>
-      void (began === undefined ? early.push(bytes) : print("err", bytes));
+      void (began === undefined ? early.push(bytes) : emitOutput("err", bytes));
     const takeFrame = ({ type, rest, bytes }: Frame, channel: Promise<FollowerChannel>): void => {
       if (type !== "raw") return;
-      if (bytes) return print("out", bytes);
+      if (bytes) return emitOutput("out", bytes);
       began = Date.now();
       emit({ type: "step.started", ...step });
-      for (const one of early.splice(0)) print("err", one);
+      for (const one of early.splice(0)) emitOutput("err", one);
       void channel.then((opened) => {
         this.#end = () => this.#endGroup(rest, opened);
         if (this.#isStopped) void this.#end();
@@ -168,7 +169,7 @@ class RunnerlessSession implements NodeSession {
     let hasAnswered = false;
     let problem: Problem | undefined;
     const limit = (error: KcoreError): void => void (problem ??= error.problems[0]);
-    const commandStderr = behind(`${run.nonce}\n`, () => undefined);
+    const commandStderr = outputAfter(`${run.nonce}\n`, () => undefined);
     const channel = await connectFollower({
       session: this.#options,
       run,

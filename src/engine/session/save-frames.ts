@@ -12,12 +12,14 @@ import type {
 } from "#engine/partition-backups/saved-tables.ts";
 
 const unpack = promisify<Buffer, ZlibOptions, Buffer>(gunzip);
-/** Bytes of a part (`a_part` in step/fragments/areas.ts), and of a text. */
-const longestPart = 4 << 20;
-const longestText = 256 << 10;
-/** Limits of one device: packed bytes, and names or texts. */
-const mostBytes = 1 << 30;
-const mostWords = 256;
+/** Bytes of a piece at most (`a_part` in step/fragments/areas.ts). */
+const maxPiece = 4 << 20;
+/** Bytes of a text at most. */
+const maxText = 256 << 10;
+/** Packed bytes of one device at most. */
+const maxPacked = 1 << 30;
+/** Ids of one device at most, and texts. */
+const maxEntries = 256;
 
 /** The result for one name. */
 export type SaveResult =
@@ -36,14 +38,15 @@ interface OpenSave {
 }
 
 /** A content that the node has announced, and the part that has arrived. */
-interface Announced {
+interface AnnouncedContent {
   readonly gzip: Uint8Array[];
-  left: number;
+  /** Bytes that have not arrived. */
+  missing: number;
   readonly take: (gzip: Buffer) => Promise<void>;
 }
 
 /** The frames of a save break the protocol or a limit. */
-class Broken extends Error {}
+class BadFrames extends Error {}
 
 /**
  * Reads the frames of save.sh and keeps complete saves in the store. A save is complete if every byte has arrived, and each piece has the
@@ -55,7 +58,7 @@ export class SaveReader {
   readonly #store: TableStore;
   readonly #occasion: (name: string) => SaveOccasion;
   #open: OpenSave | undefined;
-  #expected: Announced | undefined;
+  #expected: AnnouncedContent | undefined;
   /** The node has sent everything. */
   isWhole = false;
 
@@ -91,7 +94,7 @@ export class SaveReader {
     const name = this.#names[number];
     if (name === undefined || this.results.has(name)) return;
     if (this.#expected && ["save", "text", "piece", "saved"].includes(type))
-      throw new Broken("the node said less than it announced");
+      throw new BadFrames("the node said less than it announced");
     if (type === "save") return this.#begin(number, words);
     if (type === "absent")
       return void this.results.set(name, { unsaved: "the node has nothing of this name", isAbsent: true });
@@ -100,7 +103,7 @@ export class SaveReader {
     if (open?.number !== number) return;
     switch (type) {
       case "id":
-        if (open.ids.size < mostWords) open.ids.add(cleanText(words.join(" ")).slice(0, 256));
+        if (open.ids.size < maxEntries) open.ids.add(cleanText(words.join(" ")).slice(0, 256));
         return;
       case "text":
         return this.#announceText(open, words);
@@ -125,9 +128,9 @@ export class SaveReader {
   }
 
   #announceText(open: OpenSave, [bytes = "", ...what]: readonly string[]): void {
-    if (open.texts.size >= mostWords) throw new Broken("the node said more than a disk has");
+    if (open.texts.size >= maxEntries) throw new BadFrames("the node said more than a disk has");
     this.#expect(open, countOf(bytes), async (gzip) => {
-      const text = await unpack(gzip, { maxOutputLength: longestText });
+      const text = await unpack(gzip, { maxOutputLength: maxText });
       open.texts.set(cleanText(what.join(" ")).slice(0, 128), cleanText(text.toString("utf8")));
     });
   }
@@ -136,38 +139,38 @@ export class SaveReader {
     const piece = { offset: countOf(offset), length: countOf(length), sha256 };
     const before = open.pieces.at(-1);
     const isNext = piece.offset >= (before ? before.offset + before.length : 0);
-    const isInside = piece.length > 0 && piece.length <= longestPart && piece.offset + piece.length <= open.size;
+    const isInside = piece.length > 0 && piece.length <= maxPiece && piece.offset + piece.length <= open.size;
     if (!isNext || !isInside || piece.offset % 512 !== 0 || piece.length % 512 !== 0)
-      throw new Broken("the node told of pieces that no disk has");
+      throw new BadFrames("the node told of pieces that no disk has");
     this.#expect(open, countOf(bytes), async (gzip) => {
-      const content = await unpack(gzip, { maxOutputLength: longestPart });
+      const content = await unpack(gzip, { maxOutputLength: maxPiece });
       if (content.length !== piece.length || createHash("sha256").update(content).digest("hex") !== sha256)
-        throw new Broken(`what came of the ${piece.length} bytes at ${piece.offset} is not what the node read`);
+        throw new BadFrames(`what came of the ${piece.length} bytes at ${piece.offset} is not what the node read`);
       await open.save.add(gzip);
       open.pieces.push(piece);
     });
   }
 
-  #expect(open: OpenSave, left: number, take: Announced["take"]): void {
-    open.bytes += left;
-    if (left === 0 || left > 2 * longestPart || open.bytes > mostBytes)
-      throw new Broken("the node said more than a disk has");
-    this.#expected = { gzip: [], left, take };
+  #expect(open: OpenSave, missing: number, take: AnnouncedContent["take"]): void {
+    open.bytes += missing;
+    if (missing === 0 || missing > 2 * maxPiece || open.bytes > maxPacked)
+      throw new BadFrames("the node said more than a disk has");
+    this.#expected = { gzip: [], missing, take };
   }
 
   async #takeBytes(bytes: Uint8Array): Promise<void> {
     const expected = this.#expected;
     if (!expected) return;
     expected.gzip.push(bytes);
-    expected.left -= bytes.length;
-    if (expected.left > 0) return;
+    expected.missing -= bytes.length;
+    if (expected.missing > 0) return;
     this.#expected = undefined;
-    if (expected.left < 0) throw new Broken("the node said more than it announced");
+    if (expected.missing < 0) throw new BadFrames("the node said more than it announced");
     await expected.take(Buffer.concat(expected.gzip));
   }
 
   async #keep({ number, save, size, ids, pieces, texts }: OpenSave, name: string, [count = ""]: readonly string[]) {
-    if (pieces.length === 0 || pieces.length !== countOf(count)) throw new Broken("pieces of it did not arrive");
+    if (pieces.length === 0 || pieces.length !== countOf(count)) throw new BadFrames("pieces of it did not arrive");
     const device: SavedDevice = { name, size, ids: [...ids], pieces, texts: Object.fromEntries(texts) };
     const kept = await save.keep(device, this.#occasion(name));
     this.#open = undefined;

@@ -13,9 +13,9 @@ const tries = 3;
 /** Milliseconds that a node may take to send its tables. */
 const patience = 15 * 60_000;
 
-/** The grants that a node may use, the reasons against the others, and the saves by name. */
+/** The grants that a node may use, the reasons against the others (`unsaved`), and the saves by the name of their disk. */
 export type VerifiedGrants = Pick<RunVariables, "grants"> &
-  Required<Pick<RunVariables, "unsaved">> & { readonly kept: ReadonlyMap<string, KeptTable> };
+  Required<Pick<RunVariables, "unsaved">> & { readonly saves: ReadonlyMap<string, KeptTable> };
 
 interface VerifyOptions {
   readonly session: SessionOptions;
@@ -52,10 +52,10 @@ export async function verifyGrants({ session, run, store, connect, stopping }: V
   for (let attempt = 1; attempt <= tries && results.size < names.length && !stopping.aborted; attempt++) {
     const host = await connect();
     if (!host) break;
-    const left = names.filter((name) => !results.has(name));
+    const remaining = names.filter((name) => !results.has(name));
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(patience)]);
     const { sudoPassword } = session;
-    const saved = await saveTables({ host, run, names: left, store, occasion, sudoPassword, signal });
+    const saved = await saveTables({ host, run, names: remaining, store, occasion, sudoPassword, signal });
     for (const [name, result] of saved.results)
       if (!saved.isCut || attempt === tries || !("unsaved" in result)) results.set(name, result);
   }
@@ -80,27 +80,27 @@ function report(emit: Emit, { node, before }: SaveOccasion, name: string, result
 
 function savedGrants(given: readonly string[], results: ReadonlyMap<string, SaveResult>): VerifiedGrants {
   const grants: string[] = [];
-  const kept = new Map<string, KeptTable>();
+  const saves = new Map<string, KeptTable>();
   const unsaved = new Map<string, string>();
   for (const grant of given) {
     const result = results.get(nameOfGrant(grant));
     if (result && !("unsaved" in result)) {
       grants.push(grant);
-      kept.set(nameOfGrant(grant), result);
+      saves.set(nameOfGrant(grant), result);
     } else unsaved.set(grant, result?.unsaved ?? "the node could not be asked");
   }
-  return { grants, unsaved, kept };
+  return { grants, unsaved, saves };
 }
 
-/** Drops the saves of unused grants. `wiping`: grants that the node has used, or their fingerprints. */
+/** Drops the saves whose grants were not used. `wiping`: grants that the node has used, or their fingerprints. */
 export async function dropUnusedSaves(
   { node, emit }: Pick<SessionOptions, "node" | "emit">,
-  { grants, kept }: VerifiedGrants,
+  { grants, saves }: VerifiedGrants,
   wiping: ReadonlySet<string>,
 ): Promise<void> {
   const used = grants.filter((grant) => wiping.has(grant) || wiping.has(grant.slice(nameOfGrant(grant).length + 1)));
   const names = new Set(used.map(nameOfGrant));
-  for (const [name, save] of kept) {
+  for (const [name, save] of saves) {
     if (names.has(name)) continue;
     const isGone = await save.forget().then(
       () => true,

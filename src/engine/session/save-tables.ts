@@ -7,8 +7,8 @@ import { limitExceeded } from "./node-budget.ts";
 import { SaveReader, type SaveResult } from "./save-frames.ts";
 import type { SaveOccasion, TableStore } from "#engine/partition-backups/saved-tables.ts";
 
-/** Most frames of one node: twice the portions of 64 KiB (frames.ts) in a GiB. */
-const mostFrames = 1 << 15;
+/** Frames of one node at most: twice the portions of 64 KiB (frames.ts) in a GiB. */
+const maxFrames = 1 << 15;
 
 interface SaveOptions {
   readonly host: Host;
@@ -40,7 +40,7 @@ export async function saveTables(
       text: savingText(run, names),
       sudoPassword,
       onFrame: (frame) => {
-        if (++frames > mostFrames) throw limitExceeded(run.node, "more frames than a disk has parts");
+        if (++frames > maxFrames) throw limitExceeded(run.node, "more frames than a disk has parts");
         // A frame's bytes are a view into a buffer that the next read overwrites.
         const bytes = frame.bytes && { bytes: Buffer.from(frame.bytes) };
         taken = taken.then(() => reader.take({ ...frame, ...bytes }));

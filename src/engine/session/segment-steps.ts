@@ -49,11 +49,11 @@ export function failureHandlers(
   return rest.filter(({ draft }) => draft.answers.some((id) => failed.has(id)));
 }
 
-/** The part of the batch for a new runner, and notes about the steps that the lost runner had started. */
+/** The part of the batch for a new runner, and effects that note which steps the lost runner had started. */
 export function remainingBatch(
   batch: Batch,
   { results, node }: TransitionContext,
-): { readonly left: Batch; readonly notes: readonly SessionEffect[] } {
+): { readonly remaining: Batch; readonly notes: readonly SessionEffect[] } {
   const hasFailed = firstFailure(batch, results) !== undefined;
   // After a failure no step is sent; the new runner only cleans up.
   const steps = hasFailed ? [] : batch.steps.filter(({ key }) => results.outcomeOf(key) === undefined);
@@ -62,5 +62,5 @@ export function remainingBatch(
     .filter(({ key }) => results.wasStarted(key))
     .map(({ plan }): SessionEffect => ({ do: "emit", event: { type: "step.note", node, step: plan.id, text } }));
   // A runner ends without being asked only if every step succeeded.
-  return { left: { ...batch, steps, isLast: batch.isLast && !hasFailed }, notes };
+  return { remaining: { ...batch, steps, isLast: batch.isLast && !hasFailed }, notes };
 }

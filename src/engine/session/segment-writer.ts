@@ -10,9 +10,10 @@ import type { StepReport } from "./step-report.ts";
 import type { SessionEffect, ReadyStep } from "./session-events.ts";
 
 /** The segment that was written last. */
-interface Written {
-  /** The command for a living runner. `flight`: with a new runner in front, if one is needed. */
+interface WrittenSegment {
+  /** The command for a living runner. */
   readonly segment: string;
+  /** The command, with a new runner in front if none lives. */
   readonly flight: string;
   readonly event: RunEventBody;
 }
@@ -22,12 +23,13 @@ export class SegmentWriter {
   #run: RunVariables;
   readonly #report: StepReport;
   readonly #compiled = new WeakMap<ReadyStep, CompiledStep>();
-  /** In a dry run: the earlier steps on which each step depends. */
+  /** Finds the earlier steps on which a step depends; undefined outside of a dry run. */
   readonly #dependencies: DryRunDependencies | undefined;
-  readonly #standsOn = new Map<string, Survivals>();
+  /** By key of a step, in a dry run: the earlier steps on which it depends. */
+  readonly #dependsOn = new Map<string, Survivals>();
   /** By name on the node. */
   readonly blobs = new Map<string, Blob>();
-  written: Written | undefined;
+  written: WrittenSegment | undefined;
   /** The node has booted since the session began. */
   hasBooted = false;
 
@@ -72,16 +74,16 @@ export class SegmentWriter {
       if (isConditional) ended.set(key, `${word}-if`);
       else if (word === "would" || word === "unknown") ended.set(key, word);
     }
-    return { ended, dependencies: this.#standsOn };
+    return { ended, dependencies: this.#dependsOn };
   }
 
-  /** Compiles a step once: sent again, it requests its blobs by the same random names. */
+  /** Compiles a step once: a step that is sent again requests its blobs by the same random names. */
   #compile(step: ReadyStep): CompiledStep {
     const known = this.#compiled.get(step);
     if (known) return known;
     const { key, plan, owes } = step;
     const dependencies = this.#dependencies?.next(key, plan);
-    if (dependencies) this.#standsOn.set(key, dependencies.on);
+    if (dependencies) this.#dependsOn.set(key, dependencies.on);
     const randomName = (): string => randomBytes(16).toString("hex");
     const compiled = compileStep(plan, { owes, randomName, ...(dependencies && { foresight: dependencies }) });
     this.#compiled.set(step, compiled);

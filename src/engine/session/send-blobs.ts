@@ -13,12 +13,12 @@ export interface BlobAnswer {
   readonly run: RunVariables;
   readonly offered: ReadonlyMap<string, Blob>;
   readonly progress: TransferProgress;
-  /** False: the connection was lost, and the runner repeats its request over the next one. */
+  /** False: the connection was lost, and the runner repeats its request over the next connection. */
   readonly isOpen: () => boolean;
   /** The request of a content that the bastion must fetch first. */
   readonly requestFor: (label: string) => FetchRequest;
   /** How other nodes may feed this node. */
-  readonly fed?: { readonly feed: BlobFeed; readonly peer: FeedPeer };
+  readonly peerFeed?: { readonly feed: BlobFeed; readonly peer: FeedPeer };
 }
 
 /** Answers a runner's request for blobs. A name that was never offered gets no answer. */
@@ -27,26 +27,26 @@ export async function sendBlobs(
   names: readonly string[],
   answer: BlobAnswer,
 ): Promise<void> {
-  const { fed, offered } = answer;
-  const asked = new Map<string, Blob>();
+  const { peerFeed, offered } = answer;
+  const small = new Map<string, Blob>();
   const large: (readonly [name: string, blob: Blob])[] = [];
   for (const name of names) {
     const known = offered.get(name);
-    const blob = known?.fetch ? await fetched(name, known, asked, answer) : known;
-    if (blob && fed?.feed.takes(fed.peer, blob)) large.push([name, blob]);
-    else if (blob) asked.set(name, blob);
+    const blob = known?.fetch ? await fetchBlob(name, known, small, answer) : known;
+    if (blob && peerFeed?.feed.takes(peerFeed.peer, blob)) large.push([name, blob]);
+    else if (blob) small.set(name, blob);
   }
-  await send(follower, asked, answer);
+  await send(follower, small, answer);
   // Each large content is put in its place before the next, so that other nodes can fetch it from this node early.
   for (const [name, blob] of large) await sendLarge(follower, name, blob, answer);
   answer.progress.end();
 }
 
-/** The content, fetched by the bastion. If that fails, the node gets an empty blob, and the problem as a blob for the refusal. */
-async function fetched(
+/** The content, fetched by the bastion. If that fails, an empty blob, and the problem is added to the blobs to send. */
+async function fetchBlob(
   name: string,
   { fetch, label = "contents" }: Blob,
-  asked: Map<string, Blob>,
+  blobs: Map<string, Blob>,
   { requestFor }: BlobAnswer,
 ): Promise<Blob | undefined> {
   try {
@@ -56,16 +56,16 @@ async function fetched(
     if (!problem) throw error;
     const { code, message, detail, hint } = problem;
     const text = [message, ...(detail === undefined ? [] : [detail]), ...(hint === undefined ? [] : [`hint: ${hint}`])];
-    asked.set(refusalName(name), blobOf(`${code}\n${text.join("\n")}\n`));
+    blobs.set(refusalName(name), blobOf(`${code}\n${text.join("\n")}\n`));
     return blobOf("");
   }
 }
 
 async function sendLarge(follower: FollowerChannel, name: string, blob: Blob, answer: BlobAnswer): Promise<void> {
-  const { fed, progress, isOpen } = answer;
+  const { peerFeed, progress, isOpen } = answer;
   // After a lost connection the feed must not be asked: it would take the node for one that still waits.
-  if (!fed || !isOpen()) return;
-  const { feed, peer } = fed;
+  if (!peerFeed || !isOpen()) return;
+  const { feed, peer } = peerFeed;
   progress.hold(true);
   const end = await feed.bring(peer, name, blob);
   progress.hold(false);

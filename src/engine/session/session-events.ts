@@ -18,7 +18,7 @@ export interface ReadyStep {
   readonly owes: readonly string[];
 }
 
-/** Steps that are sent together in one segment. If the runner is lost, the unfinished ones follow in another segment. */
+/** Steps that are sent together in one segment. If the runner is lost, the unfinished steps follow in another segment. */
 export interface Batch {
   readonly steps: readonly ReadyStep[];
   /** The node's facts are gathered after the steps. */

@@ -12,11 +12,12 @@ import { ownBug } from "./problems.ts";
 import { type BlobAnswer, sendBlobs } from "./send-blobs.ts";
 import { TransferProgress } from "./transfer-progress.ts";
 
+/** Milliseconds between two beats: a follower without beats gives the bastion up (docs/runner.md). */
 const beatEvery = 5_000;
 /** Milliseconds without progress in sending blobs; a disk that is slow to flush needs some time. */
 const stallLimit = 120_000;
 
-export interface TransportOptions {
+export interface SessionTransportOptions {
   readonly session: SessionOptions;
   readonly run: RunVariables;
   /** Aborted when the session is stopped. */
@@ -36,7 +37,7 @@ export interface TransportOptions {
 
 /** The connections of a session: one at a time, with one follower. */
 export class SessionTransport {
-  readonly #options: TransportOptions;
+  readonly #options: SessionTransportOptions;
   #host: Host | undefined;
   #follower: FollowerChannel | undefined;
   #beat: NodeJS.Timeout | undefined;
@@ -48,7 +49,7 @@ export class SessionTransport {
   /** Connections that are being made or closed. */
   #change: Promise<void> = Promise.resolve();
 
-  constructor(options: TransportOptions) {
+  constructor(options: SessionTransportOptions) {
     this.#options = options;
   }
 
@@ -101,7 +102,7 @@ export class SessionTransport {
           progress: this.#watch(follower),
           isOpen,
           requestFor,
-          ...this.#fed(),
+          ...this.#peerFeed(),
         });
       } catch (error) {
         const { stopping } = this.#options;
@@ -126,20 +127,20 @@ export class SessionTransport {
   }
 
   /** How other nodes may feed this node. */
-  #fed(): Pick<BlobAnswer, "fed"> {
+  #peerFeed(): Pick<BlobAnswer, "peerFeed"> {
     const { session, run } = this.#options;
     const { feed, node, endpoint, sudoPassword, emit } = session;
     const host = this.#host;
     if (!feed || !host) return {};
-    return { fed: { feed, peer: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
+    return { peerFeed: { feed, peer: { node: node.name, endpoint, host, run, sudoPassword, emit } } };
   }
 
   #watch(follower: FollowerChannel): TransferProgress {
     const { session, onStall } = this.#options;
     const { emit, node, transferStall: stall = stallLimit } = session;
     this.#progress?.stop();
-    const taken = (): number => follower.taken();
-    return (this.#progress = new TransferProgress({ node: node.name, taken, emit, stall, onStall, now: Date.now }));
+    const bytesTaken = (): number => follower.bytesTaken();
+    return (this.#progress = new TransferProgress({ node: node.name, bytesTaken, emit, stall, onStall, now: Date.now }));
   }
 
   /** The node continues: the blobs have arrived. */
@@ -160,7 +161,7 @@ export class SessionTransport {
     follower?.end();
     const { feed, node } = this.#options.session;
     feed?.leave(node.name);
-    if (host && !feed?.inherits(host)) this.#change = this.#change.then(() => host.close());
+    if (host && !feed?.takeOver(host)) this.#change = this.#change.then(() => host.close());
   }
 
   async #connect(how: { readonly attempt: number; readonly flight: string; readonly mayStop: boolean }): Promise<void> {

@@ -2,7 +2,7 @@ import type { Problem } from "#errors/problem.ts";
 import type { Emit, NodeOutcome, Outcome } from "#engine/events/event.ts";
 import type { RunVariables } from "#engine/program/bootstrap.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import type { ManagedRemnant } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import type { Connect, Endpoint, Host } from "#engine/transport/host.ts";
 import type { TableStore } from "#engine/partition-backups/saved-tables.ts";
@@ -36,7 +36,7 @@ export interface SessionOptions {
   /** The run's operator as `user@host`, for the lock's message. */
   readonly who: string;
   readonly dryRun: boolean;
-  /** Disks that the run may wipe, as `DISK:FINGERPRINT`. */
+  /** The run's grants for the node: `DISK:FINGERPRINT` to wipe a disk, `DISK:restore` to restore its saved table. */
   readonly grants: readonly string[];
   /** Keeps the tables of granted disks before the node gets a grant. */
   readonly tables: TableStore;
@@ -53,7 +53,7 @@ export interface SessionOptions {
   readonly unlock?: (signal: AbortSignal) => Promise<boolean>;
   /** The run was started before: steps that its journal on the node calls finished are not done again. */
   readonly resumed: boolean;
-  /** Wait for a lock that another run holds instead of refusing. */
+  /** Whether to wait for a lock that another run holds; otherwise the work fails. */
   readonly waitForLock: boolean;
   /** Milliseconds. */
   readonly connectTimeout: number;

@@ -1,7 +1,7 @@
 import type { Problem } from "#errors/problem.ts";
 import type { Outcome, RunEventBody } from "#engine/events/event.ts";
-import { exactly, type NewOutput } from "./step-output.ts";
-import { changesOf, hidden } from "./step-problem.ts";
+import { rawBytes, type NewOutput } from "./step-output.ts";
+import { changesOf, isHidden } from "./step-problem.ts";
 import type { StepRecord } from "./step-record.ts";
 
 type Records = ReadonlyMap<string, StepRecord>;
@@ -17,14 +17,14 @@ export function outputEvent(
   { draft, plan }: StepRecord,
   { node, stream, made }: { node: string; stream: "out" | "err"; made: NewOutput },
 ): RunEventBody | undefined {
-  if (hidden(plan)) return undefined;
+  if (isHidden(plan)) return undefined;
   return {
     type: "step.output",
     node,
     step: draft.id,
     stream,
     text: made.text,
-    ...(plan?.exact && exactly(made)),
+    ...(plan?.exact && rawBytes(made)),
     ...(made.skipped > 0 && { skipped: made.skipped }),
   };
 }

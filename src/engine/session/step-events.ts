@@ -68,10 +68,10 @@ export class StepEvents {
   }
 
   /**
-   * Whether this outcome is the next one in the record. A journal repeats the recorded outcomes in order. Another outcome shows a new journal,
-   * as of a node that was set up again, and everything in it is new.
+   * Takes the next outcome of the step from the record; true if it is this outcome. A journal repeats the recorded outcomes in order. Another
+   * outcome shows a new journal, as of a node that was set up again, and everything in it is new.
    */
-  wasRecorded(step: string, outcome: Outcome): boolean {
+  takeRecorded(step: string, outcome: Outcome): boolean {
     const [next, ...later] = this.#recorded.get(step) ?? [];
     if (next === outcome && later.length > 0) this.#recorded.set(step, later);
     else this.#recorded.delete(step);

@@ -1,8 +1,10 @@
 import { cleanText } from "#engine/events/clean.ts";
 import { WholeLines } from "#engine/events/whole-lines.ts";
 
-/** Numbers of a stream's pieces (runner.sh, k_reader): an attempt has a million of them. Its first twenty pieces are small, and all are kept. */
-const [piecesOfTurn, turn] = [20, 1_000_000];
+/** The first chunks of an attempt, which are small; a node keeps all of them (runner.sh, k_reader). */
+const smallChunks = 20;
+/** Numbers of chunks for each attempt at a step. */
+const numbersPerAttempt = 1_000_000;
 /** Large chunks whose sizes are kept: the 64 that a node keeps of an answer to `kcore exec` (segment.ts), and a few more. */
 const keptChunks = 72;
 
@@ -14,7 +16,7 @@ interface OutputStream {
   lost: number;
 }
 
-/** The new part of a piece of output. */
+/** A new part of a step's output. */
 export interface NewOutput {
   readonly text: string;
   /** The bytes of the text. */
@@ -26,7 +28,7 @@ export interface NewOutput {
 /** The received output of steps: each byte is reported once, and lines are reported whole. */
 export class StepOutput {
   readonly #now: () => number;
-  /** By `KEY.STREAM`. */
+  /** By `KEY.STREAM`; the stream is `o` or `e`. */
   readonly #streams = new Map<string, OutputStream>();
 
   constructor(now: () => number) {
@@ -41,7 +43,7 @@ export class StepOutput {
     return streams.join(" ");
   }
 
-  /** Takes a piece: `OFFSET BYTES LOST` and the bytes. Returns the output to report now. */
+  /** Takes a part of a chunk: `OFFSET BYTES LOST` and the bytes. Returns the output to report now. */
   take(
     id: string,
     chunk: number,
@@ -53,7 +55,7 @@ export class StepOutput {
     const known = stream.chunks.get(chunk) ?? 0;
     const fresh = bytes.subarray(Math.max(0, known - Number(offset)));
     stream.chunks.set(chunk, Math.max(known, Number(offset) + bytes.length));
-    if (stream.chunks.size > piecesOfTurn + keptChunks) forgetOldest(stream.chunks);
+    if (stream.chunks.size > smallChunks + keptChunks) forgetOldest(stream.chunks);
     const skipped = Number(lost) - stream.lost;
     stream.lost = Number(lost);
     if (fresh.length === 0) return [];
@@ -85,12 +87,12 @@ export function outputOf({ decoder }: OutputStream, bytes: Uint8Array, skipped =
   return [{ text: cleanText(decoder.decode(bytes, { stream: true })), bytes, skipped }];
 }
 
-/** Drops the oldest large chunk but the first: the node keeps the first large chunk and the twenty pieces before. */
+/** Drops the oldest large chunk but the first: the node keeps the first large chunk and the small chunks before it. */
 function forgetOldest(chunks: Map<number, number>): void {
-  chunks.delete(Math.min(...[...chunks.keys()].filter((chunk) => chunk % turn > piecesOfTurn)));
+  chunks.delete(Math.min(...[...chunks.keys()].filter((chunk) => chunk % numbersPerAttempt > smallChunks)));
 }
 
 /** The bytes in base64, unless the text in UTF-8 is equal to them. */
-export function exactly({ text, bytes }: NewOutput): { readonly bytes?: string } {
+export function rawBytes({ text, bytes }: NewOutput): { readonly bytes?: string } {
   return Buffer.from(text).equals(bytes) ? {} : { bytes: Buffer.from(bytes).toString("base64") };
 }

@@ -10,16 +10,16 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { refusalHint } from "./problems.ts";
 import { truncate, type StepRecord } from "./step-record.ts";
 
-/** Characters of a value that an event holds. */
-const longestValue = 4096;
+/** Characters of a value that an event holds at most. */
+const maxValue = 4096;
 
 /** Why a step failed, by the status in its `end` frame. */
 export function problemOf(record: StepRecord, rc: string): Problem {
   const { draft, plan, problem } = record;
-  const errors = hidden(plan) ? "" : record.errors.trimEnd();
+  const errors = isHidden(plan) ? "" : record.errors.trimEnd();
   const said = problem ? `${problem.message}\n${problem.detail ?? ""}` : errors;
   // The lines of a sensitive step may hold a secret.
-  const at = !hidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
+  const at = !isHidden(plan) ? { at: draft.argumentAt?.(said) ?? draft.at } : { at: draft.at, conceal: true as const };
   if (problem) return { ...at, ...omitUndefined({ hint: refusalHint(problem, draft.module) }), ...problem };
   const detail = errors === "" ? {} : { detail: errors };
   const title = `“${draft.title}” (${draft.module})`;
@@ -85,17 +85,17 @@ function hintOf(errors: string): { readonly hint?: string } {
 /** The wanted facts that the node does not have. */
 export function changesOf({ plan, have }: { plan?: PlannedStep | undefined; have: Facts }): Change[] {
   if (!plan) return [];
-  const mask = (value: string): string => (hidden(plan) ? MASK : cleanText(value));
+  const mask = (value: string): string => (isHidden(plan) ? MASK : cleanText(value));
   return Object.entries(plan.step.want)
     .filter(([name, want]) => have[name] !== want)
     .map(([name, want]) => ({
       name,
       want: mask(want),
-      ...(have[name] !== undefined && { have: mask(truncate(have[name], longestValue)) }),
+      ...(have[name] !== undefined && { have: mask(truncate(have[name], maxValue)) }),
     }));
 }
 
 /** Whether values and output of the step must not be shown. A step without a plan counts as sensitive. */
-export function hidden(plan: PlannedStep | undefined): boolean {
+export function isHidden(plan: PlannedStep | undefined): boolean {
   return plan === undefined || plan.sensitive || plan.step.sensitive === true;
 }

@@ -16,13 +16,19 @@ export interface StepRecord {
   readonly stage: string;
   plan?: PlannedStep | undefined;
   outcome?: Outcome;
+  /** The facts that the probe found before the apply. */
   have: Record<string, string>;
+  /** The facts that the probe found after the apply. */
   now: Record<string, string>;
+  /** The present text of a file, for a diff. */
   shown?: string;
   stdout: string;
   rc: number;
+  /** The refusal that the step reported. */
   problem?: Problem;
+  /** Why the step failed; set at its end. */
   cause?: Problem;
+  /** The reason for the step's start. */
   why?: string;
   /** The outcome in a dry run depends on another step (`unless KEY …`). */
   isConditional?: boolean;
@@ -53,12 +59,12 @@ export function newRecord(draft: UnresolvedStep, stage: string): StepRecord {
   return { draft, stage, have: {}, now: {}, stdout: "", rc: 0, errors: "", starts: 0, kept: 0 };
 }
 
-/** Whether a step with this outcome is not sent again (next-batch.ts). */
+/** Whether a step with this outcome is not sent again (next-segment.ts). */
 export function isFinal(outcome: Outcome | undefined): boolean {
   return outcome !== undefined && outcome !== "failed" && outcome !== "interrupted";
 }
 
-/** Another attempt of the step begins. The values of an apply that was cut off stay: the attempt ends as its change. */
+/** Begins another attempt of the step. If an apply was cut off, its values stay: the end of the new attempt reports the change of both. */
 export function beginAttempt(record: StepRecord, now: number, budget: NodeBudget): void {
   record.starts += 1;
   releaseValues(record, budget);
@@ -133,7 +139,7 @@ export function registeredResult(record: StepRecord | undefined): Registered | u
  * The plan of a step that an earlier process of this run sent, rendered with the results of the steps before it; undefined: it cannot be
  * planned any more.
  */
-export function plannedAgain(
+export function planAgain(
   records: ReadonlyMap<string, StepRecord>,
   facts: Readonly<Record<string, string>>,
   step: UnresolvedStep,

@@ -4,7 +4,7 @@ import type { Emit, Outcome, RunEventBody } from "#engine/events/event.ts";
 import { lastLines } from "#engine/events/whole-lines.ts";
 import { stepKey } from "#engine/program/compile-step.ts";
 import { unescapeLine, type Frame } from "#engine/program/frames.ts";
-import type { ManagedRemnant } from "#engine/states/leaves.ts";
+import type { ManagedRemnant } from "#engine/states/remnants.ts";
 import type { PlannedStep, Registered, UnresolvedStep } from "#engine/states/planned-step.ts";
 import { unifiedDiff } from "./file-diff.ts";
 import { NodeBudget, setFact } from "./node-budget.ts";
@@ -22,7 +22,7 @@ import {
 } from "./step-end.ts";
 import { StepEvents } from "./step-events.ts";
 import { StepOutput, type NewOutput } from "./step-output.ts";
-import { hidden, problemOf } from "./step-problem.ts";
+import { isHidden, problemOf } from "./step-problem.ts";
 import {
   beginAttempt,
   dropValues,
@@ -30,14 +30,14 @@ import {
   keepValue,
   newRecord,
   outcomes,
-  plannedAgain,
+  planAgain,
   registeredResult,
   truncate,
   type StepRecord,
 } from "./step-record.ts";
 
 /** Starts of a step in a session, beyond those in the record. Reboots, dead runners and resumed runs start a step again. */
-const mostStarts = 32;
+const maxStarts = 32;
 /** Characters that are kept of a note, of a milestone or reason, and of a failed step's stderr. */
 const limits = { note: 65_536, word: 1024, errors: 4096 };
 /** Characters of the node's budget that a frame, an event and a diff cost beside their text. */
@@ -81,7 +81,7 @@ export class StepReport implements StepResults {
     this.records.set(key, newRecord(draft, stage));
   }
 
-  /** Reports the given steps from now on, in this order. */
+  /** Reports the given steps from now on, in this order, without those that have ended. */
   expect(keys: readonly string[]): void {
     this.events.expect(keys.filter((key) => !isFinal(this.outcomeOf(key))));
   }
@@ -179,11 +179,11 @@ export class StepReport implements StepResults {
 
   #begin(key: string, record: StepRecord, why: string): void {
     const { draft } = record;
-    if (record.starts >= mostStarts + this.events.recordedEnds(draft.id))
-      throw this.budget.exceeded(`the start of “${draft.title}” ${mostStarts} times`);
+    if (record.starts >= maxStarts + this.events.recordedEnds(draft.id))
+      throw this.budget.exceeded(`the start of “${draft.title}” ${maxStarts} times`);
     this.budget.spend(cost.event);
     beginAttempt(record, this.#now(), this.budget);
-    record.plan ??= plannedAgain(this.records, this.facts, record.draft);
+    record.plan ??= planAgain(this.records, this.facts, record.draft);
     this.#output.forget(key);
     this.events.begin(key, draft.id, draft.answers.length > 0);
     if (why !== "") record.why = startReason(this.records, why);
@@ -223,7 +223,7 @@ export class StepReport implements StepResults {
     for (const one of reverted) one.outcome = "interrupted";
     if (outcome === "failed")
       record.cause = trialProblem(problemOf(record, rc), [...reverted, record], this.connectProblem);
-    if (!this.events.wasRecorded(record.draft.id, outcome)) {
+    if (!this.events.takeRecorded(record.draft.id, outcome)) {
       for (const one of reverted) this.events.reportNew(key, revertedEvent(one, this.#node, record));
       this.#reportEnd(key, record, outcome, { rc, reason, isForeseen });
     }
@@ -245,7 +245,7 @@ export class StepReport implements StepResults {
       cost.event + (problem?.detail?.length ?? 0) + changes.reduce((sum, one) => sum + (one.have?.length ?? 0), 0),
     );
     const target = plan?.step.shown;
-    if (shown === undefined || target === undefined || hidden(plan))
+    if (shown === undefined || target === undefined || isHidden(plan))
       return this.events.reportNew(key, event, { isForeseen });
     this.budget.spend(cost.diff);
     const complete = async (): Promise<RunEventBody> => {
@@ -271,7 +271,7 @@ export class StepReport implements StepResults {
   remnantsOf(key: string): readonly ManagedRemnant[] | undefined {
     const record = this.records.get(key);
     if (record?.outcome === undefined || /^(?:failed|interrupted)$/.test(record.outcome)) return undefined;
-    const plan = record.plan ?? plannedAgain(this.records, this.facts, record.draft);
+    const plan = record.plan ?? planAgain(this.records, this.facts, record.draft);
     if (plan) return plan.leaves ?? [];
     return record.outcome === "skipped" && !record.draft.isUntrusted ? [] : undefined;
   }

@@ -1,6 +1,6 @@
 import type { SessionEvent, Timer } from "./session-events.ts";
 
-/** The event of each timer that is due. */
+/** The event of each timer, sent when the timer is due. */
 export const timerEvents: Readonly<Record<Timer, SessionEvent>> = {
   retry: { to: "connection", event: { type: "retry-due" } },
   goodbye: { to: "runner", event: { type: "goodbye-timeout" } },

@@ -4,14 +4,14 @@ import { transferStalled } from "./problems.ts";
 
 /** Milliseconds between two samples. */
 const sampleEvery = 1_000;
-/** Samples over which the rate is taken. */
+/** Samples over which the rate is measured. */
 const ratedSamples = 5;
 /** The end of a transfer of this size is reported even if the transfer took less than a second. */
 const alwaysReported = 1 << 20;
 /** Bytes at the end of a content that an sshd may have taken without acknowledging them. */
 const unacknowledged = 256 << 10;
 /** Bytes a second that a node hashes at least. */
-const hashing = 1_000_000;
+const hashRate = 1_000_000;
 
 interface Transfer {
   readonly name: string;
@@ -25,7 +25,7 @@ interface Transfer {
 export interface TransferOptions {
   readonly node: string;
   /** Bytes that the node has taken, counted from an arbitrary start. */
-  readonly taken: () => number;
+  readonly bytesTaken: () => number;
   readonly emit: Emit;
   /** Milliseconds without progress after which the transfer has stalled. */
   readonly stall: number;
@@ -55,7 +55,7 @@ export class TransferProgress {
 
   constructor(options: TransferOptions) {
     this.#options = options;
-    this.#base = options.taken();
+    this.#base = options.bytesTaken();
     this.#movedAt = options.now();
   }
 
@@ -95,11 +95,11 @@ export class TransferProgress {
     this.#transfers.length = 0;
   }
 
-  /** Takes a sample, once a second. */
+  /** Takes a sample; called once a second. */
   sample(): void {
-    const { taken, now, node, emit } = this.#options;
+    const { bytesTaken, now, node, emit } = this.#options;
     const at = now();
-    const moved = Math.max(this.#moved, taken() - this.#base);
+    const moved = Math.max(this.#moved, bytesTaken() - this.#base);
     if (moved > this.#moved || this.#isHeld) [this.#moved, this.#movedAt] = [moved, at];
     if (this.#isHeld) return;
     this.#samples.push({ at, moved });
@@ -139,12 +139,12 @@ export class TransferProgress {
   #patience(): number {
     const { stall } = this.#options;
     if (this.#isWhole && this.#moved >= this.#written - unacknowledged)
-      return stall + (this.#written * 1_000) / hashing;
+      return stall + (this.#written * 1_000) / hashRate;
     const [transfer, before] = [this.#transfers[0], this.#before];
     if (!transfer) return stall;
     const end = this.#moved >= transfer.from + transfer.size - unacknowledged ? transfer.size : 0;
     const start = before && this.#moved <= transfer.from + unacknowledged ? before.size : 0;
-    return stall + ((start + end) * 1_000) / hashing;
+    return stall + ((start + end) * 1_000) / hashRate;
   }
 
   #reportEnd({ name, size, since, isReported }: Transfer): void {

@@ -21,7 +21,7 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
   const { results, failed, isStopped, registered } = end;
   const outcomes = (drafts: readonly UnresolvedStep[]) => drafts.map(({ id }) => results.outcomeOf(stepKey(id)));
   const isFinished = ({ drafts }: StageWork): boolean =>
-    outcomes(drafts).every((outcome) => !isLeft(outcome) && outcome !== "failed");
+    outcomes(drafts).every((outcome) => !isUnfinished(outcome) && outcome !== "failed");
   const nodeFailure = end.nodeFailure ?? (failed || isStopped ? undefined : missingEnd(work, end));
   const problem = nodeFailure?.problem ?? failed;
   // Work that was stopped in its last step, and still came to its end, is done.
@@ -36,13 +36,13 @@ export function workResult(work: readonly StageWork[], end: EndedWork): WorkResu
 }
 
 /** Whether the step did not end, or was interrupted. */
-function isLeft(outcome: Outcome | undefined): boolean {
+function isUnfinished(outcome: Outcome | undefined): boolean {
   return outcome === undefined || outcome === "interrupted";
 }
 
 /** The failure for a step without an outcome: a step counts as done only if the node reported its end. */
 function missingEnd(work: readonly StageWork[], { results, node, runId }: EndedWork): NodeFailure | undefined {
-  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isLeft(results.outcomeOf(stepKey(id))));
+  const missing = work.flatMap(({ drafts }) => drafts).find(({ id }) => isUnfinished(results.outcomeOf(stepKey(id))));
   if (!missing) return undefined;
   const problem: Problem = {
     code: "RUN_ABANDONED",

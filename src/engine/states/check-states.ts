@@ -8,10 +8,10 @@ import { expandSteps, type ExpandOptions } from "./expand-steps.ts";
 import type { States } from "./open-states.ts";
 import type { State } from "./state.ts";
 
-/** Placeholder for the node of checked steps: the results of a check do not depend on it. */
-const ANY = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
+/** Placeholder for the node of checked steps: the results of a check do not depend on the node. */
+const PLACEHOLDER_NODE = { name: "any", id: "00000000-0000-4000-8000-000000000000", stateDir: "/var/lib/kcore" } as NodeEntry;
 
-const ANY_NODE = new Unknown("the node");
+const UNKNOWN_NODE = new Unknown("the node");
 
 /** The inputs that are the same for all checked states. */
 export type CheckInput = Pick<ExpandOptions, "nodes" | "run" | "modules" | "moduleNames">;
@@ -28,12 +28,12 @@ export class StateChecker {
   constructor(states: States, input: CheckInput) {
     this.#states = states;
     this.#input = input;
-    this.#all = states.list().flatMap(({ name }) => states.partly(name).state ?? []);
+    this.#all = states.list().flatMap(({ name }) => states.readPartly(name).state ?? []);
   }
 
   /** @returns every problem of the state and of its included states */
   async check(name: string): Promise<readonly Problem[]> {
-    const { state, problems } = this.#states.partly(name);
+    const { state, problems } = this.#states.readPartly(name);
     if (state === undefined) return problems;
     const others = this.#all.filter((other) => other.name !== name).flatMap(({ steps }) => steps);
     const registered = others.flatMap((step) => (step.kind === "module" ? (step.register ?? []) : []));
@@ -43,10 +43,10 @@ export class StateChecker {
       expandSteps(this.#states, {
         ...this.#input,
         apply: [{ state: name, given: unknownParams(state.params.keys()) }],
-        node: ANY,
-        seenNode: ANY_NODE,
+        node: PLACEHOLDER_NODE,
+        unknownNode: UNKNOWN_NODE,
         readSecret: leaveUnknown,
-        taken: new Set(this.#idsBeside(name)),
+        usedIds: new Set(this.#idsBeside(name)),
         registered,
       }),
     );
@@ -56,8 +56,8 @@ export class StateChecker {
   /** Checks defaults apart from steps, which are checked with all parameters given. */
   async #checkDefaults({ name, params }: State): Promise<void> {
     const { nodes, run } = this.#input;
-    const scope = { node: ANY_NODE, vars: ANY_NODE, nodes, run };
-    await bindParams(params, openParams(params), { owner: `state “${name}”`, scope, readSecret: leaveUnknown });
+    const scope = { node: UNKNOWN_NODE, vars: UNKNOWN_NODE, nodes, run };
+    await bindParams(params, unknownsWithoutDefault(params), { owner: `state “${name}”`, scope, readSecret: leaveUnknown });
   }
 
   #idsBeside(name: string): readonly string[] {
@@ -68,9 +68,9 @@ export class StateChecker {
 }
 
 /** An unknown value for each parameter without a default. */
-export function openParams(params: ParamDeclarations): Map<string, GivenParam> {
-  const open = [...params.values()].filter((param) => param.default === undefined);
-  return unknownParams(open.map(({ name }) => name));
+export function unknownsWithoutDefault(params: ParamDeclarations): Map<string, GivenParam> {
+  const withoutDefault = [...params.values()].filter((param) => param.default === undefined);
+  return unknownParams(withoutDefault.map(({ name }) => name));
 }
 
 function unknownParams(names: Iterable<string>): Map<string, GivenParam> {

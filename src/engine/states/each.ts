@@ -7,7 +7,7 @@ export function itemsOf(value: unknown): readonly unknown[] | undefined {
   return isMapValue(value) ? entriesOf(value).map(([key, inner]) => ({ key, value: inner })) : undefined;
 }
 
-/** A short name for each item, unique in the list: its text, or its name, id, key or path; else its number. */
+/** A short name for each item, unique in the list: its text, or its name, id, key, path or serial; else its number. */
 export function labelsOf(items: readonly unknown[]): readonly string[] {
   const labels = items.map((item, index) => labelOf(item) ?? String(index + 1));
   return labels.map((label, index) => (labels.indexOf(label) === index ? label : `${label} ${index + 1}`));

@@ -33,7 +33,7 @@ export interface ExpandOptions {
   readonly apply: readonly StateUse[];
   readonly node: NodeEntry;
   /** Replaces the node in expressions: an Unknown, for a check that holds for any node. */
-  readonly seenNode?: Unknown;
+  readonly unknownNode?: Unknown;
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   /** `run` of expressions: id, time, revision. */
   readonly run: Readonly<Record<string, unknown>>;
@@ -42,7 +42,7 @@ export interface ExpandOptions {
   readonly moduleNames: readonly string[];
   readonly readSecret: SecretReader;
   /** Step ids that this node's run uses already; the ids of the steps made here are added. */
-  readonly taken?: Set<string>;
+  readonly usedIds?: Set<string>;
   /** Names that steps of earlier stages of this run register. */
   readonly registered?: Iterable<string>;
 }
@@ -72,17 +72,17 @@ class Expander {
   readonly #options: ExpandOptions;
   readonly #problems = new Problems();
   readonly #unresolved: UnresolvedStep[] = [];
-  readonly #taken: Set<string>;
+  readonly #usedIds: Set<string>;
   readonly #scope: NodeScope;
-  /** `state/id` of this node's earlier states. */
+  /** By `state/id`, the steps of this node's states so far. */
   readonly #global: Ids = new Map();
   readonly #skipped = new Set<string>();
 
   constructor(states: States, options: ExpandOptions) {
     this.#states = states;
     this.#options = options;
-    this.#taken = options.taken ?? new Set();
-    this.#scope = new NodeScope({ ...options, node: options.seenNode ?? options.node });
+    this.#usedIds = options.usedIds ?? new Set();
+    this.#scope = new NodeScope({ ...options, node: options.unknownNode ?? options.node });
   }
 
   done(): readonly UnresolvedStep[] {
@@ -99,7 +99,7 @@ class Expander {
 
   /** The readable part of a state; faults are reported. */
   #open(name: string, at: SourcePosition | undefined): State | undefined {
-    const { state, problems } = this.#states.partly(name, at);
+    const { state, problems } = this.#states.readPartly(name, at);
     this.#problems.add(...problems);
     return state;
   }
@@ -142,8 +142,8 @@ class Expander {
   /** The state's name; with `#2` and so on if an earlier use of the state on this node has it. */
   #prefix(state: string): string {
     let prefix = state;
-    for (let count = 2; this.#taken.has(`${prefix}/`); count++) prefix = `${state}#${count}`;
-    this.#taken.add(`${prefix}/`);
+    for (let count = 2; this.#usedIds.has(`${prefix}/`); count++) prefix = `${state}#${count}`;
+    this.#usedIds.add(`${prefix}/`);
     return prefix;
   }
 
@@ -154,15 +154,15 @@ class Expander {
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope }];
       // An include that is left out is not checked: its parameters may be valid only if it applies.
-      const is = known(conditions);
-      if (is === false) continue;
+      const applies = allHold(conditions);
+      if (applies === false) continue;
       const begin = this.#unresolved.length;
       const state = this.#open(step.include, step.includeAt);
       if (state === undefined) continue;
       const given = givenFromNode(step.with, scope.early());
       const inner = { conditions, require: [...around.require, ...require] };
       await this.#state(state, given, inner, scope, step.with?.at ?? step.includeAt);
-      if (late !== undefined || is === undefined)
+      if (late !== undefined || applies === undefined)
         for (const [index, made] of this.#unresolved.entries())
           if (index >= begin) this.#unresolved[index] = { ...made, maybe: true };
     }
@@ -200,7 +200,7 @@ class Expander {
     const ids: string[] = [];
     for (const { label, scope: inner, late } of this.#instances(step, scope)) {
       const id = `${prefix}/${step.id}${label}`;
-      this.#taken.add(id);
+      this.#usedIds.add(id);
       ids.push(id);
       const conditions =
         step.when === undefined ? around.conditions : [...around.conditions, { node: step.when, scope: inner }];
@@ -237,19 +237,19 @@ class Expander {
     const found = await this.#options.modules(module);
     if (found !== undefined) return found;
     const { moduleNames } = this.#options;
-    const here = await this.#calledHere(module);
+    const ownName = await this.#ownNameOf(module);
     const hint =
-      here === undefined
+      ownName === undefined
         ? suggestHint(module, moduleNames, `kcore modules --search ${module.split(".").at(-1)}`)
-        : `here it is “${here}”`;
+        : `here it is “${ownName}”`;
     this.#problems.add({ code: "STATE_MODULE_UNKNOWN", message: `no state module “${module}”`, at: moduleAt, hint });
     return undefined;
   }
 
-  /** The module for a name of Salt or Ansible, with or without the name of a collection. */
-  async #calledHere(theirs: string): Promise<string | undefined> {
-    const last = theirs.split(".").at(-1) ?? "";
-    for (const name of [theirs, /^\w+\.\w+\.\w+$/.test(theirs) ? last : theirs])
+  /** kcore's module for a name of Salt or Ansible, with or without the name of a collection; undefined if there is none. */
+  async #ownNameOf(foreign: string): Promise<string | undefined> {
+    const last = foreign.split(".").at(-1) ?? "";
+    for (const name of [foreign, /^\w+\.\w+\.\w+$/.test(foreign) ? last : foreign])
       for (const own of this.#options.moduleNames) {
         // A step that uses a broken module of the project reports that module's problem.
         const module = await this.#options.modules(own).catch(() => undefined);
@@ -258,7 +258,7 @@ class Expander {
     return undefined;
   }
 
-  /** One instance for a plain step, one for each item of `each`, one that waits if the items are not known yet. */
+  /** One instance for a plain step; one for each item of `each`; one that waits, if the items are not known yet. */
   #instances(
     { each }: ModuleStepSource | IncludeSource,
     scope: NodeScope,
@@ -291,9 +291,9 @@ class Expander {
     const labels = labelsOf(items);
     return items.map((item, index) => {
       const node = each.kind === "list" ? each.items[index] : undefined;
-      const by = node && { node, scope: () => scope.early() };
+      const source = node && { node, scope: () => scope.early() };
       const isUntrusted = isUntrustedValue(node ?? each, scope.early());
-      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isUntrusted ? [["item", by]] : [])) };
+      return { label: `[${labels[index]}]`, scope: scope.withItem(item, new Map(isUntrusted ? [["item", source]] : [])) };
     });
   }
 
@@ -302,23 +302,23 @@ class Expander {
     local: Ids,
     around: IncludeContext,
   ): { readonly ids: Readonly<Record<RequisiteKey, readonly string[]>>; readonly skip?: string } {
-    const kept = (key: RequisiteKey): string[] =>
+    const resolved = (key: RequisiteKey): string[] =>
       this.#resolve(requisites[key], local).filter((id) => !this.#skipped.has(id));
     const found = {
-      require: kept("require"),
-      onChanges: kept("onChanges"),
-      restartOn: kept("restartOn"),
-      onFailure: kept("onFailure"),
+      require: resolved("require"),
+      onChanges: resolved("onChanges"),
+      restartOn: resolved("restartOn"),
+      onFailure: resolved("onFailure"),
     };
     // A reaction is skipped if all its named steps were left out: without them it would run unconditionally.
-    const gone = (["onFailure", "onChanges"] as const).find(
+    const unmet = (["onFailure", "onChanges"] as const).find(
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );
     const ids = { ...found, require: [...around.require.filter((id) => !this.#skipped.has(id)), ...found.require] };
-    return gone === undefined ? { ids } : { ids, skip: `${gone}: what it names was left out` };
+    return unmet === undefined ? { ids } : { ids, skip: `${unmet}: what it names was left out` };
   }
 
-  /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported those of this file. */
+  /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported unknown names of this file. */
   #resolve(requisites: readonly Requisite[], local: Ids): string[] {
     return requisites.flatMap((requisite) => {
       const { name } = requisite;
@@ -330,7 +330,7 @@ class Expander {
   }
 
   #ofEarlierStages(name: string): readonly string[] | undefined {
-    const ids = [...this.#taken].filter((id) => id === name || id.startsWith(`${name}[`));
+    const ids = [...this.#usedIds].filter((id) => id === name || id.startsWith(`${name}[`));
     return ids.length === 0 ? undefined : ids;
   }
 }
@@ -353,7 +353,7 @@ function untrustedParams(
 }
 
 /** The result of all conditions together; undefined: not all are known. The steps report problems of the conditions. */
-function known(conditions: readonly Condition[]): boolean | undefined {
+function allHold(conditions: readonly Condition[]): boolean | undefined {
   const all = conditions.map(({ node, scope }) => attemptKnown(() => evaluate(node, scope.early()) !== false));
   return all.includes(false) ? false : all.includes(undefined) ? undefined : true;
 }

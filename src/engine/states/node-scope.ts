@@ -20,8 +20,9 @@ export type UntrustedPaths = ReadonlyMap<
 
 /** The names that are the same for all steps of a node. */
 interface FixedNames {
-  /** Unknown where a check holds for every possible node; the nodes are Unknown where there is no roster. */
+  /** Unknown for a check that holds for every possible node. */
   readonly node: NodeEntry | Unknown;
+  /** Unknown where there is no roster. */
   readonly nodes: ReadonlyMap<string, NodeEntry> | Unknown;
   readonly run: Readonly<Record<string, unknown>>;
   readonly registered?: Iterable<string>;
@@ -30,7 +31,7 @@ interface FixedNames {
 /** The names of expressions at one place: inside one use of a state, for one item. */
 export class NodeScope {
   readonly #shared: FixedNames;
-  /** Register name → id of the step that registers; grows as steps are expanded; all scopes of the node share it. */
+  /** By register name, the id of the step that registers. Grows as steps are expanded; all scopes of the node share this map. */
   readonly #registers: Map<string, string>;
   readonly #params: Readonly<Record<string, unknown>> | undefined;
   readonly #late: LateParams | undefined;
@@ -108,10 +109,10 @@ export class NodeScope {
       ...omitUndefined({ params, item: this.#item?.value }),
     };
     if (this.#untrusted.size === 0) return names;
-    const bound = ([path, by]: readonly [string, ReturnType<UntrustedPaths["get"]>]): readonly [
+    const bound = ([path, source]: readonly [string, ReturnType<UntrustedPaths["get"]>]): readonly [
       string,
       UntrustedSource,
-    ] => [path, by && { node: by.node, scope: () => by.scope(late) }];
+    ] => [path, source && { node: source.node, scope: () => source.scope(late) }];
     return withUntrusted(names, [...this.#untrusted].map(bound));
   }
 }

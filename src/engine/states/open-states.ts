@@ -48,7 +48,7 @@ export class States {
   readonly files: Files;
   readonly #folders: readonly Folder[];
   readonly #read = new Map<string, ReadState>();
-  readonly #partly = new Map<string, ReadState>();
+  readonly #partlyRead = new Map<string, ReadState>();
 
   constructor(folders: readonly Folder[], templates: Templates, files: Files) {
     this.#folders = folders;
@@ -70,14 +70,14 @@ export class States {
    * @throws KcoreError STATE_NOT_FOUND at `at`, STATE_INCLUDE_CYCLE, and every problem of the files.
    */
   load(name: string, at?: SourcePosition): State {
-    const { state, problems } = this.partly(name, at);
+    const { state, problems } = this.readPartly(name, at);
     if (state === undefined || problems.length > 0) throw new KcoreError(problems);
     return state;
   }
 
   /** The readable part of a state and its includes, with every problem of the files. */
-  partly(name: string, at?: SourcePosition): ReadState {
-    const known = this.#partly.get(name);
+  readPartly(name: string, at?: SourcePosition): ReadState {
+    const known = this.#partlyRead.get(name);
     if (known) return known;
     const problems = new Problems();
     this.#visit(name, at, [], problems);
@@ -86,7 +86,7 @@ export class States {
     const isCircle = problems.list.some(({ code }) => code === "STATE_INCLUDE_CYCLE");
     const read = { problems: problems.inOrder(), ...(isCircle ? {} : omitUndefined({ state })) };
     // A missing state stays unknown, so that each place that names it gets its own problem.
-    if (this.#read.has(name)) this.#partly.set(name, read);
+    if (this.#read.has(name)) this.#partlyRead.set(name, read);
     return read;
   }
 
@@ -97,7 +97,7 @@ export class States {
       problems.add({ code: "STATE_INCLUDE_CYCLE", message: `states include each other: ${circle}`, at });
       return;
     }
-    const known = this.#partly.get(name);
+    const known = this.#partlyRead.get(name);
     if (known) return problems.add(...known.problems);
     const { state, problems: own } = this.#one(name, at);
     problems.add(...own);

@@ -1,8 +1,8 @@
 import type { SourcePosition } from "#errors/problem.ts";
 import type { Facts, Retry, Step } from "#engine/step/define.ts";
-import type { ManagedRemnant } from "./leaves.ts";
+import type { ManagedRemnant } from "./remnants.ts";
 
-/** The values that a registered step gives to later ones: `steps.ID` in expressions. */
+/** The values that a registered step gives to later steps: `steps.NAME` in expressions. */
 export interface Registered {
   readonly changed: boolean;
   readonly rc: number;
@@ -23,14 +23,19 @@ export interface PlannedStep {
   readonly at: SourcePosition;
   readonly step: Step;
   readonly leaves?: readonly ManagedRemnant[];
-  /** Ids (as in `id`) of earlier steps. */
+  /** Ids of earlier steps. If one of them failed, this step does not run. */
   readonly require: readonly string[];
+  /** Ids of earlier steps. This step runs only if one of them changed something. */
   readonly onChanges: readonly string[];
+  /** Ids of earlier steps. If one of them changed something, this step's reaction follows. */
   readonly restartOn: readonly string[];
+  /** Ids of earlier steps. This step runs only if one of them failed. */
   readonly onFailure: readonly string[];
-  /** sh texts that decide on the node: skip unless onlyIf succeeds; in order if unless succeeds or creates exists. */
+  /** An sh text: the step is skipped unless the text succeeds on the node. */
   readonly onlyIf?: string;
+  /** An sh text: the step is in order if the text succeeds on the node. */
   readonly unless?: string;
+  /** An absolute path: the step is in order if the path exists on the node. */
   readonly creates?: string;
   readonly retry?: Retry;
   /** Seconds. */
@@ -38,8 +43,9 @@ export interface PlannedStep {
   readonly runAs?: string;
   readonly environment?: Readonly<Record<string, string>>;
   readonly sensitive: boolean;
-  /** The change stays only if a new connection confirms it within `confirm` seconds (docs/runner.md, On trial). */
+  /** The change stays only if a new connection confirms it in time (docs/runner.md, On trial). */
   readonly risk?: "connectivity";
+  /** Seconds for a new connection to confirm the change. */
   readonly confirm?: number;
   /** The name NAME of `steps.NAME` for later steps. */
   readonly register?: string;

@@ -3,7 +3,7 @@ import { suggestHint } from "#errors/suggest.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import { type Requisite, requisiteKeys, type StepSource } from "./step-source.ts";
 
-/** Ids are unique in a state; requisites name earlier steps. The expansion checks names of other states (`state/id`). */
+/** Reports ids that two steps of a state share, and requisites that name no earlier step. The expansion checks names of other states (`state/id`). */
 export function checkRequisites(steps: readonly StepSource[], problems: Problems): void {
   const all = new Map<string, StepSource>();
   for (const step of steps) {

@@ -5,7 +5,7 @@ import type { ModuleDefinition, Step, StepContext } from "#engine/step/define.ts
 import { needOpen, SealedValue } from "#engine/step/sealed.ts";
 import { Secret } from "#engine/step/secret.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
-import { restsOn } from "#engine/params/bind-params.ts";
+import { lateNeeds } from "#engine/params/bind-params.ts";
 import { evaluate, evaluateBoolean } from "#engine/expressions/evaluate.ts";
 import { refuseSyntax, shellSources } from "#engine/expressions/shell-values.ts";
 import { isUntrustedValue, refuseUntrustedName } from "#engine/expressions/untrusted-names.ts";
@@ -19,7 +19,7 @@ import { validateValue } from "#engine/yaml/validate.ts";
 import { argumentPlace } from "./argument-place.ts";
 import { checkStep, type Condition, writtenTemplate } from "./check-step.ts";
 import type { Files } from "./state-files.ts";
-import { remnantsOf } from "./leaves.ts";
+import { remnantsOf } from "./remnants.ts";
 import type { NodeScope } from "./node-scope.ts";
 import type { LateScope, PlannedStep, RenderedStep, UnresolvedStep } from "./planned-step.ts";
 import { type CommonKeys, readCommonKeys } from "./step-keys.ts";
@@ -114,7 +114,7 @@ function plan(parts: StepParts, scope: Scope): PlannedStep {
   const problems = new Problems();
   const keys = problems.attempt(() => readCommonKeys(source.node, scope));
   const args = problems.attempt(() => argsOf(module, source.args, scope));
-  // With wrong keys the module's own checks are reported too; then all values count as secret.
+  // With wrong keys, problems of the module are reported, too; all values count as secret then.
   const { sensitive = keys === undefined, ...others } = keys ?? {};
   const context = contextOf(parts, scope, {
     sensitive,
@@ -233,11 +233,11 @@ function contextOf(
   };
 }
 
-/** The values not known before the run that the step depends on. */
+/** The values on which the step depends and which are not known before the run. */
 function needsOf(parts: StepParts, scopeOf: (scope: NodeScope) => Scope): Pick<Needs, "facts" | "steps"> {
   const { source, scope, conditions, late } = parts;
-  const own = restsOn(mergeReferences([referencesOf(source.node), ...templateReferences(parts)]), scopeOf(scope));
-  const others = conditions.map(({ node, scope: place }) => restsOn(referencesOf(node), scopeOf(place)));
+  const own = lateNeeds(mergeReferences([referencesOf(source.node), ...templateReferences(parts)]), scopeOf(scope));
+  const others = conditions.map(({ node, scope: place }) => lateNeeds(referencesOf(node), scopeOf(place)));
   const all = [own, ...others, ...(late === undefined ? [] : [late.needs])];
   return { facts: all.some(({ facts }) => facts), steps: [...new Set(all.flatMap(({ steps }) => steps))] };
 }

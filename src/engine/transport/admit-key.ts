@@ -9,29 +9,29 @@ export interface PublicKey {
   readonly comment?: string;
 }
 
-/** Characters of a login shell's greeting, at most. */
-const longest = 1 << 16;
+/** Characters of output that are read: a login shell's greeting, and the answer. */
+const maxOutput = 1 << 16;
 
 /**
- * Constant and fit for any login shell, as `Host.exec` requires: the key comes on stdin. A key that the file has without options, under
- * any comment, is not added again. The file's last line may lack its line feed.
+ * Adds the key that comes on stdin. Constant and fit for any login shell, as `Host.exec` requires. A key that the file has without options,
+ * under any comment, is not added again. The file's last line may lack its line feed.
  */
 const command = `exec /bin/sh -c 'umask 077; read -r type body comment && cd && mkdir -p .ssh || exit 1; f=.ssh/authorized_keys; key="$type $body"; if [ -f "$f" ] && grep -q -e "^$key\\$" -e "^$key " "$f"; then echo there; exit 0; fi; if [ -s "$f" ] && [ -n "$(tail -c 1 "$f")" ]; then echo; fi >>"$f" && printf "%s\\n" "$key\${comment:+ $comment}" >>"$f" || exit 1; if command -v restorecon >/dev/null 2>&1; then restorecon -R .ssh; fi'`;
 
 /**
  * Adds a public key to the user's ~/.ssh/authorized_keys (sshd(8)), once, and keeps the other keys. Returns whether the key is new there.
- * @throws KcoreError KEY_NOT_ADMITTED
+ * @throws KcoreError KEY_NOT_ADMITTED, and as `Host.exec`
  */
 export async function admitKey(host: Host, user: string, { type, key, comment = "" }: PublicKey): Promise<boolean> {
   const channel = await host.exec(command, { input: `${`${type} ${key} ${comment}`.trimEnd()}\n` });
   channel.end();
-  let said = "";
+  let output = "";
   for await (const chunk of channel.stdout)
     // A node may print without end.
-    if ((said += String(chunk)).length > longest) break;
-  const { code } = said.length > longest ? { code: undefined } : await channel.exit;
+    if ((output += String(chunk)).length > maxOutput) break;
+  const { code } = output.length > maxOutput ? { code: undefined } : await channel.exit;
   // A login shell may print a greeting before the answer.
-  if (code === 0) return !/^there$/m.test(said);
+  if (code === 0) return !/^there$/m.test(output);
   throw hostFailure({
     code: "KEY_NOT_ADMITTED",
     message: `${host.name} let ${user} log in, but did not take the key: ${channel.stderrTail().trim() || `exit ${code ?? "unknown"}`}`,

@@ -18,7 +18,7 @@ export interface Authentication {
   readonly handler: AuthHandlerMiddleware;
   readonly tried: string[];
   /** The number of keys that were not offered. */
-  readonly left: number;
+  readonly unoffered: number;
   /** The methods that the server accepts, by its last answer. */
   methods: readonly string[];
   /** The server accepted a key or the password, and wants a second factor. */
@@ -38,7 +38,7 @@ export function createAuthentication(
   const state: Authentication = {
     offers: "keys",
     tried: [],
-    get left() {
+    get unoffered() {
       return waiting.length;
     },
     methods: [],

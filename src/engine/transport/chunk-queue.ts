@@ -1,6 +1,6 @@
 /** A queue of bytes between a stream and one reader, with a soft limit at which the stream must pause. */
 export interface ChunkQueue extends AsyncIterable<Uint8Array> {
-  /** False when the limit is reached: pause the source until `onRoom` was called. */
+  /** False when the limit is reached: pause the source until `onRoom` was called. A chunk after the end is dropped. */
   push(chunk: Uint8Array): boolean;
   /** No further chunk comes; queued chunks are still read. */
   end(): void;
@@ -19,7 +19,7 @@ export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue 
   let wake: (() => void) | undefined;
   const { promise: drained, resolve: resolveDrained } = Promise.withResolvers<void>();
 
-  const stir = () => {
+  const notify = () => {
     if (ended && chunks.length === 0) resolveDrained();
     wake?.();
     wake = undefined;
@@ -42,18 +42,18 @@ export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue 
       chunks.push(chunk);
       bytes += chunk.length;
       if (bytes >= limit) full = true;
-      stir();
+      notify();
       return !full;
     },
     end() {
       ended = true;
-      stir();
+      notify();
     },
     discard() {
       chunks = [];
       bytes = 0;
       ended = true;
-      stir();
+      notify();
     },
     async *[Symbol.asyncIterator]() {
       for (;;) {
@@ -62,7 +62,7 @@ export function createChunkQueue(limit: number, onRoom: () => void): ChunkQueue 
         else if (ended) break;
         else await new Promise<void>((resolve) => (wake = resolve));
         // The reader is through with the yielded chunk: only now may `drained` resolve.
-        stir();
+        notify();
       }
     },
   };

@@ -10,7 +10,7 @@ import type { Identities, Identity } from "./login-keys.ts";
 import { createJumps } from "./jumps.ts";
 import { lookUpKnownHost, readKnownHosts, type KnownHosts } from "./known-hosts.ts";
 import type { PublicKey } from "./admit-key.ts";
-import type { Hop } from "./openssh-config.ts";
+import type { TrustedHop } from "./openssh-config.ts";
 import { openSocket } from "./socket.ts";
 
 export interface TransportOptions {
@@ -35,8 +35,8 @@ export interface Transport {
    */
   scanHostKey(endpoint: Endpoint, options?: ConnectOptions): Promise<HostKey>;
   /**
-   * Logs in once to a host with a trusted key, and adds a public key to the user's ~/.ssh/authorized_keys: the given one, or that of the first
-   * key that `connect` would offer. A given password is used for this login alone (ADR 0014); jump hosts never see it.
+   * Logs in once to a host with a trusted key, and adds a public key to the user's ~/.ssh/authorized_keys: the given key, or the public half of
+   * the first key that `connect` would offer. A given password is used for this login alone (ADR 0014); jump hosts never see it.
    * @throws KcoreError KEY_NOT_ADMITTED, and as `connect`
    */
   admitKey(endpoint: Endpoint, admission: Admission, options?: ConnectOptions): Promise<Admitted>;
@@ -72,7 +72,7 @@ export function createTransport(options: TransportOptions): Transport {
   const trustedKeys = async ({ address, port, hostKeys }: Endpoint): Promise<TrustedKeys> => {
     const found = lookUpKnownHost(await (known ??= Promise.all(files.map(readKnownHosts))), address, port);
     const pinned = hostKeys.map(parseHostKey).filter((key): key is HostKey => key !== undefined);
-    // Keys in the roster are in git, where others see them: this machine's files add none to them, but may revoke them.
+    // The roster's keys are reviewed in git, so this machine's known_hosts files add no key to them, but may revoke some.
     return hostKeys.length > 0 ? { ...found, keys: pinned, source: "the roster" } : found;
   };
   const findIdentities = async () => {
@@ -118,7 +118,7 @@ export function createTransport(options: TransportOptions): Transport {
     const { openOpenSsh } = await import("./openssh-host.ts");
     const { home } = options;
     return within(endpoint, { timeout: programTimeout, ...given }, async (signal) =>
-      openOpenSsh({ hops: hops as [Hop, ...Hop[]], home, signal }),
+      openOpenSsh({ hops: hops as [TrustedHop, ...TrustedHop[]], home, signal }),
     );
   };
   const connect: Connect = async (endpoint, given = {}) => {
@@ -139,7 +139,7 @@ export function createTransport(options: TransportOptions): Transport {
     },
     async admitKey(endpoint, { password, key: given }, options = {}) {
       checkEndpoint(endpoint);
-      const { label, key } = given ? named(given) : ownKey(await (await findIdentities()).find(endpoint));
+      const { label, key } = given ? withLabel(given) : ownKey(await (await findIdentities()).find(endpoint));
       const [host, { admitKey }] = await Promise.all([
         password === undefined ? connect(endpoint, options) : open(endpoint, { identities: [], password }, options),
         import("./admit-key.ts"),
@@ -159,7 +159,7 @@ interface NamedKey {
   readonly key: PublicKey;
 }
 
-function named(key: PublicKey): NamedKey {
+function withLabel(key: PublicKey): NamedKey {
   return { label: key.comment ?? key.type, key };
 }
 

@@ -4,10 +4,10 @@ import { isIP } from "node:net";
 import { orAborted, withDeadline } from "./deadline.ts";
 import { HostUnreachable, messageOf } from "./host-problems.ts";
 
-/** Resolves host names, each once. */
+/** Resolves host names; each found name is kept. */
 export interface Names {
   /**
-   * All addresses of a name, within 5 seconds: from DNS, IPv4 before IPv6. An IP address resolves to itself.
+   * All addresses of a name, within 5 seconds by default; those that come from DNS, IPv4 before IPv6. An IP address resolves to itself.
    * @throws KcoreError DNS_FAILED, exit code 3.
    */
   resolve(name: string): Promise<readonly string[]>;
@@ -25,8 +25,8 @@ export interface NamesOptions {
 }
 
 /**
- * Looks names up in /etc/hosts, then by DNS, then by the system's resolver. The first two do not use libuv's few
- * threads, on which getaddrinfo(3) waits: a dead name server costs 500 hosts 5 seconds together, not each (F-9).
+ * Looks names up in /etc/hosts, then by DNS, then by the system's resolver. DNS is asked without getaddrinfo(3), which blocks one of libuv's
+ * few threads: a dead name server costs 500 hosts 5 seconds together, not each (F-9).
  */
 export function createNames({
   hostsFile = "/etc/hosts",

@@ -37,9 +37,9 @@ export function hostFailure(
   return new KcoreError(problem, { cause, exitCode: exitCodes.failed });
 }
 
-/** The problem of a login that runs no POSIX shell for kcore; `said`: its output instead. */
-export function shellUnusable(host: string, said = ""): Problem {
-  const detail = said.trim();
+/** The problem of a login that runs no POSIX shell for kcore; `output`: printed by the login instead. */
+export function shellUnusable(host: string, output = ""): Problem {
+  const detail = output.trim();
   return {
     code: "NODE_SHELL_UNUSABLE",
     message: `${host} does not run a POSIX shell for us`,

@@ -14,7 +14,7 @@ export interface Channel {
    * Counts the bytes of stdin that the other end has taken, from an arbitrary start. Over SSH it follows the channel's window: bytes in
    * transit do not count, and up to some 100 KiB of the last write may never be counted.
    */
-  taken(): number;
+  bytesTaken(): number;
   /** Closes stdin. */
   end(): void;
   /** The command's output, as it comes; ends with the channel. Must be consumed. */

@@ -5,7 +5,7 @@ import { HostUnreachable, interrupted } from "./host-problems.ts";
 const openLimit = 30_000;
 
 /**
- * Waits until a server has opened a channel; `dispose` gets a late one.
+ * Waits until a server has opened a channel; `dispose` gets a channel that comes too late.
  * @throws KcoreError HOST_UNREACHABLE when it takes too long, INTERRUPTED; the error of `opening`
  */
 export async function channelOpened<T>(

@@ -4,7 +4,7 @@ import { hostFailure } from "./host-problems.ts";
 import type { TrustedKeys } from "./host-key.ts";
 
 /** A jump host, or the target, with its trusted keys. */
-export interface Hop {
+export interface TrustedHop {
   readonly endpoint: Endpoint;
   readonly trusted: TrustedKeys;
 }
@@ -43,7 +43,7 @@ const always = [
  * key here, ssh uses its own known_hosts files, strictly.
  */
 export function openSshFiles(
-  hops: readonly [Hop, ...Hop[]],
+  hops: readonly [TrustedHop, ...TrustedHop[]],
   { folder, home }: { readonly folder: string; readonly home: string },
 ): OpenSshFiles {
   const knownHosts = join(folder, "known_hosts");

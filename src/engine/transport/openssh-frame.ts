@@ -1,13 +1,13 @@
 import type { Exit } from "./host.ts";
 
-/** Wraps a command for sh, with marks for its start and its exit status: without them, ssh's own failures would look like status 255. */
-export function framed(command: string, mark: string): string {
+/** Wraps a command for sh, with marks for its start and its exit status: without marks, a status 255 and a failure of ssh look alike. */
+export function frameCommand(command: string, mark: string): string {
   const script = `echo ${mark}; /bin/sh -c "$0"; s=$?; printf "\\n${mark} %s\\n" "$s" >&2; exit "$s"`;
   return `exec /bin/sh -c '${script}' '${command.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** Passes on the output after the mark, and drops the output of start-up files of the login shell before it. */
-export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
+export function outputAfter(mark: string, onFound: () => void): (chunk: Buffer) => Buffer {
   let before: Buffer | undefined = Buffer.alloc(0);
   return (chunk) => {
     if (before === undefined) return chunk;
@@ -24,8 +24,8 @@ export function behind(mark: string, onFound: () => void): (chunk: Buffer) => Bu
   };
 }
 
-/** The command's exit status and stderr; without its last mark the outcome is unknown. */
-export function endIn(stderr: string, mark: string): { readonly exit: Exit; readonly stderr: string } {
+/** The command's exit status, and its stderr without the mark of its end; without that mark the outcome is unknown. */
+export function exitIn(stderr: string, mark: string): { readonly exit: Exit; readonly stderr: string } {
   const found = new RegExp(`\\n${mark} (\\d+)\\n`).exec(stderr);
   if (!found) return { exit: {}, stderr };
   return {
@@ -38,7 +38,7 @@ export function endIn(stderr: string, mark: string): { readonly exit: Exit; read
  * Passes on the bytes before the mark, and drops the rest. Bytes that may begin the mark are held until more arrive; a call without a
  * chunk ends the stream and gives the held bytes.
  */
-export function before(mark: string, onFound?: () => void): (chunk?: Buffer) => Buffer {
+export function outputBefore(mark: string, onFound?: () => void): (chunk?: Buffer) => Buffer {
   let kept = Buffer.alloc(0);
   let isFound = false;
   return (chunk) => {

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Duplex, type Readable, type Writable } from "node:stream";
 import type { Channel, Endpoint, ExecOptions, Host } from "./host.ts";
-import { openSshFiles, type Hop } from "./openssh-config.ts";
+import { openSshFiles, type TrustedHop } from "./openssh-config.ts";
 import { keyInUse, loginFailure, sshMessages } from "./openssh-failure.ts";
 import { channelOpened } from "./open-channel.ts";
-import { before, behind, endIn, framed } from "./openssh-frame.ts";
-import { environment, MasterEnded, started, startMaster, type Master } from "./openssh-master.ts";
+import { exitIn, frameCommand, outputAfter, outputBefore } from "./openssh-frame.ts";
+import { environment, MasterEnded, requireStarted, startMaster, type Master } from "./openssh-master.ts";
 import { createProcessChannel } from "./process-channel.ts";
 import { createTail } from "#base/tail.ts";
 import { HostUnreachable, hostFailure, interrupted, shellUnusable } from "./host-problems.ts";
@@ -18,7 +18,7 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 interface OpenSshOptions {
   /** Jump hosts first, with the trusted keys of each host. */
-  readonly hops: readonly [Hop, ...Hop[]];
+  readonly hops: readonly [TrustedHop, ...TrustedHop[]];
   /** The folder that has `.ssh/config`. */
   readonly home: string;
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ interface OpenSshOptions {
  * process holds the connection, and one more serves each channel. @throws KcoreError as `Connect`
  */
 export async function openOpenSsh({ hops, home, signal }: OpenSshOptions): Promise<Host> {
-  const { endpoint, trusted } = hops.at(-1) as Hop;
+  const { endpoint, trusted } = hops.at(-1) as TrustedHop;
   // Short: the path of a socket has no more than 107 bytes (unix(7)), and ssh adds to it.
   const folder = await mkdtemp(join(tmpdir().length < 40 ? tmpdir() : "/tmp", "kcore-"));
   try {
@@ -40,7 +40,7 @@ export async function openOpenSsh({ hops, home, signal }: OpenSshOptions): Promi
       if (error instanceof MasterEnded) throw loginFailure(endpoint, trusted, error.stderr);
       throw error;
     });
-    return heldHost(endpoint, { folder, master, ...keyInUse(master.said(), trusted) });
+    return heldHost(endpoint, { folder, master, ...keyInUse(master.stderr(), trusted) });
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
@@ -59,7 +59,7 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
   const streams = new Set<Duplex>();
   let reason: string | undefined;
   const closed = master.ended.then(async () => {
-    reason ??= `the connection to ${name} was lost: ${sshMessages(master.said()).at(-1) ?? "ssh ended"}`;
+    reason ??= `the connection to ${name} was lost: ${sshMessages(master.stderr()).at(-1) ?? "ssh ended"}`;
     for (const channel of channels) channel.close();
     for (const stream of streams) stream.destroy();
     await rm(folder, { recursive: true, force: true }).catch(() => undefined);
@@ -75,7 +75,7 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
       env: environment(),
       detached: true,
     });
-    return started(child, name);
+    return requireStarted(child, name);
   };
 
   const opened = async (what: string, caller: AbortSignal | undefined, child: Child, opening: Promise<void>) => {
@@ -92,31 +92,31 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
     if (signal?.aborted) throw interrupted(what, signal.reason);
     if (reason !== undefined) throw lost(what);
     const mark = randomBytes(8).toString("hex");
-    const child = client("--", address, framed(command, mark));
+    const child = client("--", address, frameCommand(command, mark));
     const begun = Promise.withResolvers<void>();
-    const words = createTail(1000);
-    const filter = behind(`${mark}\n`, begun.resolve);
-    const own = onStderr && before(`\n${mark} `);
+    const output = createTail(1000);
+    const filter = outputAfter(`${mark}\n`, begun.resolve);
+    const commandStderr = onStderr && outputBefore(`\n${mark} `);
     const channel = createProcessChannel({
       name,
       child,
       filter: (chunk) => {
-        words.push(chunk);
+        output.push(chunk);
         return filter(chunk);
       },
-      endOf: (_, stderr) => endIn(stderr, mark),
+      endOf: (_, stderr) => exitIn(stderr, mark),
       kill: true,
-      ...(own && { onStderr: (chunk) => onStderr(own(chunk)) }),
+      ...(commandStderr && { onStderr: (chunk) => onStderr(commandStderr(chunk)) }),
     });
     channels.add(channel);
     void channel.exit.then(() => {
       channels.delete(channel);
-      const said = channel.stderrTail();
+      const stderr = channel.stderrTail();
       // 255 is ssh's own end: the connection is gone.
       const isShells = child.exitCode !== null && child.exitCode !== 255;
-      if (/open refused|request failed/.test(said)) begun.reject(refused(name, said));
+      if (/open refused|request failed/.test(stderr)) begun.reject(sessionRefused(name, stderr));
       else
-        begun.reject(isShells ? hostFailure(shellUnusable(name, `${words.text()}${said}`)) : lost(what, said.trim()));
+        begun.reject(isShells ? hostFailure(shellUnusable(name, `${output.text()}${stderr}`)) : lost(what, stderr.trim()));
     });
     if (input !== undefined) channel.write(input).catch(() => undefined);
     await opened(what, signal, child, begun.promise);
@@ -158,7 +158,7 @@ function heldHost({ name, address }: Endpoint, { folder, master, fingerprint, ho
   return { name, fingerprint, ...(hostKey !== undefined && { hostKey }), closed, exec, forward, close };
 }
 
-function refused(name: string, said: string): Error {
+function sessionRefused(name: string, said: string): Error {
   return hostFailure({
     code: "CHANNEL_REFUSED",
     message: `${name} refuses another session on this connection`,

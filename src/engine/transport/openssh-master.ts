@@ -5,7 +5,7 @@ import { orAborted } from "./deadline.ts";
 import { createTail } from "#base/tail.ts";
 import { HostUnreachable } from "./host-problems.ts";
 
-/** Runs ssh as a ControlMaster as long as stdin is open, so that it ends with kcore, however that ends. Arguments: the folder, the ssh command. */
+/** Runs ssh as a ControlMaster as long as stdin is open, so that ssh ends with kcore, even if kcore is killed. Arguments: the folder, the ssh command. */
 const holder = `exec 3<&0
 folder=$1
 shift
@@ -39,7 +39,8 @@ export class MasterEnded extends Error {
 
 /** The process that holds a connection. */
 export interface Master {
-  readonly said: () => string;
+  /** The last 64 KiB of ssh's stderr. */
+  readonly stderr: () => string;
   readonly ended: Promise<void>;
   readonly end: () => void;
 }
@@ -54,7 +55,7 @@ export async function startMaster(folder: string, address: string, signal: Abort
     // Ctrl-C concerns the views only.
     detached: true,
   });
-  started(child, address);
+  requireStarted(child, address);
   const tail = createTail(64 * 1024);
   child.stdin.on("error", () => undefined);
   const ended = new Promise<void>((resolve) => {
@@ -77,11 +78,11 @@ export async function startMaster(folder: string, address: string, signal: Abort
     await ended;
     throw error;
   }
-  return { said: () => tail.text(), ended, end };
+  return { stderr: () => tail.text(), ended, end };
 }
 
-/** The process, if it was started. @throws HostUnreachable if not: such a process has no streams */
-export function started<Process extends ChildProcess>(child: Process, name: string): Process {
+/** The process. @throws HostUnreachable if it was not started: such a process has no streams */
+export function requireStarted<Process extends ChildProcess>(child: Process, name: string): Process {
   if (child.pid !== undefined) return child;
   child.on("error", () => undefined);
   throw new HostUnreachable("files", {

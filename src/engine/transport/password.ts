@@ -6,14 +6,14 @@ import type { Authentication } from "./authentication.ts";
  * “keyboard-interactive” (RFC 4256), it answers the single question, unless the typed answer would be shown. For `admitKey` alone.
  */
 export function authenticateByPassword(user: string, password: string): Authentication {
-  let given = false;
+  let isGiven = false;
   const ask: KeyboardInteractiveAuthMethod = {
     type: "keyboard-interactive",
     username: user,
     prompt: (_name, _instructions, _language, prompts, finish) => {
-      const isPassword = !given && prompts.length === 1 && prompts[0]?.echo !== true;
+      const isPassword = !isGiven && prompts.length === 1 && prompts[0]?.echo !== true;
       // Some servers end with a round without questions.
-      if (isPassword) given = true;
+      if (isPassword) isGiven = true;
       finish(prompts.map(() => (isPassword ? password : "")));
     },
   };
@@ -36,7 +36,7 @@ export function authenticateByPassword(user: string, password: string): Authenti
   const state: Authentication = {
     offers: "password",
     tried: [],
-    left: 0,
+    unoffered: 0,
     methods: [],
     partial: false,
     exhausted: false,

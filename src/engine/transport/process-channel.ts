@@ -81,12 +81,12 @@ export function createProcessChannel({
       finish();
       stdout.discard();
       resolveExit({});
-      // Like a closed SSH channel: the command finds its streams gone, and is not killed.
+      // Like a closed SSH channel: the command finds its streams gone, and is not killed unless `kill` is set.
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
       if (kill) child.kill();
       child.unref();
     },
-    taken: () => taken,
+    bytesTaken: () => taken,
     async write(bytes) {
       if (over || !child.stdin.writable) throw gone();
       await new Promise<void>((resolve, reject) => {

@@ -3,8 +3,9 @@ import { DeadlinePassed } from "./deadline.ts";
 import { HostUnreachable, interrupted, messageOf } from "./host-problems.ts";
 import type { UnreachableReason } from "./host-problems.ts";
 
-/** Where to connect to, and how to call it in messages. */
-export interface Target {
+/** The other end of a connection. */
+export interface SocketTarget {
+  /** For messages. */
   readonly name: string;
   readonly port: number;
   /** Tried in this order, as in RFC 8305, until one connects. */
@@ -15,7 +16,7 @@ export interface Target {
  * Opens a TCP connection without Nagle's delay, which ssh2 would leave on: 42 ms per exchange.
  * @throws KcoreError HOST_UNREACHABLE; INTERRUPTED when the caller aborts; the signal's reason if it was aborted before.
  */
-export async function openSocket({ name, port, addresses }: Target, signal: AbortSignal): Promise<Socket> {
+export async function openSocket({ name, port, addresses }: SocketTarget, signal: AbortSignal): Promise<Socket> {
   const where = `${addresses[0] ?? "?"} port ${port}`;
   signal.throwIfAborted();
   const socket = connect({
@@ -83,7 +84,7 @@ function unreachable(name: string, where: string, cause: unknown): Error {
   );
 }
 
-/** The system's error code; of several tries (RFC 8305) the first one's. */
+/** The system's error code; after several tries (RFC 8305), the code of the first. */
 function codeOf(error: unknown): string | undefined {
   if (error instanceof AggregateError) return codeOf(error.errors[0]);
   const code = (error as NodeJS.ErrnoException | undefined)?.code;

@@ -14,8 +14,9 @@ export interface Agent {
   list(): Promise<readonly AgentKey[]>;
 }
 
-/** Milliseconds for the agent to answer; to sign it may have to ask its user. */
+/** Milliseconds for the agent to list its keys. */
 const listLimit = 5000;
+/** Milliseconds for the agent to sign: it may have to ask its user. */
 const signLimit = 30_000;
 
 /** The ssh-agent(1) that listens on a socket. */

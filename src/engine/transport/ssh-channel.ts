@@ -72,7 +72,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
       const whole = typeof bytes === "string" ? Buffer.from(bytes) : bytes;
       await new Promise<void>((resolve, reject) => {
         waiting.add(reject);
-        // In slices, so that `taken` grows during a large write; all at once, so that no other write gets between them.
+        // In slices, so that `bytesTaken` grows during a large write; all at once, so that no other write gets between them.
         for (let at = 0; at === 0 || at < whole.length; at += sliceLimit) {
           const slice = whole.subarray(at, at + sliceLimit);
           // ssh2 calls back when it has sent the slice; never, if the channel closes before.
@@ -86,7 +86,7 @@ export function createSshChannel(stream: ClientChannel, hostName: string, onStde
         }
       });
     },
-    taken: () => accepted + windowOf(stream),
+    bytesTaken: () => accepted + windowOf(stream),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Client, ClientChannel } from "ssh2";
 import { HostUnreachable, hostFailure, messageOf } from "./host-problems.ts";
 import type { Channel, ExecOptions, Host } from "./host.ts";
 import { watchLiveness } from "./liveness.ts";
-import { createOneFlight } from "./one-flight.ts";
+import { createEarlyExec } from "./early-exec.ts";
 import { channelOpened } from "./open-channel.ts";
 import { createSshChannel } from "./ssh-channel.ts";
 
@@ -24,7 +24,7 @@ export interface SshHostParts {
 export function createSshHost({ client, socket, name, fingerprint, hostKey, silence }: SshHostParts): Host {
   const { promise: closed, resolve: resolveClosed } = Promise.withResolvers<string>();
   let reason: string | undefined;
-  const oneFlight = createOneFlight(client);
+  const earlyExec = createEarlyExec(client);
 
   const stopWatching = watchLiveness(socket, silence, () => {
     reason ??= `${name} gave no sign of life for ${silence / 1000} s`;
@@ -61,7 +61,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
     const opened = await open<{ stream: ClientChannel; rest: Uint8Array | undefined }>(
       `starting a command on ${name}`,
       signal,
-      (done) => oneFlight.exec(command, input, done),
+      (done) => earlyExec.exec(command, input, done),
       ({ stream }) => stream.close(),
       (error) =>
         hostFailure(
@@ -85,7 +85,7 @@ export function createSshHost({ client, socket, name, fingerprint, hostKey, sile
       `connecting from ${name} to ${address} port ${port}`,
       signal,
       (done) => {
-        oneFlight.passBy();
+        earlyExec.otherChannel();
         client.forwardOut("127.0.0.1", 0, address, port, done);
       },
       (late) => late.close(),

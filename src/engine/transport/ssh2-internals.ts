@@ -15,7 +15,7 @@ interface InnerProtocol {
 
 type SignCallback = (data: Buffer, done: (signature: Buffer) => void) => void;
 
-/** The known properties of the other side. */
+/** A client's inner protocol, and its server's readiness for early messages. */
 interface InnerClient {
   readonly protocol: InnerProtocol;
   /**

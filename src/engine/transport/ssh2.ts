@@ -21,11 +21,11 @@ export interface SshParts {
   readonly socket: Duplex;
   readonly trusted: TrustedKeys;
   readonly identities: readonly Identity[];
-  /** The login uses it, and no key. */
+  /** The login uses this password, and no key. */
   readonly password?: string;
-  /** Milliseconds without a sign of life after which the connection counts as lost; a third of it between keepalives. */
+  /** Milliseconds without a sign of life after which the connection counts as lost. Keepalives are sent three times as often. */
   readonly silence: number;
-  /** Ends the handshake when it fires. */
+  /** Ends the handshake. */
   readonly signal: AbortSignal;
 }
 
@@ -37,9 +37,9 @@ const bannerLimit = 2_000;
 type Phase = "key exchange" | "authentication";
 
 /**
- * Key exchange, verification of the host's key, authentication. Nothing that concerns the user is sent before the key
- * was verified: ssh2 asks for the verdict within the key exchange, and authentication needs its end.
- * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, AUTH_FAILED
+ * Exchanges keys, verifies the host's key, and logs in. Nothing that concerns the user is sent before the key was verified: ssh2 asks for
+ * the verdict within the key exchange, and authentication follows the key exchange.
+ * @throws KcoreError HOST_UNREACHABLE, HOST_KEY_UNKNOWN, HOST_KEY_CHANGED, HOST_KEY_REVOKED, AUTH_FAILED; the reason of an aborted signal
  */
 export async function openSsh({
   endpoint,
@@ -181,7 +181,7 @@ function explain(error: unknown, { endpoint, phase, authentication, banner }: Ci
 
 function authenticationFailed({ endpoint, authentication, banner }: Circumstances, cause: unknown): Error {
   const { name, user } = endpoint;
-  const { offers, tried, left, methods, partial } = authentication;
+  const { offers, tried, unoffered, methods, partial } = authentication;
   const accepts = methods.length > 0 ? `it accepts: ${methods.join(", ")}` : undefined;
   const one = offers === "password" ? "password" : "key";
   const isOut = authenticationDisconnects.has((cause as { code?: unknown }).code);
@@ -192,8 +192,8 @@ function authenticationFailed({ endpoint, authentication, banner }: Circumstance
     const hint = `let ${user} log in by a key alone there (AuthenticationMethods publickey, in a Match block of its own)`;
     return hostFailure({ code: "AUTH_FAILED", message, hint, detail }, cause);
   }
-  if (isOut && left > 0) {
-    const message = `${name} ended the login of ${user} after ${tried.length} of ${tried.length + left} keys`;
+  if (isOut && unoffered > 0) {
+    const message = `${name} ended the login of ${user} after ${tried.length} of ${tried.length + unoffered} keys`;
     const hint = `name the right key in the roster; “identityFile: ~/.ssh/KEY.pub” picks it from the agent`;
     return new LoginRefused(name, { message, hint, detail }, cause);
   }

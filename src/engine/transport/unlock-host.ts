@@ -5,10 +5,10 @@ import type { Host } from "./host.ts";
 const command = "cryptroot-unlock";
 
 /** `lost`: the connection ended meanwhile, as it may when the machine goes on booting; `unasked`: the initrd waited for no key. */
-export type Unlocked = "open" | "lost" | "unasked";
+export type UnlockOutcome = "open" | "lost" | "unasked";
 
-/** Sends the key to an initrd that waits for it, on stdin alone; `lost` if the signal aborts. @throws KcoreError UNLOCK_FAILED for a wrong key */
-export async function unlockHost(host: Host, key: string, signal: AbortSignal): Promise<Unlocked> {
+/** Sends the key to an initrd that waits for it, on stdin alone; `lost` if the signal aborts. @throws KcoreError UNLOCK_FAILED for a wrong key; as `Host.exec` */
+export async function unlockHost(host: Host, key: string, signal: AbortSignal): Promise<UnlockOutcome> {
   const channel = await host.exec(command, { input: key, signal });
   channel.end();
   // eslint-disable-next-line @typescript-eslint/no-unused-vars

@@ -15,11 +15,11 @@ import { SourceEntry, SourceList, SourceMap, SourceScalar, type ScalarStyle, typ
 import { oddBlankProblem, unquotedProblem } from "./likely-mistake.ts";
 import type { Problems } from "./problems.ts";
 
-/** The most aliases of a file, those inside an alias's value counted again: an alias bomb needs many more. */
+/** Aliases of a file at most; aliases inside an alias's value count again. An alias bomb needs many more. */
 const MAX_ALIASES = 50;
 const FORBIDDEN_KEYS = new Set(["__proto__", "constructor", "prototype"]);
 
-interface Anchored {
+interface AnchoredNode {
   readonly node: SourceNode;
   /** The number of aliases inside the node. */
   readonly aliases: number;
@@ -33,7 +33,7 @@ export function buildTree(file: SourceFile, root: Node, problems: Problems): Sou
 class TreeBuilder {
   readonly #file: SourceFile;
   readonly #problems: Problems;
-  readonly #anchors = new Map<string, Anchored>();
+  readonly #anchors = new Map<string, AnchoredNode>();
   #aliases = 0;
 
   constructor(file: SourceFile, problems: Problems) {
@@ -95,13 +95,14 @@ class TreeBuilder {
     const [start, end] = rangeOf(node);
     const entries = new Map<string, SourceEntry>();
     for (const pair of node.items as Pair<Node, Node | null>[]) {
-      if (!isScalar(pair.key) && this.#unquoted(start, pair.key)) break;
+      if (!isScalar(pair.key) && this.#reportUnquoted(start, pair.key)) break;
       this.#entry(pair, entries);
     }
     return new SourceMap(this.#file, start, end, entries, node.flow === true);
   }
 
-  #unquoted(mapStart: number, key: Node | null): boolean {
+  /** Reports an expression without quotes, which YAML reads as a map in a map; returns whether there is one. */
+  #reportUnquoted(mapStart: number, key: Node | null): boolean {
     const found = this.#file.text.startsWith("{{", mapStart) && isMap(key);
     if (found) this.#problems.add(unquotedProblem(this.#file, mapStart));
     return found;

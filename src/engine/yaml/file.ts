@@ -12,7 +12,7 @@ export class SourceFile {
     this.text = text;
   }
 
-  /** The place of `offset`; `length` is cut at the end of the line, so that an underline stays on it. */
+  /** The place of `offset`; `length` is cut at the end of the line, so that an underline stays on the line. */
   position(offset: number, length = 1): SourcePosition {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     const line = lastAtOrBefore(starts, offset);
@@ -29,7 +29,7 @@ export class SourceFile {
     return (starts[Math.min(line, starts.length) - 1] ?? 0) + column - 1;
   }
 
-  /** The text of the line that holds `offset`, without its line break. */
+  /** The start of the line that holds `offset`, and its text without the line break. */
   lineAt(offset: number): { readonly start: number; readonly text: string } {
     const starts = (this.#lineStarts ??= lineStartsOf(this.text));
     const line = lastAtOrBefore(starts, offset);

@@ -4,8 +4,8 @@ import { SourceFile } from "./file.ts";
 import { SourceEntry, SourceList, SourceMap, SourceScalar, type SourceNode } from "./node.ts";
 import { decodeSource, MAX_ROSTER_BYTES, tokenize } from "./scan.ts";
 
-/** The most values of a file, those of aliases counted again: an alias bomb has many more. */
-const mostValues = 500_000;
+/** Values of a file at most; the values of aliases count again. An alias bomb has many more. */
+const maxValues = 500_000;
 
 /**
  * Reads YAML as PyYAML and thus Salt do: YAML 1.1, so that `yes` is true, with merge keys; tags are ignored. The last of two
@@ -42,7 +42,7 @@ class ForeignBuilder {
   node(node: Node): SourceNode {
     if (isAlias(node)) return this.#alias(node.source, node.range?.[0] ?? 0);
     const before = this.#values++;
-    const built = this.#built(node);
+    const built = this.#build(node);
     const { anchor } = node as { anchor?: string };
     if (anchor !== undefined) {
       this.#anchors.set(anchor, built);
@@ -51,7 +51,7 @@ class ForeignBuilder {
     return built;
   }
 
-  #built(node: Node): SourceNode {
+  #build(node: Node): SourceNode {
     const [start = 0, end = start] = node.range ?? [];
     if (isSeq(node))
       return new SourceList(
@@ -96,7 +96,7 @@ class ForeignBuilder {
   #alias(name: string, offset: number): SourceNode {
     const target = this.#anchors.get(name);
     this.#values += target === undefined ? 1 : (this.#sizes.get(target) ?? 1);
-    if (target !== undefined && this.#values <= mostValues) return target;
+    if (target !== undefined && this.#values <= maxValues) return target;
     throw new KcoreError({
       code: "YAML_SYNTAX",
       message: target === undefined ? "an alias names no anchor above it" : "aliases stand for too many values",
@@ -106,7 +106,7 @@ class ForeignBuilder {
   }
 }
 
-/** Dates, bytes and numbers that would not be kept exactly stay the text that they were written as. */
+/** The scalar's value. Dates, bytes, and numbers that a roster would write differently, stay texts. */
 function scalarOf(node: Node, written: string): string | number | boolean | null {
   const value: unknown = isScalar(node) ? node.value : null;
   if (value === null || value === undefined) return null;

@@ -8,14 +8,14 @@ import { keysAt } from "./schema-keys.ts";
 type Issue = z.core.$ZodIssue;
 
 /** The subject of an issue: the node, the value made of it, and the schema. */
-export interface Checked {
+export interface CheckedValue {
   readonly node: SourceNode;
   readonly value: unknown;
   readonly schema: z.ZodType;
 }
 
 /** A zod issue as a problem in kcore's words, at its place; several problems for several unknown keys. */
-export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
+export function problemOfIssue(issue: Issue, checked: CheckedValue): Problem[] {
   if (issue.code === "unrecognized_keys") {
     const { path, keys } = issue;
     const where = path.length === 0 ? {} : { where: `in ${subjectOf(path)}` };
@@ -28,7 +28,7 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
   if (given === undefined) return [missing(issue, checked)];
   const at = placeOf(checked.node, issue.path);
   const subject = subjectOf(issue.path);
-  const message = `${subject} ${words(issue, given)}`;
+  const message = `${subject} ${predicateOf(issue, given)}`;
   // The schema of a reference to a secret sets this code: the line may hold the secret itself.
   if (issue.code === "custom" && issue.params?.["code"] === "SECRET_LITERAL")
     return [{ code: "SECRET_LITERAL", message, at, hint: "then change the secret: it was in a file", conceal: true }];
@@ -42,7 +42,7 @@ export function problemOfIssue(issue: Issue, checked: Checked): Problem[] {
 /** The problem of a key whose form a map's schema refuses. */
 function wrongKey({ path, issues, message }: Extract<Issue, { code: "invalid_key" }>, node: SourceNode): Problem {
   const [parent, key] = [path.slice(0, -1), String(path.at(-1))];
-  const why = issues[0] ? words(issues[0], key) : message;
+  const why = issues[0] ? predicateOf(issues[0], key) : message;
   return {
     code: "YAML_TYPE",
     message: `“${key}” in ${subjectOf(parent)} ${why}`,
@@ -55,7 +55,7 @@ function keyPlaceOf(node: SourceNode, path: readonly PropertyKey[], key: string)
   return (map?.kind === "map" ? map.entries.get(key)?.keyAt : undefined) ?? placeOf(node, path);
 }
 
-/** The problem of a key that is none of the known ones. */
+/** The problem of an unknown key. */
 export function unknownKey(
   key: string,
   at: SourcePosition,
@@ -66,14 +66,14 @@ export function unknownKey(
   return { code: "YAML_KEY_UNKNOWN", message, at, hint: suggestHint(key, known, hint) };
 }
 
-/** A problem for each key of a map that is none of the known ones. */
+/** A problem for each unknown key of a map. */
 export function unknownKeys(map: SourceMap, known: readonly string[], where?: string): Problem[] {
   return [...map.entries.values()]
     .filter(({ key }) => !known.includes(key))
     .map(({ key, keyAt }) => unknownKey(key, keyAt, known, omitUndefined({ where })));
 }
 
-function missing(issue: Issue, { node }: Checked): Problem {
+function missing(issue: Issue, { node }: CheckedValue): Problem {
   const parent = issue.path.slice(0, -1);
   const name = String(issue.path.at(-1) ?? "a value");
   // A custom rule over several keys has no key of its own to miss.
@@ -86,7 +86,7 @@ function missing(issue: Issue, { node }: Checked): Problem {
 }
 
 /** The problems of the union's branch that matched furthest; if none matched at all, one problem with everything accepted. */
-function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checked: Checked): Generator<Problem> {
+function* unionProblems(issue: Extract<Issue, { code: "invalid_union" }>, checked: CheckedValue): Generator<Problem> {
   const branches = issue.errors.map((issues) =>
     issues.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] }) as Issue),
   );
@@ -120,7 +120,8 @@ function isOtherValue(code: Issue["code"]): boolean {
 /** zod's message where a schema has none of its own (its English locale). */
 const zodsOwn = /^Invalid input/;
 
-function words(issue: Issue, given: unknown): string {
+/** The message without its subject: “must be a text, not 5”. */
+function predicateOf(issue: Issue, given: unknown): string {
   switch (issue.code) {
     case "invalid_type":
       if (!zodsOwn.test(issue.message)) return issue.message;
@@ -166,7 +167,7 @@ function expectedOf(issue: Issue): string {
   return EXPECTED[expected] ?? expected;
 }
 
-function hintFor(issue: Issue, given: unknown, { node }: Checked): { hint?: string } {
+function hintFor(issue: Issue, given: unknown, { node }: CheckedValue): { hint?: string } {
   const child = nodeAt(node, issue.path);
   if (issue.code === "invalid_type" && (issue.expected === "object" || issue.expected === "record"))
     return omitUndefined({ hint: mapHint(child) });

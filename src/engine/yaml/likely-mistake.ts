@@ -12,7 +12,7 @@ const keyHere = /^(?:[^\s,:{}[\]"'#-][^\s,:{}[\]"'#]*|"[^"\n]*"|'[^'\n]*')(?=\s*
 
 /**
  * The most likely mistake, where the library only names the unexpected character: a missing comma, an indentation that fits
- * no line above, an open bracket. Reported at the place to change, with the right form.
+ * no line above, an open bracket. It is reported at the place to change, with the right form. Undefined: none is likely.
  */
 export function likelyMistake(source: SourceFile, found: LibraryError): Problem | undefined {
   const [start] = found.pos;
@@ -199,7 +199,7 @@ function endOf(text: string, mark: string, at: number): number {
   return end < 0 ? text.length : end;
 }
 
-/** `key: {{x}}/y` and the like: the real reason is the missing quotes. */
+/** The problem of an expression without quotes, as in `key: {{x}}/y`, in the line of `offset`; undefined: the line has none. */
 export function unquotedExpression(source: SourceFile, offset: number): Problem | undefined {
   const { start, text } = source.lineAt(offset);
   // A text in a map or list on one line, too: { cmd: echo {{x}} }.

@@ -117,7 +117,7 @@ export function mapValues<T>(node: SourceMap, value: (node: SourceNode, key: str
   return plain;
 }
 
-/** The node at a path of keys and indexes. */
+/** The node at a path of keys and indexes; undefined if there is none. */
 export function nodeAt(node: SourceNode, path: readonly PropertyKey[]): SourceNode | undefined {
   let found: SourceNode | undefined = node;
   for (const part of path) {
@@ -128,7 +128,7 @@ export function nodeAt(node: SourceNode, path: readonly PropertyKey[]): SourceNo
   return found;
 }
 
-/** The kind of a plain value, for messages; never the value itself. */
+/** The kind of a plain value, for messages; never the value itself, except true and false. */
 export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";
@@ -144,7 +144,7 @@ export function describeValue(value: unknown): string {
   }
 }
 
-/** A condition as the operator wrote it. */
+/** A condition as the operator wrote it; “when” for a condition that is no scalar. */
 export function conditionText(node: SourceNode): string {
   return node.kind === "scalar" ? String(node.value) : "“when”";
 }

@@ -37,7 +37,7 @@ export function parseSource(
 }
 
 /**
- * Parses the documents of a text, as {@link parseSource} does one; empty documents are left out.
+ * Parses all documents of a text, each as {@link parseSource} does; empty documents are left out.
  * @throws KcoreError with every problem found.
  */
 export function parseDocuments(file: string, text: string | Uint8Array): readonly SourceNode[] {
@@ -78,17 +78,17 @@ function composeAll(source: SourceFile): readonly Document.Parsed[] {
   return [...composer.compose(tokens, true, source.text.length)] as Document.Parsed[];
 }
 
-/** The most lines of a file for which the likely mistake is searched. */
-const guessed = 20;
+/** Lines of a file at most for which the likely mistake is searched. */
+const maxGuesses = 20;
 
 function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[]): Problem[] {
-  const [lines, told] = [new Set<number>(), new Set<string>()];
+  const [lines, reported] = [new Set<number>(), new Set<string>()];
   const found = documents.flatMap(({ errors, warnings }) => [...errors, ...warnings]);
   return found.flatMap((error) => {
     const [start, end] = error.pos;
     const offset = Math.min(start, Math.max(0, source.text.length - 1));
     const at = source.position(offset, Math.max(1, end - start));
-    // One mistake often causes several errors in its line; the first one says most.
+    // One mistake often causes several errors in its line; the first error says most.
     if (lines.has(at.line)) return [];
     lines.add(at.line);
     const unquoted = unquotedExpression(source, offset);
@@ -101,16 +101,16 @@ function syntaxProblems(source: SourceFile, documents: readonly Document.Parsed[
         hint: "remove the tag; quote the value if it is a text",
       };
     // Each search reads the whole text, so only the first mistakes get one.
-    const likely = lines.size <= guessed ? likelyMistake(source, error) : undefined;
+    const likely = lines.size <= maxGuesses ? likelyMistake(source, error) : undefined;
     const problem = likely ?? { code: "YAML_SYNTAX" as const, message: syntaxMessage(error.message), at };
     const key = JSON.stringify(problem);
-    if (told.has(key)) return [];
-    told.add(key);
+    if (reported.has(key)) return [];
+    reported.add(key);
     return problem;
   });
 }
 
-/** The library's message in the form of kcore's: no final stop, a small first letter. */
+/** The library's message in the form of kcore's messages: no final stop, a small first letter. */
 function syntaxMessage(message: string): string {
   const plain = message.replace(/\.$/, "");
   return `not valid YAML: ${plain.charAt(0).toLowerCase()}${plain.slice(1)}`;

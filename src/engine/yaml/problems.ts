@@ -1,24 +1,24 @@
 import { KcoreError, type Problem } from "#errors/problem.ts";
 
-const SHOWN_AT_MOST = 100;
+const MAX_PROBLEMS = 100;
 
-/** Collects problems, so that an operator sees all of them at once. */
+/** Collects problems, so that an operator sees all of them at once, or the first hundred. */
 export class Problems {
   readonly #list: Problem[] = [];
   readonly #seen = new Set<string>();
 
-  /** Adds a problem; the same one at the same place counts once, an unknown key even in other words. */
+  /** Adds problems. The same problem at the same place counts once, an unknown key even in other words. */
   add(...problems: readonly Problem[]): void {
     for (const problem of problems) {
       const { at, code, message } = problem;
       const key = `${at?.file}:${at?.line}:${at?.column}:${code === "YAML_KEY_UNKNOWN" ? code : message}`;
       if (this.#seen.has(key)) continue;
       this.#seen.add(key);
-      if (this.#list.length < SHOWN_AT_MOST) this.#list.push(problem);
+      if (this.#list.length < MAX_PROBLEMS) this.#list.push(problem);
     }
   }
 
-  /** Runs `work`; keeps the problems that it throws and returns undefined then. Bugs are rethrown. */
+  /** The result of `work`; undefined if `work` throws a KcoreError, whose problems are added. Other errors are rethrown. */
   attempt<T>(work: () => T): T | undefined {
     try {
       return work();

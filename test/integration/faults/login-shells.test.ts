@@ -117,7 +117,7 @@ describe("odd logins", () => {
         const look = sessionOn(
           join(folder, "state"),
           { endpoint: { ...forced.endpoint(), name: "n1" } },
-          runnerlessSessions({ look: "ping", stdin: async function* () {} }),
+          runnerlessSessions({ query: "ping", stdin: async function* () {} }),
         );
         const { problem: same } = await look.session.perform([]);
         await look.session.finish("failed");

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { KcoreError } from "#errors/problem.ts";
 import { threeTries } from "#errors/three-tries.ts";
-import { RunSecrets } from "#engine/orchestrate/secrets.ts";
+import { RunSecrets } from "#engine/orchestrate/run-secrets.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { codeOf } from "#support/rejection.ts";
 

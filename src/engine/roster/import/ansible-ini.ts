@@ -3,8 +3,8 @@ import type { ForeignFile } from "./found.ts";
 import type { Inventory } from "./inventory.ts";
 
 /**
- * An inventory as far as it can be read without Ansible: names of hosts, `[group]`, `[group:vars]` and plain `NAME=VALUE`.
- * @throws KcoreError ROSTER_IMPORT with each line that Ansible could read otherwise
+ * Reads an inventory as far as that can be done without Ansible: names of hosts, `[group]`, `[group:vars]` and plain `NAME=VALUE`.
+ * @throws KcoreError ROSTER_IMPORT with the first twenty lines that Ansible could read otherwise
  */
 export function readPlainInventory(inventory: Inventory, { file, text }: ForeignFile): void {
   const refused: Problem[] = [];

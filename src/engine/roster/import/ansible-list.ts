@@ -18,7 +18,7 @@ export interface AnsibleAnswer {
   readonly encrypted: readonly string[];
 }
 
-/** Finds the line that names a host, a group, or a variable of one. */
+/** Finds the line that names a host or a group (`owner`), or one of its variables. */
 export type Locate = (owner: string, variable?: string) => SourcePosition;
 
 type Values = Readonly<Record<string, unknown>>;

@@ -9,7 +9,7 @@ import { takeArguments } from "./ssh-options.ts";
 type Key = "address" | "port" | "user" | "identityFile";
 
 /** Variables that say how a host is reached, with their former names (“Connecting to hosts: behavioral inventory parameters”). */
-const connecting: Readonly<Record<string, Key>> = {
+const connectionKeys: Readonly<Record<string, Key>> = {
   ansible_host: "address",
   ansible_ssh_host: "address",
   ansible_port: "port",
@@ -20,12 +20,12 @@ const connecting: Readonly<Record<string, Key>> = {
   ansible_ssh_private_key_file: "identityFile",
 };
 
-const secrets =
+const secretVariables =
   /^ansible_((ssh|become|sudo|su|enable)_)?(pass|password)$|^ansible_(become|sudo|su)_(exe_)?pass(word)?$/;
-const become = /^ansible_(become|sudo|become_method|become_user|sudo_user)$/;
+const becomeVariables = /^ansible_(become|sudo|become_method|become_user|sudo_user)$/;
 /** Connections that are SSH by another name. */
-const overSsh = ["ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh"];
-const byOtherMeans = /^ansible_(python|perl|ruby)?_?interpreter/;
+const sshConnections = ["ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh"];
+const interpreterVariables = /^ansible_(python|perl|ruby)?_?interpreter/;
 
 /** Puts an inventory's hosts, groups and variables into the future roster: `all` is its defaults. */
 export function takeInventory(found: Found, inventory: Inventory): void {
@@ -47,10 +47,10 @@ export function takeInventory(found: Found, inventory: Inventory): void {
   }
 }
 
-/** The name of a host is its address, unless a variable of its own gives one. */
+/** Takes the name of a host for its address, unless a variable of the host gives one. */
 function takeAddress(found: Found, fields: Fields, host: string, at: SourcePosition, vars: Variables): void {
-  const isTold = ["ansible_host", "ansible_ssh_host"].some((name) => vars.has(name));
-  if (!isTold) found.put(fields, "address", host, at, `the address of ${host}`);
+  const hasAddress = ["ansible_host", "ansible_ssh_host"].some((name) => vars.has(name));
+  if (!hasAddress) found.put(fields, "address", host, at, `the address of ${host}`);
 }
 
 function groupOf(found: Found, inventory: Inventory, name: string, names: Map<string, string>): string | undefined {
@@ -77,8 +77,8 @@ function connectionOf(inventory: Inventory, host: string, groups: readonly strin
 
 function isReachable(found: Found, host: string, connection: Variable | undefined): boolean {
   const value = plainText(connection?.value ?? "ssh");
-  if (connection === undefined || value === "local" || overSsh.includes(value)) return true;
-  found.leave(
+  if (connection === undefined || value === "local" || sshConnections.includes(value)) return true;
+  found.leaveOut(
     connection.at,
     `the host ${host}`,
     `it is reached by the connection plugin “${value}”, and kcore speaks SSH`,
@@ -90,28 +90,28 @@ function takeVariables(found: Found, fields: Fields, vars: Variables, owner: "ho
   const own: Record<string, Plain> = {};
   for (const [name, variable] of vars) {
     if (!name.startsWith("ansible_")) takeOwn(found, own, name, variable);
-    else if (secrets.test(name)) leaveSecret(found, name, variable);
-    else if (hasJinja(variable.value)) lose(found, fields, name, variable, "it is an expression of Jinja");
-    else if (isEncrypted(variable.value)) lose(found, fields, name, variable, "it is encrypted by Ansible Vault");
-    else takeConnecting(found, fields, name, variable, owner);
+    else if (secretVariables.test(name)) leaveOutSecret(found, name, variable);
+    else if (hasJinja(variable.value)) leaveOutVariable(found, fields, name, variable, "it is an expression of Jinja");
+    else if (isEncrypted(variable.value)) leaveOutVariable(found, fields, name, variable, "it is encrypted by Ansible Vault");
+    else takeConnectionVariable(found, fields, name, variable, owner);
   }
   takeBecome(found, fields, vars);
   if (Object.keys(own).length > 0) fields["vars"] = own;
 }
 
-function lose(found: Found, fields: Fields, name: string, { at }: Variable, why: string): void {
-  if (connecting[name] === "user") found.lostLogins.push({ fields, at, what: name, why });
-  else found.leave(at, name, why);
+function leaveOutVariable(found: Found, fields: Fields, name: string, { at }: Variable, why: string): void {
+  if (connectionKeys[name] === "user") found.lostLogins.push({ fields, at, what: name, why });
+  else found.leaveOut(at, name, why);
 }
 
 function takeOwn(found: Found, own: Record<string, Plain>, name: string, { value, at }: Variable): void {
   const plain = plainValue(value);
-  if (isEncrypted(value)) found.leave(at, name, "it is encrypted by Ansible Vault");
+  if (isEncrypted(value)) found.leaveOut(at, name, "it is encrypted by Ansible Vault");
   else if (hasJinja(value))
-    found.leave(at, name, "an expression of Jinja; states have {{…}} of their own (docs/templates.md)");
+    found.leaveOut(at, name, "an expression of Jinja; states have {{…}} of their own (docs/templates.md)");
   else if (/(^|_)(pass|passwd|password|secret|token)$/i.test(name) && typeof value === "string" && value !== "")
-    found.leave(at, name, "it looks like a secret, and a roster holds none: a state's parameter may refer to one");
-  else if (plain === undefined || isForbidden(name)) found.leave(at, name, "its value cannot stand in a roster");
+    found.leaveOut(at, name, "it looks like a secret, and a roster holds none: a state's parameter may refer to one");
+  else if (plain === undefined || isForbidden(name)) found.leaveOut(at, name, "its value cannot stand in a roster");
   else own[name] = plain;
 }
 
@@ -120,30 +120,30 @@ function isEncrypted(value: unknown): boolean {
   return /"__ansible_vault"|"\$ANSIBLE_VAULT/.test(JSON.stringify(value) ?? "");
 }
 
-function leaveSecret(found: Found, name: string, { at, value }: Variable): void {
+function leaveOutSecret(found: Found, name: string, { at, value }: Variable): void {
   const isSudo = /become|sudo/.test(name);
   const how = isSudo
     ? "sudo: { password: { command: … } } refers to it"
     : "kcore roster trust --deploy-key puts a key there by it";
-  found.leave(at, name, `${hasJinja(value) ? "a password" : "a password in the inventory"}; ${how}`);
+  found.leaveOut(at, name, `${hasJinja(value) ? "a password" : "a password in the inventory"}; ${how}`);
 }
 
-function takeConnecting(
+function takeConnectionVariable(
   found: Found,
   fields: Fields,
   name: string,
   { value, at }: Variable,
   owner: "host" | "group",
 ): void {
-  const key = connecting[name];
-  if (name === "ansible_connection" || become.test(name) || value === null || value === "") return;
+  const key = connectionKeys[name];
+  if (name === "ansible_connection" || becomeVariables.test(name) || value === null || value === "") return;
   if (key !== undefined) {
-    if (owner === "group" && !mayShare(key)) found.leave(at, name, "an address is a host's own");
+    if (owner === "group" && !mayShare(key)) found.leaveOut(at, name, "an address is a host's own");
     else found.put(fields, key, key === "port" ? asNumber(value) : value, at, name);
   } else if (/^ansible_ssh_(common|extra)_args$|^ansible_ssh_args$/.test(name))
     takeArguments(found, fields, plainText(value), at);
-  else if (byOtherMeans.test(name)) found.leave(at, name, "kcore needs no interpreter on nodes");
-  else if (name !== "ansible_group_priority") found.leave(at, name, "it is for Ansible alone");
+  else if (interpreterVariables.test(name)) found.leaveOut(at, name, "kcore needs no interpreter on nodes");
+  else if (name !== "ansible_group_priority") found.leaveOut(at, name, "it is for Ansible alone");
 }
 
 /** Sets `sudo` for `become` by sudo to root, the only form that kcore has; reports other forms. */
@@ -154,9 +154,9 @@ function takeBecome(found: Found, fields: Fields, vars: Variables): void {
   ];
   const isOther = method !== undefined && !/^(ansible\.builtin\.)?sudo$/.test(String(method.value));
   if (isOther)
-    found.leave(method.at, `ansible_become_method=${String(method.value)}`, "kcore becomes root by sudo alone");
+    found.leaveOut(method.at, `ansible_become_method=${String(method.value)}`, "kcore becomes root by sudo alone");
   if (user !== undefined && user.value !== "root")
-    found.leave(
+    found.leaveOut(
       user.at,
       `ansible_become_user=${String(user.value)}`,
       "kcore works as root; a step's runAs names another user",

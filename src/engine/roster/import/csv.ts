@@ -51,7 +51,7 @@ interface Row {
 }
 
 /**
- * A table with a line of headings, by commas, semicolons or tabs (RFC 4180): name and address, then user, port, roles, labels
+ * Reads a table with a line of headings, by commas, semicolons or tabs (RFC 4180): name or address, then user, port, roles, labels
  * (`k=v k=v`), groups, dc, jump, …; `vars.NAME` is a variable. @throws KcoreError ROSTER_IMPORT
  */
 export function readCsv(found: Found, file: string, text: string): void {
@@ -72,7 +72,7 @@ function fieldOf(found: Found, name: string, at: SourcePosition): string | undef
   const key = columns.get(name.toLowerCase().replaceAll(/[\s-]+/g, "_"));
   if (key !== undefined) return key;
   const isSecret = /pass/i.test(name);
-  found.leave(
+  found.leaveOut(
     at,
     `the column “${name}”`,
     isSecret
@@ -87,7 +87,7 @@ function readRow(found: Found, keys: readonly (string | undefined)[], row: reado
     row.find((cell, index) => keys[index] === key && cell.text.trim() !== "");
   const [name, address] = [cellOf("name"), cellOf("address")];
   const first = name ?? address;
-  if (!first) return found.leave(row[0]?.at ?? { file: "", line: 1, column: 1 }, "a line", "it names no node");
+  if (!first) return found.leaveOut(row[0]?.at ?? { file: "", line: 1, column: 1 }, "a line", "it names no node");
   const fields = found.node(first.text.trim(), first.at);
   if (!fields) return;
   const at = (address ?? first).at;
@@ -108,7 +108,7 @@ function readCell(found: Found, fields: Fields, key: string, { text, at }: Cell)
   else if (key === "jump") {
     const hops = hopsOf(wordsOf(value).join(","));
     if (hops) found.routes.set(fields, { at, hops });
-    else found.leave(at, `jump ${value}`, "hops are USER@HOST:PORT, by commas");
+    else found.leaveOut(at, `jump ${value}`, "hops are USER@HOST:PORT, by commas");
   } else if (key === "hostKeys") found.put(fields, "hostKeys", value.split(/\s*[;\n]\s*/), at);
   else if (["roles", "groups", "taints"].includes(key)) found.put(fields, key as "roles", wordsOf(value), at);
   else found.put(fields, key as "user", key === "port" ? Number(value) : value, at);
@@ -131,7 +131,7 @@ function wordsOf(text: string): string[] {
   return text.split(/[\s;,|]+/).filter((word) => word !== "");
 }
 
-/** The cells of each line that holds something, with the line on which it begins. @throws KcoreError ROSTER_IMPORT */
+/** The cells of each row that is not empty; `at` is the line on which the row begins. @throws KcoreError ROSTER_IMPORT */
 function rowsOf(file: string, text: string): Cell[][] {
   const [first = ""] = text.split("\n", 1);
   const delimiter = [",", ";", "\t"].reduce((best, one) =>

@@ -16,87 +16,87 @@ export interface Draft {
  * The imported entries as one file beside the present roster. Routes become names of nodes and jump hosts; entries that the roster
  * has already, or would have twice, are left out and reported.
  */
-export function draftRoster(found: Found, there: Roster, groupsThere: ReadonlySet<string>): Draft {
-  return new RosterDraft(found, there, groupsThere).draft();
+export function draftRoster(found: Found, roster: Roster, rosterGroups: ReadonlySet<string>): Draft {
+  return new RosterDraft(found, roster, rosterGroups).draft();
 }
 
 class RosterDraft {
   readonly #found: Found;
-  readonly #there: Roster;
-  readonly #groupsThere: ReadonlySet<string>;
+  readonly #roster: Roster;
+  readonly #rosterGroups: ReadonlySet<string>;
   readonly #jumps = new Map<string, Fields>();
   /** Names of nodes left out as duplicates, each with the name of the entry that stays. */
   readonly #aliases = new Map<string, string>();
 
-  constructor(found: Found, there: Roster, groupsThere: ReadonlySet<string>) {
+  constructor(found: Found, roster: Roster, rosterGroups: ReadonlySet<string>) {
     this.#found = found;
-    this.#there = there;
-    this.#groupsThere = groupsThere;
+    this.#roster = roster;
+    this.#rosterGroups = rosterGroups;
   }
 
   draft(): Draft {
     const { nodes, groups, defaults, routes } = this.#found;
-    this.#leaveUnreachable();
-    this.#leaveTwice();
+    this.#leaveOutUnreachable();
+    this.#leaveOutDuplicates();
     for (const [fields, { at, hops }] of routes) {
       const names = hops.flatMap((hop) => this.#hopOf(hop, at) ?? []);
       // A route that lacks one of its hops cannot be used.
       if (names.length === hops.length) fields["jump"] = names;
     }
-    this.#leaveOwnRoutes();
+    this.#removeOwnRoutes();
     this.#reportUsers();
     const used = new Set([...nodes.values()].flatMap(({ fields }) => (fields["groups"] ?? []) as readonly string[]));
     for (const name of used)
-      if (!groups.has(name) && !this.#groupsThere.has(name)) groups.set(name, { at: anywhere, fields: {} });
+      if (!groups.has(name) && !this.#rosterGroups.has(name)) groups.set(name, { at: anywhere, fields: {} });
     for (const [name, { at, fields }] of groups)
-      if (this.#groupsThere.has(name)) {
+      if (this.#rosterGroups.has(name)) {
         if (Object.keys(fields).length > 0)
-          this.#found.leave(at, `the group ${name}`, "the roster has one of this name: its keys stay as they are");
+          this.#found.leaveOut(at, `the group ${name}`, "the roster has one of this name: its keys stay as they are");
         groups.delete(name);
       } else if (!used.has(name)) groups.delete(name);
     return { defaults, groups: fieldsOf(groups), nodes: fieldsOf(nodes), jumps: this.#jumps };
   }
 
-  #leaveUnreachable(): void {
+  #leaveOutUnreachable(): void {
     for (const [name, { at, fields }] of this.#found.nodes) {
       if (fields["address"] !== undefined || fields["transport"] === "local") continue;
-      this.#found.leave(at, `the node ${name}`, "it has no address that can be used");
+      this.#found.leaveOut(at, `the node ${name}`, "it has no address that can be used");
       this.#found.nodes.delete(name);
       this.#found.routes.delete(fields);
     }
   }
 
   /** Leaves out nodes whose name, or address with route, the roster or an earlier node has already. */
-  #leaveTwice(): void {
-    const places = new Map<string, string>();
-    for (const node of this.#there.nodes.values())
-      places.set(placeOf(node.address, node.port, node.jump, node.transport), node.name);
+  #leaveOutDuplicates(): void {
+    const machines = new Map<string, string>();
+    for (const node of this.#roster.nodes.values())
+      machines.set(machineKey(node.address, node.port, node.jump, node.transport), node.name);
     for (const [name, { at, fields }] of this.#found.nodes) {
-      const place = this.#placeOf(fields);
-      const twin = this.#there.nodes.has(name) || this.#there.jumps.has(name) ? name : places.get(place);
+      const machine = this.#machineKey(fields);
+      const twin = this.#roster.nodes.has(name) || this.#roster.jumps.has(name) ? name : machines.get(machine);
       if (twin === undefined) {
-        places.set(place, name);
+        machines.set(machine, name);
         continue;
       }
-      const where = this.#there.positions.get(twin);
+      const where = this.#roster.positions.get(twin);
       const why = where
         ? `it is in the roster already, at ${where.file}:${where.line}`
         : `it is the same machine as ${twin}`;
-      this.#found.leave(at, `the node ${name}`, why);
+      this.#found.leaveOut(at, `the node ${name}`, why);
       this.#aliases.set(name, twin);
       this.#found.nodes.delete(name);
       this.#found.routes.delete(fields);
     }
   }
 
-  #placeOf(fields: Fields): string {
+  #machineKey(fields: Fields): string {
     const route = this.#layersOf(fields)
       .map((layer) => this.#found.routes.get(layer)?.hops)
       .find((hops) => hops !== undefined);
     const address = typeof fields["address"] === "string" ? fields["address"] : "";
     const port = Number(this.#valueOf(fields, "port") ?? 22);
     const isLocal = this.#valueOf(fields, "transport") === "local";
-    return placeOf(address, port, route?.map(({ host }) => host) ?? [], isLocal ? "local" : "ssh");
+    return machineKey(address, port, route?.map(({ host }) => host) ?? [], isLocal ? "local" : "ssh");
   }
 
   #valueOf(fields: Fields, key: string): Plain | undefined {
@@ -113,11 +113,11 @@ class RosterDraft {
     return [fields, ...groups.reverse(), this.#found.defaults];
   }
 
-  /** The name of a hop: a node of this name or address, else a jump host of its own. */
+  /** The name of a hop: a node of this name or address, else a new jump host; undefined, and reported, without a usable address or name. */
   #hopOf(hop: Hop, at: FoundEntry["at"]): string | undefined {
     const { host, user, port } = hop;
     if (this.#aliases.has(host)) return this.#aliases.get(host);
-    if (this.#found.nodes.has(host) || this.#there.nodes.has(host)) return host;
+    if (this.#found.nodes.has(host) || this.#roster.nodes.has(host)) return host;
     for (const [name, { fields }] of this.#found.nodes) {
       const isUser = user === undefined || this.#valueOf(fields, "user") === user;
       const isPort = port === undefined || (this.#valueOf(fields, "port") ?? 22) === port;
@@ -133,7 +133,7 @@ class RosterDraft {
     const known = [...this.#jumps].find(([, one]) => JSON.stringify(one) === JSON.stringify(fields));
     if (known) return known[0];
     if (!isAddress(host) || !JumpSchema.safeParse(fields).success) {
-      this.#found.leave(at, `the jump host ${host}`, "it has no address that can be used");
+      this.#found.leaveOut(at, `the jump host ${host}`, "it has no address that can be used");
       return undefined;
     }
     const base = this.#found.entryName(host, at, "jump host");
@@ -141,8 +141,8 @@ class RosterDraft {
     const isTaken = (name: string): boolean =>
       this.#jumps.has(name) ||
       this.#found.nodes.has(name) ||
-      this.#there.nodes.has(name) ||
-      this.#there.jumps.has(name);
+      this.#roster.nodes.has(name) ||
+      this.#roster.jumps.has(name);
     let name = base;
     for (let next = 2; isTaken(name); next++) name = `${base}-${next}`;
     this.#jumps.set(name, fields);
@@ -150,7 +150,7 @@ class RosterDraft {
   }
 
   /** Removes routes of nodes over themselves: a default route applies to the jump host, too. */
-  #leaveOwnRoutes(): void {
+  #removeOwnRoutes(): void {
     for (const [name, { fields }] of this.#found.nodes) {
       const jump = this.#valueOf(fields, "jump");
       if (Array.isArray(jump) && jump.includes(name)) fields["jump"] = [];
@@ -166,7 +166,7 @@ class RosterDraft {
     if (!first) return;
     const names = unnamed.slice(0, 3).map(([name]) => name);
     const more = unnamed.length > 3 ? ` and ${unnamed.length - 3} more` : "";
-    this.#found.leave(
+    this.#found.leaveOut(
       first[1].at,
       `the user of ${names.join(", ")}${more}`,
       "none is named: there it is your own name, here root; defaults: { user: … } says another",
@@ -176,7 +176,8 @@ class RosterDraft {
 
 const anywhere = { file: "", line: 1, column: 1 };
 
-function placeOf(address: string, port: number, jump: readonly string[], transport: string): string {
+/** Equal for two entries of one machine. */
+function machineKey(address: string, port: number, jump: readonly string[], transport: string): string {
   return JSON.stringify(transport === "local" ? ["local"] : [address.toLowerCase(), port, jump]);
 }
 

@@ -41,7 +41,7 @@ export class Found {
   readonly #seen = new Set<string>();
 
   /** Reports once a thing that is not carried over. */
-  leave(at: SourcePosition, what: string, why: string): void {
+  leaveOut(at: SourcePosition, what: string, why: string): void {
     const key = `${at.file}:${at.line}:${what}`;
     if (this.#seen.has(key)) return;
     this.#seen.add(key);
@@ -63,16 +63,16 @@ export class Found {
     const result = NodeSchema.shape[key].safeParse(given);
     if (result.success) fields[key] = given as Plain;
     else if (key === "user") this.lostLogins.push({ fields, at, what, why: reasonOf(result.error) });
-    else this.leave(at, what, reasonOf(result.error));
+    else this.leaveOut(at, what, reasonOf(result.error));
   }
 
-  /** Adds a node; undefined, and reported, if there is one of this name or the name cannot be used. */
+  /** Adds a node, and returns its fields; undefined, and reported, if the name is taken or cannot be used. */
   node(name: string, at: SourcePosition): Fields | undefined {
     const key = this.entryName(name, at, "node");
     if (key === undefined) return undefined;
     const earlier = this.nodes.get(key);
     if (earlier) {
-      this.leave(at, `the node ${key}`, `it was met before, at ${earlier.at.file}:${earlier.at.line}`);
+      this.leaveOut(at, `the node ${key}`, `it was met before, at ${earlier.at.file}:${earlier.at.line}`);
       return undefined;
     }
     const fields: Fields = {};
@@ -80,20 +80,20 @@ export class Found {
     return fields;
   }
 
-  /** The name as a roster accepts it: other characters become hyphens, which is reported. */
+  /** The name as a roster accepts it: other characters become hyphens, which is reported. Undefined, and reported, if nothing usable is left. */
   entryName(text: string, at: SourcePosition, what: string): string | undefined {
     if (EntryName.safeParse(text).success && !isForbidden(text)) return text;
     const name = text.replaceAll(/[^A-Za-z0-9._-]+|:+/g, "-").replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, "");
     if (EntryName.safeParse(name).success && name !== text) {
-      this.leave(at, `the name “${text}” of a ${what}`, `it is ${name} here: letters, digits, “.”, “_” and “-”`);
+      this.leaveOut(at, `the name “${text}” of a ${what}`, `it is ${name} here: letters, digits, “.”, “_” and “-”`);
       return name;
     }
-    this.leave(at, `the ${what} “${text}”`, "a name is 1 to 63 letters, digits, “.”, “_” or “-”");
+    this.leaveOut(at, `the ${what} “${text}”`, "a name is 1 to 63 letters, digits, “.”, “_” or “-”");
     return undefined;
   }
 }
 
-/** Keys that groups and defaults may have, too. */
+/** Whether groups and defaults may have this key, too. */
 export function mayShare(key: string): boolean {
   return Object.hasOwn(SharedSchema.shape, key);
 }
@@ -105,8 +105,9 @@ function reasonOf({ issues: [first] }: { readonly issues: readonly { readonly me
     : "no value that a roster takes there";
 }
 
-/** A file of another program: as it is shown, and its text. */
+/** A file of another program. */
 export interface ForeignFile {
+  /** The file's name in messages. */
   readonly file: string;
   readonly text: string;
 }

@@ -26,7 +26,7 @@ export interface Programs {
 export interface Imported {
   readonly draft: Draft;
   readonly text: string;
-  /** By file and line. */
+  /** By file, in the order of their first reports, and line. */
   readonly leftOut: readonly LeftOut[];
   /** The format of each file. */
   readonly formats: readonly Format[];
@@ -87,11 +87,14 @@ export function importRoster(
     .map(({ file }) => file)
     .join(", ")
     .replaceAll(/[^\x20-\x7e]/g, "?")}, by kcore roster import`;
-  const leftOut = [...found.leftOut].sort((a, b) => (a.at.file === b.at.file ? a.at.line - b.at.line : 0));
+  const order = [...new Set(found.leftOut.map(({ at }) => at.file))];
+  const leftOut = found.leftOut.toSorted(
+    ({ at: a }, { at: b }) => order.indexOf(a.file) - order.indexOf(b.file) || a.line - b.line,
+  );
   return { draft, text: draftText(draft, heading), leftOut, formats: kinds, ownReader };
 }
 
-/** Whether Ansible is there and has read the inventories. */
+/** Reads the inventories by Ansible; false if Ansible is not installed. */
 function askAnsible(
   found: Found,
   inventory: Inventory,
@@ -104,7 +107,7 @@ function askAnsible(
   readList(inventory, answer.layers, locate);
   correctValues(inventory, answer.values, locate);
   for (const file of answer.encrypted)
-    found.leave({ file, line: 1, column: 1 }, "the file", "it is encrypted by Ansible Vault");
+    found.leaveOut({ file, line: 1, column: 1 }, "the file", "it is encrypted by Ansible Vault");
   return true;
 }
 

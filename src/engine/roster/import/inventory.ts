@@ -37,7 +37,7 @@ export class Inventory {
     return host;
   }
 
-  /** The groups of a host and their parents, the outermost first; groups of equal depth by name. */
+  /** The groups of a host and their parents, without `all`, the outermost first; groups of equal depth by name. */
   groupsOf(host: string): string[] {
     const found = new Set<string>();
     const add = (name: string): void => {

@@ -9,7 +9,7 @@ import type { AnsibleAnswer, InventoryList } from "./ansible-list.ts";
 import type { ForeignFile, GivenFile } from "./found.ts";
 import type { Programs } from "./import.ts";
 
-const limit = { encoding: "utf8", maxBuffer: 1 << 28, timeout: 120_000 } as const;
+const spawnOptions = { encoding: "utf8", maxBuffer: 1 << 28, timeout: 120_000 } as const;
 /** Names of files that Ansible ignores in folders. */
 const ignored = /^\.|~$|\.(pyc|pyo|swp|bak|rpm|md|txt|rst|orig|ini|cfg|retry)$/;
 
@@ -20,7 +20,7 @@ export const askSsh: Programs["askSsh"] = (textsIn, hosts) =>
       writeFileSync(join(folder, String(number)), text, { mode: 0o600 });
     const answers: string[] = [];
     for (const host of hosts) {
-      const { error, status, stdout } = spawnSync("ssh", ["-G", "-F", join(folder, "0"), "--", host], limit);
+      const { error, status, stdout } = spawnSync("ssh", ["-G", "-F", join(folder, "0"), "--", host], spawnOptions);
       if (isMissing(error)) return undefined;
       answers.push(status === 0 ? stdout : "");
     }
@@ -37,12 +37,12 @@ export const askAnsible: Programs["askAnsible"] = (inventories) =>
     const copy = new Copy();
     const sources = inventories.flatMap(({ file, text, isFolder = false }, index) => {
       const to = join(folder, String(index));
-      if (isFolder) copy.take(file, to);
+      if (isFolder) copy.add(file, to);
       else {
         mkdirSync(to);
         copy.write({ file, text }, join(to, basename(file)));
         for (const kind of file === "stdin" ? [] : ["group_vars", "host_vars"])
-          copy.take(join(dirname(file), kind), join(to, kind));
+          copy.add(join(dirname(file), kind), join(to, kind));
       }
       return ["-i", isFolder ? to : join(to, basename(file))];
     });
@@ -55,14 +55,14 @@ export const askAnsible: Programs["askAnsible"] = (inventories) =>
     };
     const list = (...flags: readonly string[]): InventoryList | undefined => {
       const args = ["--list", ...flags, ...sources];
-      const { error, status, stdout } = spawnSync("ansible-inventory", args, { ...limit, cwd: folder, env });
+      const { error, status, stdout } = spawnSync("ansible-inventory", args, { ...spawnOptions, cwd: folder, env });
       if (isMissing(error)) return undefined;
       try {
         if (status === 0) return JSON.parse(stdout) as InventoryList;
       } catch {
         // Python prints NaN and Infinity, which JSON does not allow.
       }
-      throw refused(inventories);
+      throw notReadable(inventories);
     };
     const [layers, values] = [list("--export"), list()];
     return layers && values && { layers, values, files: copy.files, encrypted: copy.encrypted };
@@ -73,13 +73,13 @@ class Copy implements Pick<AnsibleAnswer, "files" | "encrypted"> {
   readonly encrypted: string[] = [];
 
   /** Copies a file, or a folder with all that Ansible reads below it; does nothing if there is none. */
-  take(from: string, to: string): void {
+  add(from: string, to: string): void {
     const found = statSync(from, { throwIfNoEntry: false });
     if (found?.isFile() === true) this.write({ file: from, text: readText(from) }, to);
     if (found?.isDirectory() !== true) return;
     mkdirSync(to);
     for (const name of readdirSync(from).toSorted())
-      if (!ignored.test(name)) this.take(join(from, name), join(to, name));
+      if (!ignored.test(name)) this.add(join(from, name), join(to, name));
   }
 
   write({ file, text }: ForeignFile, to: string): void {
@@ -92,13 +92,13 @@ class Copy implements Pick<AnsibleAnswer, "files" | "encrypted"> {
   }
 }
 
-function refused(inventories: readonly GivenFile[]): KcoreError {
+function notReadable(inventories: readonly GivenFile[]): KcoreError {
   const names = inventories.map(({ file }) => file);
-  const asked = `ansible-inventory ${names.map((name) => `-i ${name} `).join("")}--list`;
+  const command = `ansible-inventory ${names.map((name) => `-i ${name} `).join("")}--list`;
   return new KcoreError({
     code: "ROSTER_IMPORT",
     message: `ansible-inventory cannot read ${names.join(", ")} as a text of hosts; scripts, plugins and Vault are not run`,
-    hint: `see what it says; or import what it prints: ${asked} | kcore roster import --from ansible -`,
+    hint: `see what it says; or import what it prints: ${command} | kcore roster import --from ansible -`,
   });
 }
 

@@ -6,7 +6,7 @@ import { asNumber, isTrue, plainValue } from "./plain-values.ts";
 import { takeOption } from "./ssh-options.ts";
 
 /** Keys of a target that are left out, with the reason (Salt's “Rosters”, targets data). */
-const without = new Map(
+const leftOutKeys = new Map(
   Object.entries({
     passwd: "a password in clear text; kcore roster trust --deploy-key puts a key there by it",
     password: "a password in clear text; kcore roster trust --deploy-key puts a key there by it",
@@ -24,7 +24,7 @@ const without = new Map(
   }),
 );
 
-/** A flat roster of salt-ssh: a map of ids. A roster that needs rendering is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
+/** Reads a flat roster of salt-ssh, a map of ids. A roster that needs rendering is refused. @throws KcoreError ROSTER_IMPORT, YAML_SYNTAX */
 export function readSalt(found: Found, file: string, text: string): void {
   refuseRenderers(file, text);
   const root = parseForeign(file, text);
@@ -52,7 +52,7 @@ function refuseRenderers(file: string, text: string): void {
 
 function readTarget(found: Found, { key, keyAt, value }: SourceEntry): void {
   if (value.kind === "list" || (value.kind === "scalar" && typeof value.value !== "string"))
-    return found.leave(keyAt, `the target ${key}`, "it has no host");
+    return found.leaveOut(keyAt, `the target ${key}`, "it has no host");
   const fields = found.node(key, keyAt);
   if (!fields) return;
   if (value.kind === "scalar") return found.put(fields, "address", value.value, value.at, "host");
@@ -70,7 +70,7 @@ function readKey(found: Found, fields: Fields, { key, keyAt, value }: SourceEntr
   } else if (key === "priv") readKeyFile(found, fields, plain, { key, keyAt });
   else if (key === "minion_opts") readMinionOptions(found, fields, value);
   else if (key === "ssh_options") readOptions(found, fields, plain, keyAt);
-  else found.leave(keyAt, key, without.get(key) ?? "a roster of kcore has no such key");
+  else found.leaveOut(keyAt, key, leftOutKeys.get(key) ?? "a roster of kcore has no such key");
 }
 
 function readKeyFile(
@@ -88,7 +88,7 @@ function readMinionOptions(found: Found, fields: Fields, value: SourceEntry["val
   for (const { key, keyAt, value: option } of value.kind === "map" ? (value as SourceMap).entries.values() : []) {
     const plain = key === "grains" ? plainValue(plainOf(option)) : undefined;
     if (typeof plain === "object" && plain !== null && !Array.isArray(plain)) fields["vars"] = { grains: plain };
-    else found.leave(keyAt, `minion_opts.${key}`, "there is no minion on a node; grains become vars.grains");
+    else found.leaveOut(keyAt, `minion_opts.${key}`, "there is no minion on a node; grains become vars.grains");
   }
 }
 

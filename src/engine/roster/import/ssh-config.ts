@@ -6,8 +6,8 @@ import { reasonFor, splitWords, takeOption } from "./ssh-options.ts";
 export type ReadIncluded = (pattern: string, from: string) => readonly ForeignFile[];
 
 /**
- * Asks `ssh -G` about each host. `textsIn` gives the config's files for a folder, where numbers are their names; the first includes
- * the others. Undefined if ssh is not installed; an empty text for a host that ssh refuses.
+ * Asks `ssh -G` about each host. `textsIn` returns the texts of the config's files for a folder, in which each file is named by its index;
+ * file 0 includes the others. Undefined if ssh is not installed; an empty text for a host that ssh refuses.
  */
 export type AskSsh = (
   textsIn: (folder: string) => readonly string[],
@@ -38,17 +38,17 @@ export function readSshConfig(
   const config = new Config(found, included);
   config.read(file, text);
   const hosts = [...config.hosts.keys()];
-  const told = hosts.length === 0 ? [] : askSsh((folder) => config.textsIn(folder), hosts);
-  const answers = told?.map(readAnswer) ?? config.withoutSsh();
+  const sshAnswers = hosts.length === 0 ? [] : askSsh((folder) => config.textsIn(folder), hosts);
+  const answers = sshAnswers?.map(readAnswer) ?? config.withoutSsh();
   for (const [index, [name, at]] of [...config.hosts].entries()) {
     const answer = answers[index] ?? new Map();
-    if (answer.size === 0) found.leave(at, `the host ${name}`, "ssh -G refuses it");
+    if (answer.size === 0) found.leaveOut(at, `the host ${name}`, "ssh -G refuses it");
     else takeHost(found, config, answer, name);
   }
-  return told !== undefined;
+  return sshAnswers !== undefined;
 }
 
-/** A config's files, reduced to lines that select hosts or say how to reach them. None of them makes `ssh -G` run a command. */
+/** A config's files, reduced to lines that select hosts or say how to reach them. No remaining line makes `ssh -G` run a command. */
 class Config {
   /** Names without wildcards, with the line that names each first. */
   readonly hosts = new Map<string, SourcePosition>();
@@ -57,8 +57,9 @@ class Config {
   readonly #included: ReadIncluded;
   readonly #numbers = new Map<string, number>();
   readonly #files: ((folder: string) => string)[][] = [];
-  /** For kcore's own reader: the patterns of the last `Host`, and the lines that only ssh reads. */
+  /** The patterns of the last `Host`, for kcore's own reader. */
   #patterns: readonly string[] = ["*"];
+  /** The lines that kcore's own reader must refuse. */
   readonly #unsure: SourcePosition[] = [];
 
   constructor(found: Found, included: ReadIncluded) {
@@ -77,7 +78,7 @@ class Config {
       const at = { file, line: index + 1, column: line.length - line.trimStart().length + 1 };
       const [, name, rest = ""] = /^\s*([A-Za-z][A-Za-z0-9]*)(?:\s*=\s*|\s+|$)(.*?)\s*$/.exec(line) ?? [];
       if (name !== undefined) lines.push(...this.#line({ name, value: withoutComment(rest), at, line }));
-      else if (!/^\s*(#|$)/.test(line)) this.#found.leave(at, "a line", "it is none of an ssh_config");
+      else if (!/^\s*(#|$)/.test(line)) this.#found.leaveOut(at, "a line", "it is none of an ssh_config");
     }
     return number;
   }
@@ -89,7 +90,7 @@ class Config {
     );
   }
 
-  /** Each host's options, where the first value counts; every `Host` must have plain names. @throws KcoreError ROSTER_IMPORT */
+  /** Each host's options, where the first value counts. @throws KcoreError ROSTER_IMPORT with lines of which kcore's own reader is not sure */
   withoutSsh(): readonly ReadonlyMap<string, string>[] {
     const problems = this.#unsure.map((at): Problem => ({
       code: "ROSTER_IMPORT",
@@ -116,7 +117,7 @@ class Config {
     else if (key === "match") {
       // Quotes and backslashes within a word must not hide `exec`.
       if (/(^|[\s,=!])exec([\s=]|$)/i.test(line.replaceAll(/["'\\]/g, ""))) {
-        this.#found.leave(at, `Match ${value}`, "an import runs no command");
+        this.#found.leaveOut(at, `Match ${value}`, "an import runs no command");
         return [() => "Host !*"];
       }
       this.#unsure.push(at);
@@ -124,7 +125,7 @@ class Config {
       this.options.push({ key, name, value, at, hosts: this.#patterns });
       if (/["'\\%$]/.test(value) && key !== "proxycommand") this.#unsure.push(at);
     } else {
-      this.#found.leave(at, `${name} ${value}`.trim(), reasonFor(key));
+      this.#found.leaveOut(at, `${name} ${value}`.trim(), reasonFor(key));
       return [];
     }
     return [() => line];
@@ -141,7 +142,7 @@ class Config {
     this.#unsure.push(at);
     return splitWords(value).flatMap((pattern) => {
       const files = this.#included(pattern, at.file);
-      if (files.length === 0) this.#found.leave(at, `Include ${pattern}`, "there is no such file to read");
+      if (files.length === 0) this.#found.leaveOut(at, `Include ${pattern}`, "there is no such file to read");
       const numbers = files.map(({ file, text }) => this.read(file, text));
       return numbers.map((number) => (folder: string) => `Include "${folder}/${number}"`);
     });
@@ -163,7 +164,7 @@ function takeHost(found: Found, { hosts, options }: Config, answer: ReadonlyMap<
   const start = hosts.get(name) ?? { file: "", line: 1, column: 1 };
   const address = answer.get("hostname") ?? name;
   if (answer.get("user") === "git" || gitServers.test(address))
-    return found.leave(start, `the host ${name}`, "a server of Git, where nothing can be run");
+    return found.leaveOut(start, `the host ${name}`, "a server of Git, where nothing can be run");
   const fields = found.node(name, start);
   if (!fields) return;
   found.asCaller.add(fields);
@@ -181,8 +182,8 @@ function takeHost(found: Found, { hosts, options }: Config, answer: ReadonlyMap<
 
 function takeKeyFile(found: Found, fields: Parameters<Found["put"]>[0], given: string, at: SourcePosition): void {
   const path = given.replace(/^(%d|\$\{?HOME\}?)\//, "~/");
-  if (/%|\$\{/.test(path)) found.leave(at, `IdentityFile ${path}`, "a path of kcore's has no tokens");
+  if (/%|\$\{/.test(path)) found.leaveOut(at, `IdentityFile ${path}`, "a path of kcore's has no tokens");
   else if (path.endsWith(".pub"))
-    found.leave(at, `IdentityFile ${path}`, "a public key; the agent's keys are tried in order");
+    found.leaveOut(at, `IdentityFile ${path}`, "a public key; the agent's keys are tried in order");
   else found.put(fields, "identityFile", path, at, "IdentityFile");
 }

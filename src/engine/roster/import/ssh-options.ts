@@ -27,9 +27,12 @@ export function hopsOf(text: string): Hop[] | undefined {
 }
 
 /** Options of ssh(1) that take a value. */
-const withValue = /^-[BbcDEeFIiJLlmOoPpQRSWw]$/;
+const optionsWithValue = /^-[BbcDEeFIiJLlmOoPpQRSWw]$/;
 
-/** `ssh -W %h:%p bastion`, or `ssh bastion nc %h %p`: the older form of a jump host (ssh_config(5), ProxyCommand). */
+/**
+ * The hops of an older form of a jump host (ssh_config(5), ProxyCommand): `ssh -W %h:%p bastion`, or `ssh bastion nc %h %p`. Undefined for any
+ * other command.
+ */
 export function hopsOfCommand(command: string): Hop[] | undefined {
   const words = splitWords(command);
   if (!/(^|\/)ssh$/.test(words[0] ?? "") || !command.includes("%h")) return undefined;
@@ -37,14 +40,14 @@ export function hopsOfCommand(command: string): Hop[] | undefined {
   let at = 1;
   for (; words[at]?.startsWith("-") === true; at++) {
     const word = words[at] ?? "";
-    if (withValue.test(word)) options.set(word, words[++at] ?? "");
+    if (optionsWithValue.test(word)) options.set(word, words[++at] ?? "");
     else if (/^-[Wilp]./.test(word)) options.set(word.slice(0, 2), word.slice(2));
   }
   const target = words[at] ?? "";
   const after = words.slice(at + 1);
   // Options may follow the host, too.
   for (let next = 0; next < after.length; next++)
-    if (withValue.test(after[next] ?? "")) options.set(after[next] ?? "", after[++next] ?? "");
+    if (optionsWithValue.test(after[next] ?? "")) options.set(after[next] ?? "", after[++next] ?? "");
   if (!options.has("-W") && !/\b(nc|ncat|netcat)\b/.test(after.join(" "))) return undefined;
   const [hop] = hopsOf(target) ?? [];
   if (!hop || options.has("-F")) return undefined;
@@ -102,8 +105,8 @@ export function takeOption(found: Found, fields: Fields, name: string, value: st
     if (value.toLowerCase() === "none") return;
     const hops = option === "proxyjump" ? hopsOf(value) : hopsOfCommand(value);
     if (hops) found.routes.set(fields, { at, hops });
-    else found.leave(at, `${name} ${value}`, "only hops over SSH are known: jump: [HOST]");
-  } else found.leave(at, `${name} ${value}`.trim(), reasonFor(option));
+    else found.leaveOut(at, `${name} ${value}`, "only hops over SSH are known: jump: [HOST]");
+  } else found.leaveOut(at, `${name} ${value}`.trim(), reasonFor(option));
 }
 
 /** Reads the words of `ansible_ssh_common_args`: `-o Name=value`, `-J hops`, `-i file` and the like. */
@@ -119,8 +122,8 @@ export function takeArguments(found: Found, fields: Fields, text: string, at: So
       "-l": "User",
     };
     if (letter !== "-o" && names[letter] === undefined) {
-      const value = withValue.test(word) ? ` ${words[++next] ?? ""}` : "";
-      found.leave(at, `ssh ${word}${value}`, "a roster has no such option");
+      const value = optionsWithValue.test(word) ? ` ${words[++next] ?? ""}` : "";
+      found.leaveOut(at, `ssh ${word}${value}`, "a roster has no such option");
       continue;
     }
     const value = word.length > 2 ? word.slice(2) : (words[++next] ?? "");

@@ -9,15 +9,15 @@ import { hopsOf } from "./ssh-options.ts";
 
 const addresses = ["address", "ip", "ip_address", "public_ip", "ipv4_address", "private_ip", "host"];
 /** Roster keys by their names with underscores, as usual in Terraform. */
-const others = new Map([
+const rosterKeys = new Map([
   ["identity_file", "identityFile"],
   ["host_keys", "hostKeys"],
   ["state_dir", "stateDir"],
 ]);
 
 /**
- * The output of `terraform output -json` (or `-json NAME`): the output `kcore_nodes` or `nodes`, else every map
- * of names. A name stands for an address, or for an object with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
+ * Reads the answer of `terraform output -json` (or `-json NAME`). Takes the output `kcore_nodes` or `nodes`. Without those, takes every output
+ * that maps names to IP addresses, or to objects with an address and other keys of a node. @throws KcoreError ROSTER_IMPORT
  */
 export function readTerraform(found: Found, file: string, text: string): void {
   const root = parseForeign(file, text);
@@ -48,7 +48,7 @@ function nodesOf(found: Found, root: SourceMap): readonly SourceEntry[] {
         : "it is no map of names to IP addresses or to objects with an address; kcore_nodes may have host names, too";
     const isMeant = named.includes(output) || (named.length === 0 && value !== undefined && holdsOnlyIps(value));
     if (!isSensitive && value?.kind === "map" && isNodes(value) && isMeant) return [...value.entries.values()];
-    found.leave(keyAt, `the output ${key}`, why);
+    found.leaveOut(keyAt, `the output ${key}`, why);
     return [];
   });
 }
@@ -81,16 +81,16 @@ function readNode(found: Found, { key, keyAt, value }: SourceEntry): void {
 }
 
 function readKey(found: Found, fields: Fields, { key, keyAt, value }: SourceEntry): void {
-  const name = others.get(key) ?? key;
+  const name = rosterKeys.get(key) ?? key;
   const plain = plainOf(value);
   if (plain === null) return;
   if (name === "jump") {
     const hops = hopsOf(Array.isArray(plain) ? plain.join(",") : plainText(plain));
     if (hops) found.routes.set(fields, { at: keyAt, hops });
-    else found.leave(keyAt, key, "hops are USER@HOST:PORT");
+    else found.leaveOut(keyAt, key, "hops are USER@HOST:PORT");
   } else if (Object.hasOwn(NodeSchema.shape, name)) {
     const known = name as keyof typeof NodeSchema.shape;
     found.put(fields, known, known === "port" ? asNumber(plain) : plainValue(plain), keyAt);
   } else
-    found.leave(keyAt, key, addresses.includes(key) ? "a node has one address" : "no key of a node; vars keeps values");
+    found.leaveOut(keyAt, key, addresses.includes(key) ? "a node has one address" : "no key of a node; vars keeps values");
 }

@@ -8,7 +8,7 @@ import type { RunEvent } from "#engine/events/event.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
 import { runTime } from "#engine/events/run-model.ts";
-import { RunFollower } from "#engine/run/follow-run.ts";
+import { RunClient } from "#engine/run/run-client.ts";
 import { inWorkingFolder } from "#engine/run/working-folder.ts";
 import { launchRun } from "#engine/run/launch-run.ts";
 import { isAlive } from "#engine/run/process-mark.ts";
@@ -36,9 +36,9 @@ describe("a run's own process", () => {
     return launchRun({ folder, program: [process.execPath, fakeRun, scenario], passphrase });
   }
   function follow(folder: RunFolder, launched?: { hasExited: () => boolean }, answers = false) {
-    return new RunFollower({ folder, by: "me@here", answers, ...(launched ? { launched } : {}) });
+    return new RunClient({ folder, by: "me@here", answers, ...(launched ? { launched } : {}) });
   }
-  async function all(follower: RunFollower, onEvent: (event: RunEvent) => void = () => undefined): Promise<RunEvent[]> {
+  async function all(follower: RunClient, onEvent: (event: RunEvent) => void = () => undefined): Promise<RunEvent[]> {
     const events: RunEvent[] = [];
     for await (const event of follower.events()) {
       events.push(event);

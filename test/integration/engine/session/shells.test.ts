@@ -90,12 +90,12 @@ describe("a whole session, whatever /bin/sh is", () => {
       }
       const argv = ["sh", "-c", "cat; printf '%s\\n' \"$@\"; echo apart >&2; exit 3", "sh", "a\\nb", "it's\n$HOME"];
       const command = draftOf("command", { want: {}, probe: sh`:`, apply: sh`exec ${argv}` });
-      const asked = await performOn(folder, [command], { connect }, runnerlessSessions({ look: "ping", stdin }));
+      const asked = await performOn(folder, [command], { connect }, runnerlessSessions({ query: "ping", stdin }));
       expect(asked.problem?.message).to.equal("“command” failed with exit code 3");
       const printed = asked.events.flatMap((event) => (event.type === "step.output" ? [event] : []));
       const of = (stream: string) => printed.map((event) => (event.stream === stream ? event.text : "")).join("");
       expect([of("out"), of("err")]).to.deep.equal(["givena\\nb\nit's\n$HOME\n", "apart\n"]);
-      const told = await performOn(folder, [], { connect }, runnerlessSessions({ look: "facts", stdin }));
+      const told = await performOn(folder, [], { connect }, runnerlessSessions({ query: "facts", stdin }));
       expect(told.outcome).to.equal("done");
       const facts = told.events.find((event) => event.type === "node.facts")?.facts;
       expect(facts).to.have.nested.property("kernel.release", release());

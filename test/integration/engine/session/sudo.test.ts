@@ -108,7 +108,7 @@ describe("becoming root by sudo", () => {
       yield await Promise.resolve(Buffer.from("given\n"));
     }
     const command = { want: {}, probe: sh`:`, apply: sh`exec sh -c 'cat; echo apart >&2; exit 7'` };
-    const open = runnerlessSessions({ look: "ping", stdin });
+    const open = runnerlessSessions({ query: "ping", stdin });
     const looked = await runWith("secret", "e".repeat(32), { open, command });
     expect(looked).to.deep.include({ outcome: "failed", code: "STEP_FAILED" });
     const told = looked.events.map((event) =>

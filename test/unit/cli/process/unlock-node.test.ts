@@ -1,12 +1,12 @@
 import { expect } from "chai";
 import { unlocker } from "#cli/process/unlock-node.ts";
-import type { Unlocking } from "#engine/orchestrate/run-types.ts";
+import type { UnlockRequest } from "#engine/orchestrate/run-types.ts";
 import { HostUnreachable } from "#engine/transport/host-problems.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { problemsOf } from "#support/steps.ts";
 
-const asked = (id = "i1", vars: object = { encryptOs: true }): Unlocking =>
-  ({ node: { name: id, id, vars } }) as unknown as Unlocking;
+const asked = (id = "i1", vars: object = { encryptOs: true }): UnlockRequest =>
+  ({ node: { name: id, id, vars } }) as unknown as UnlockRequest;
 
 // Sending the key is tried in test/integration/cli/unlock.test.ts, and in a run in test/lab/vm-encrypted-root.test.ts.
 describe("a run that waits for a node", () => {

@@ -6,7 +6,7 @@ import { headerOf } from "#engine/encrypted-values/header.ts";
 import { identityFile } from "#engine/encrypted-values/identities.ts";
 import { openerOf } from "#engine/encrypted-values/opener.ts";
 import { checkPlaces, placeOf } from "#engine/encrypted-values/places.ts";
-import { readRecipients, someRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
+import { readRecipients, requireRecipients, sealFor } from "#engine/encrypted-values/recipients.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
 import { knownSecrets } from "#engine/step/secret.ts";
 import { isSealed } from "#engine/step/sealed.ts";
@@ -211,7 +211,7 @@ describe("a sealed value", () => {
 
     it("that is missing or empty seals nothing", async () => {
       const none = await inProject({}, (project) => readRecipients(project));
-      expect(problemsIn(() => someRecipients(none))).to.deep.equal([
+      expect(problemsIn(() => requireRecipients(none))).to.deep.equal([
         "nobody could open what is sealed: recipients.yaml names nobody, or is not there [SECRET_RECIPIENTS] | kcore secrets keygen, and then: kcore secrets recipients add NAME RECIPIENT",
       ]);
     });

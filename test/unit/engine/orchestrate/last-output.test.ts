@@ -6,17 +6,17 @@ const step = { node: "n1", stage: "s", step: "s/a", title: "answers", module: "h
 describe("the last word of what ran out of time", () => {
   it("is what was found instead of what is wanted, or the last line that was printed", () => {
     const last = new LastOutput();
-    expect(last.tell("on n1")).to.deep.equal({});
-    last.hear({ type: "step.started", ...step });
-    expect(last.tell("on n1").detail).to.equal("at work on n1: “answers” (http.ready)\nit gave no answer");
-    last.hear({ type: "step.output", node: "n1", step: "s/a", stream: "err", text: "one\ntwo\n" });
-    expect(last.tell("on n1").detail).to.contain("\nits last answer: two");
+    expect(last.describe("on n1")).to.deep.equal({});
+    last.handle({ type: "step.started", ...step });
+    expect(last.describe("on n1").detail).to.equal("at work on n1: “answers” (http.ready)\nit gave no answer");
+    last.handle({ type: "step.output", node: "n1", step: "s/a", stream: "err", text: "one\ntwo\n" });
+    expect(last.describe("on n1").detail).to.contain("\nits last answer: two");
     const changes = [
       { name: "status", have: "503", want: "200" },
       { name: "text", want: "ok" },
     ];
-    last.hear({ type: "step.finished", ...step, outcome: "interrupted", changes });
-    expect(last.tell("on n1").detail).to.contain(
+    last.handle({ type: "step.finished", ...step, outcome: "interrupted", changes });
+    expect(last.describe("on n1").detail).to.contain(
       "\nits last answer: status: 503, wanted 200; text: nothing, wanted ok",
     );
   });

@@ -37,8 +37,8 @@ describe("the order of a run", () => {
   it("gives each node to exactly one wave, or says that none takes it", () =>
     fc.assert(
       fc.property(names, names, names, (nodes, first, second) => {
-        const { waves, left } = wavesOf(nodes, [{ nodes: first, batch: 1 }, { nodes: second }]);
-        expect([...waves.flat(), ...left].toSorted()).to.deep.equal([...nodes].toSorted());
+        const { waves, unclaimed } = wavesOf(nodes, [{ nodes: first, batch: 1 }, { nodes: second }]);
+        expect([...waves.flat(), ...unclaimed].toSorted()).to.deep.equal([...nodes].toSorted());
       }),
     ));
 

@@ -105,7 +105,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
   /** Like a session that no longer needs its connection. */
   function hangUp({ peer }: FakeNode): boolean {
     feed.leave(peer.node);
-    return feed.inherits(peer.host);
+    return feed.takeOver(peer.host);
   }
 
   /** The same after its session has ended. */
@@ -197,7 +197,7 @@ describe("nodes that feed one another, as the bastion leads them", () => {
     };
     expect(await feed.bring(c.peer, name, content)).to.equal("left");
     expect(await feed.keep(c.peer, name, content)).to.equal(false);
-    expect([b.events, c.events, c.told, feed.inherits(b.peer.host)]).to.deep.equal([[], [], [], false]);
+    expect([b.events, c.events, c.told, feed.takeOver(b.peer.host)]).to.deep.equal([[], [], [], false]);
     expect([a.told.at(-1), warnings]).to.deep.equal(["dismiss", []]);
     await feed.close();
   });

@@ -11,8 +11,8 @@ describe("the plan of who feeds whom", () => {
 
   it("lets the bastion send it once, and the others wait", () => {
     const plan = new FeedPlan();
-    expect([plan.request("a"), plan.request("b"), plan.awaited("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
-    expect(plan.awaited("a")).to.equal(undefined);
+    expect([plan.request("a"), plan.request("b"), plan.awaitedBy("b")]).to.deep.equal([[{ node: "a" }], [], "a"]);
+    expect(plan.awaitedBy("a")).to.equal(undefined);
   });
 
   it("lets two read from one at a time, and from each that has it", () => {
@@ -26,7 +26,7 @@ describe("the plan of who feeds whom", () => {
       { node: "e", from: "a" },
       { node: "f", from: "b" },
     ]);
-    expect([plan.request("g"), plan.awaited("g")]).to.deep.equal([[], "a"]);
+    expect([plan.request("g"), plan.awaitedBy("g")]).to.deep.equal([[], "a"]);
     expect(plan.arrived("c", { serves: false })).to.deep.equal([{ node: "g", from: "a" }]);
   });
 
@@ -59,7 +59,7 @@ describe("the plan of who feeds whom", () => {
       plan.arrived(node, { serves: true });
     }
     expect([plan.wantsSource, plan.isSource("h")]).to.deep.equal([false, true]);
-    plan.gone("a");
+    plan.removeSource("a");
     expect([plan.wantsSource, plan.isSource("a")]).to.deep.equal([true, false]);
   });
 
@@ -73,14 +73,14 @@ describe("the plan of who feeds whom", () => {
   it("sends it anew when every source is gone", () => {
     const plan = withSource();
     plan.arrived("a", { serves: true });
-    plan.gone("a");
+    plan.removeSource("a");
     expect(plan.request("b")).to.deep.equal([{ node: "b" }]);
   });
 
   it("goes on when the source goes while somebody waits", () => {
     const plan = withSource("b", "c", "d");
     plan.arrived("a", { serves: true });
-    expect([plan.gone("a"), plan.failed("b", { isBad: true })]).to.deep.equal([[], []]);
+    expect([plan.removeSource("a"), plan.failed("b", { isBad: true })]).to.deep.equal([[], []]);
     expect(plan.failed("c", { isBad: true })).to.deep.equal([]);
     plan.leave("b");
     expect(plan.leave("c")).to.deep.equal([{ node: "d" }]);

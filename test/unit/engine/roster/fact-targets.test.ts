@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { expect } from "chai";
-import { keepFacts, readFacts } from "#engine/facts/cache.ts";
+import { keepFacts, readFacts } from "#engine/facts/node-files.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
 import { keptFacts, type KeptFactsOptions } from "#engine/roster/kept-facts.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
-import { matchTargets, nodesOnFacts } from "#engine/roster/targets.ts";
+import { matchTargets, nodesNeedingFacts } from "#engine/roster/targets.ts";
 import { inProject } from "#support/in-project.ts";
 import { problemsIn } from "#support/problems.ts";
 
@@ -89,7 +89,7 @@ describe("fact terms of targets", () => {
       expect(match(project, "n3 or fact:os.id=debian")).to.equal("n1 n3");
       expect(match(project, "not n3 and fact:os.id=debian")).to.equal("n1");
       const roster = loadRoster(project);
-      const undecided = (text: string) => nodesOnFacts(text, roster).map(({ name }) => name);
+      const undecided = (text: string) => nodesNeedingFacts(text, roster).map(({ name }) => name);
       expect(undecided("role:worker and fact:os.id=x")).to.deep.equal(["n1", "n2"]);
       expect([undecided("n1 or not fact:os.id=x"), undecided("role:worker")]).to.deep.equal([["n2", "n3"], []]);
     }));

@@ -87,6 +87,13 @@ nodes:
     expect(nodes.get("n2")).to.deep.include({ user: "node", roles: ["worker"] });
   });
 
+  it("lets a new defaults.yaml count for all files while it is only a text", () => {
+    const files = { "roster/dc1.yaml": "nodes:\n  n1: { address: h1 }\n" };
+    const instead = { file: "roster/defaults.yaml", text: "defaults: { user: common }\n" };
+    const { nodes } = inProject(files, (project) => loadRoster(project, { home: "/home/op", instead }));
+    expect(nodes.get("n1")?.user).to.equal("common");
+  });
+
   it("replaces a reference to a secret as a whole", () => {
     const { nodes } = load(
       "defaults: { sudo: { password: { env: PW } } }\nnodes:\n  n1: { address: h1, sudo: { password: { command: pass show n1 } } }\n  n2: { address: h2, sudo: true }\n  n3: { address: h3, sudo: { password: 'file:/run/pw' } }\n",

@@ -57,7 +57,7 @@ describe("a roster's sources", () => {
       expect(names(project, { stale: true, warn: (text: string) => told.push(text) })).to.deep.equal(["n1", "d1"]);
       expect(told).to.deep.equal(["roster/cmdb.sh gave no roster: it exits with 3: taken from what it said 3h ago"]);
       const calls = readFileSync(join(project, "calls"), "utf8");
-      expect(names(project, { kept: true })).to.deep.equal(["n1", "d1"]);
+      expect(names(project, { onlyKept: true })).to.deep.equal(["n1", "d1"]);
       expect(readFileSync(join(project, "calls"), "utf8")).to.equal(calls);
     }));
 
@@ -66,7 +66,7 @@ describe("a roster's sources", () => {
       expect(problemsIn(() => names(project))[0]).to.equal(
         "roster/cmdb.sh gave no roster: it printed nothing [ROSTER_SOURCE] | a roster without nodes is nodes: {}",
       );
-      expect(names(project, { kept: true })).to.deep.equal(["n1"]);
+      expect(names(project, { onlyKept: true })).to.deep.equal(["n1"]);
     });
     withSource("#!/bin/sh\ncat answer\n", (project) => {
       writeFileSync(join(project, "answer"), '{"nodes": {"d1": {"address": "192.0.2.1"}}}');

@@ -31,7 +31,7 @@ describe("O10: notices of a run", () => {
   const run = { run: "r1", command: "kcore state apply web", who: "op@b" };
   const play = async (notices: readonly Notice[], events: readonly RunEventBody[]) => {
     const notifier = new Notifier(notices, { ...run, project: at() });
-    return (await Promise.all(events.map(async (event) => notifier.see(event)))).flatMap((texts) => texts ?? []);
+    return (await Promise.all(events.map(async (event) => notifier.handle(event)))).flatMap((texts) => texts ?? []);
   };
 
   it("come at a failure, a change and a question, each to whom they are for", async () => {
@@ -41,7 +41,7 @@ describe("O10: notices of a run", () => {
     const of = async (...events: readonly RunEventBody[]) => {
       told.length = 0;
       const notifier = new Notifier([all], { ...run, project: at() }, deliver);
-      for (const event of events) await notifier.see(event);
+      for (const event of events) await notifier.handle(event);
       return told.map(({ event }) => event);
     };
     expect([await of(finished("done")), await of(finished("interrupted"))]).to.deep.equal([[], []]);

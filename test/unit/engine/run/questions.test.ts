@@ -4,7 +4,7 @@ import { Questions } from "#engine/run/questions.ts";
 describe("questions of a run", () => {
   it("V1: have ids that never return, also when the run is resumed", async () => {
     const ids: string[] = [];
-    const make = (asked: number) => {
+    const make = (earlierCount: number) => {
       const questions: Questions = new Questions({
         emit: (event) => {
           if (event.type !== "question.asked") return;
@@ -15,7 +15,7 @@ describe("questions of a run", () => {
         onSecret: () => undefined,
         stopped: new AbortController().signal,
         patience: 60_000,
-        asked,
+        earlierCount,
       });
       return questions;
     };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { JumpEntry, NodeEntry, Roster } from "#engine/roster/roster.ts";
-import { endpointOf, placeOfNode } from "#engine/session/node-endpoint.ts";
+import { endpointOf } from "#engine/session/node-endpoint.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { nodeEntry, rosterOf } from "#support/runs.ts";
 
@@ -46,12 +46,5 @@ describe("endpoints of nodes", () => {
     });
     expect(asked).to.deep.equal([]);
     expect([await endpoint.passphrase?.(), asked]).to.deep.equal(["open", [["/keys/a", { env: "P" }]]]);
-  });
-
-  it("F-16: tells machines apart by way, address, port and state folder", () => {
-    const [a, b] = [nodeEntry("a", { address: "x" }), nodeEntry("b", { address: "x" })];
-    expect(placeOfNode(a)).to.equal(placeOfNode(b));
-    for (const other of [{ port: 2222 }, { stateDir: "/srv/k" }, { jump: ["b1"] }])
-      expect(placeOfNode({ ...b, ...other })).to.not.equal(placeOfNode(a));
   });
 });

@@ -28,16 +28,16 @@ describe("the answer to a question for blobs, where nodes feed one another", () 
       },
       keep: () => Promise.resolve(true),
       leave: () => undefined,
-      inherits: () => false,
+      takeOver: () => false,
     };
     const send = (text: string | Uint8Array): Promise<void> => (sent.push(String(text)), Promise.resolve());
     const ending = { closed: Promise.resolve(""), exit: Promise.resolve({}), end: () => undefined };
-    const follower: FollowerChannel = { send, taken: () => 0, endInput: () => undefined, ...ending };
-    const options = { node: "n1", taken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
+    const follower: FollowerChannel = { send, bytesTaken: () => 0, endInput: () => undefined, ...ending };
+    const options = { node: "n1", bytesTaken: () => 0, emit: () => undefined, stall: 1_000, onStall: () => undefined };
     const progress = new TransferProgress({ ...options, now: Date.now });
-    const fed = { feed, peer: {} as FeedPeer };
+    const peerFeed = { feed, peer: {} as FeedPeer };
     const requestFor = (): FetchRequest => ({ signal: new AbortController().signal, onProgress: () => undefined });
-    const given = { run: runOnNode, offered, progress, fed, requestFor, isOpen: () => isOpen };
+    const given = { run: runOnNode, offered, progress, peerFeed, requestFor, isOpen: () => isOpen };
     await sendBlobs(follower, [...offered.keys()], given);
     return { asked, sent };
   }

@@ -15,7 +15,7 @@ describe("a large content on its way to a node", () => {
     [now, taken, events, problems] = [0, 7 * MB, [], []];
     progress = new TransferProgress({
       node: "n1",
-      taken: () => taken,
+      bytesTaken: () => taken,
       emit: (event) => events.push(event),
       stall: 60_000,
       onStall: (problem) => problems.push(problem),

@@ -242,14 +242,14 @@ steps:
   });
 
   it("keeps ids apart over several stages, and lets a later one name steps of an earlier one", async () => {
-    const taken = new Set<string>();
+    const usedIds = new Set<string>();
     const files = {
       "states/s.yaml": "steps: [{ id: a, test.note: { text: x } }]\n",
       "states/t.yaml": 'steps: [{ id: b, test.note: { text: "{{steps.k.stdout}}" }, require: [s/a] }]\n',
     };
-    expect(ids(await drafts(files, { taken }))).to.deep.equal(["s/a"]);
-    expect(ids(await drafts(files, { taken }))).to.deep.equal(["s#2/a"]);
-    const [later] = await drafts(files, { taken, apply: [{ state: "t" }], registered: ["k"] });
+    expect(ids(await drafts(files, { usedIds }))).to.deep.equal(["s/a"]);
+    expect(ids(await drafts(files, { usedIds }))).to.deep.equal(["s#2/a"]);
+    const [later] = await drafts(files, { usedIds, apply: [{ state: "t" }], registered: ["k"] });
     expect(later?.needs).to.deep.equal({ facts: false, steps: ["k"] });
   });
 });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { openSshFiles, type Hop } from "#engine/transport/openssh-config.ts";
+import { openSshFiles, type TrustedHop } from "#engine/transport/openssh-config.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { keyInUse, loginFailure, sshMessages } from "#engine/transport/openssh-failure.ts";
 import type { TrustedKeys } from "#engine/transport/host-key.ts";
@@ -14,7 +14,7 @@ const at = { folder: "/tmp/kcore-x", home: "/home/100%" };
 
 describe("what OpenSSH is told", () => {
   it("is the roster's word first, then ours, then the files of the user and the system", () => {
-    const hop: Hop = { endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" }, trusted: pinned };
+    const hop: TrustedHop = { endpoint: { ...endpoint, address: "fe80::1%eth0", identityFile: "/k e y" }, trusted: pinned };
     const { config, knownHosts } = openSshFiles([hop, { endpoint, trusted: pinned }], at);
     const files = `  UserKnownHostsFile "/tmp/kcore-x/known_hosts"
   GlobalKnownHostsFile /dev/null

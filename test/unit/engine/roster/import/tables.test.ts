@@ -38,6 +38,19 @@ n2;n2.example.net;;;controller;;;
       "a quote that is not closed",
     );
   });
+
+  it("tells what is left out file by file, in the order of lines", () => {
+    const files = {
+      one: "name,address,port\ntwin,192.0.2.1,\nn1,192.0.2.2,70000\n",
+      two: "name,address,port\nn2,192.0.2.3,70000\n",
+    };
+    const { leftOut } = imported(files, { there: "nodes: { n0: { address: 192.0.2.1 } }\n" });
+    expect(leftOut).to.deep.equal([
+      "2 the node twin: it is in the roster already, at roster/there.yaml:1",
+      "3 port: no value that a roster takes there",
+      "two:2 port: no value that a roster takes there",
+    ]);
+  });
 });
 
 describe("the import of Terraform's outputs", () => {

@@ -17,7 +17,10 @@ export interface ManagedRemnant {
   readonly isGone?: true;
 }
 
-/** By module, the arguments that name the managed thing; `name` unless listed. `|` separates alternatives; each item of a list is a thing. */
+/**
+ * By module, the arguments that name the managed thing; for any other module `path` if it is in `byPath`, else `name`. `|` separates
+ * alternatives; each item of a list is a thing.
+ */
 const naming: ReadonlyMap<string, string> = new Map([
   ["authorized_key.present", "user keys"],
   ["file.block", "path name"],
@@ -33,8 +36,10 @@ const naming: ReadonlyMap<string, string> = new Map([
 const byPath = new Set(
   "directory.managed file.absent file.downloaded file.managed git.cloned symlink.managed".split(" "),
 );
+/** Modules that manage a part of a file. */
 const inParts = new Set("authorized_key.present file.block file.line hosts.entry mount.mounted".split(" "));
-const takesAway = new Set(["file.absent", "service.stopped"]);
+/** Modules that remove their thing. */
+const removing = new Set(["file.absent", "service.stopped"]);
 
 /** The things that would remain of a step, and the files that it changes; if the names may be secret, the files alone. */
 export function remnantsOf(
@@ -49,8 +54,8 @@ export function remnantsOf(
   const state = given["state"];
   const hasAbsent = ["present", "latest", "loaded", "mounted", "absent"].includes(String(state));
   const by = byPath.has(module) ? "file.absent" : module.startsWith("service.") ? "service.stopped" : module;
-  if ((by === module && !hasAbsent && !takesAway.has(module)) || (sensitive && !byPath.has(module))) return files;
-  const isGone = (state === "absent" || takesAway.has(module)) && { isGone: true as const };
+  if ((by === module && !hasAbsent && !removing.has(module)) || (sensitive && !byPath.has(module))) return files;
+  const isGone = (state === "absent" || removing.has(module)) && { isGone: true as const };
   const [first] = changes;
   const user = isPart && first?.is === "user" ? `user ${first.name}` : undefined;
   const within = first && "path" in first ? first.path : user;

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Client } from "ssh2";
-import { createOneFlight, type Started } from "#engine/transport/one-flight.ts";
+import { createEarlyExec, type Started } from "#engine/transport/early-exec.ts";
 
 /** A client that records its messages, and confirms the channel as ssh2 does. */
 function fakeClient({ server, channel = 0, inner = true }: { server: string; channel?: number; inner?: boolean }) {
@@ -34,10 +34,10 @@ function fakeClient({ server, channel = 0, inner = true }: { server: string; cha
 }
 
 describe("one flight", () => {
-  const start = (fake: ReturnType<typeof fakeClient>, input?: string, oneFlight = createOneFlight(fake.client)) => {
+  const start = (fake: ReturnType<typeof fakeClient>, input?: string, earlyExec = createEarlyExec(fake.client)) => {
     let started: Started | undefined;
-    oneFlight.exec("cmd", input, (_error, result) => (started = result));
-    return { oneFlight, started: () => started };
+    earlyExec.exec("cmd", input, (_error, result) => (started = result));
+    return { earlyExec, started: () => started };
   };
 
   it("goes one step after the other with any other server, and when ssh2 looks different", () => {
@@ -51,12 +51,12 @@ describe("one flight", () => {
 
   it("is only for the first channel of a connection", () => {
     const fake = fakeClient({ server: "OpenSSH_9.2" });
-    const { oneFlight } = start(fake);
-    start(fake, "input", oneFlight);
+    const { earlyExec } = start(fake);
+    start(fake, "input", earlyExec);
     expect(fake.sent.filter((what) => what.startsWith("data"))).to.deep.equal([]);
     const passedBy = fakeClient({ server: "OpenSSH_9.2" });
-    const other = createOneFlight(passedBy.client);
-    other.passBy();
+    const other = createEarlyExec(passedBy.client);
+    other.otherChannel();
     start(passedBy, "input", other);
     expect(passedBy.sent).to.deep.equal(["open"]);
   });

@@ -6,41 +6,41 @@ import { wait } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { parseEvent } from "#engine/events/recording.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
-import type { Launched } from "./launch-run.ts";
+import type { LaunchedRun } from "./launch-run.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import { isAlive } from "./process-mark.ts";
-import { RESERVE } from "./record-writer.ts";
+import { RESERVE_BYTES } from "./record-writer.ts";
 import { roomHint, unwritable } from "./unwritable.ts";
 import { readHeader, type RunFolder } from "./run-folder.ts";
-import { SOCKET, type Hello } from "./run-socket.ts";
+import { SOCKET_NAME, type Hello } from "./run-socket.ts";
 
-export interface FollowOptions {
+export interface RunClientOptions {
   readonly folder: RunFolder;
-  /** The follower, for the record: `user@host`. */
+  /** The view's operator, for the record: `user@host`. */
   readonly by: string;
   /** Whether this view can answer questions. */
   readonly answers: boolean;
   /** The run's process, if this command has just started it. Absent: another command started the run. */
-  readonly launched?: Launched;
-  /** Follow only the recorded events; do not wait for more. */
+  readonly launched?: LaunchedRun;
+  /** Whether to read the recorded events alone, and not to wait for more. */
   readonly replayOnly?: boolean;
   /** Bytes at the start of the record that are known already, up to the end of a line. */
   readonly from?: number;
 }
 
-/** Milliseconds, on a busy machine, from the creation of a run's folder until its header names the process. */
-const longestStart = 15_000;
+/** Milliseconds, on a busy machine, from the creation of a run's folder until the run's header names its process. */
+const maxStart = 15_000;
 
 /** The client of a run for a view: reads the run's events, from the first or from `from` on, and sends controls. */
-export class RunFollower {
-  readonly #options: FollowOptions;
+export class RunClient {
+  readonly #options: RunClientOptions;
   #socket: Socket | undefined;
   #offset: number;
   #last: RunEvent | undefined;
-  #left = false;
+  #hasLeft = false;
   readonly #unsent: RunControl[] = [];
 
-  constructor(options: FollowOptions) {
+  constructor(options: RunClientOptions) {
     this.#options = options;
     this.#offset = options.from ?? 0;
   }
@@ -53,25 +53,26 @@ export class RunFollower {
 
   /** Stops following; the run goes on. */
   leave(): void {
-    this.#left = true;
+    this.#hasLeft = true;
     this.#socket?.destroy();
   }
 
   /**
    * Every event of the run, old ones first, until the run's end or `leave`.
-   * @throws KcoreError RUN_DIED when the run's process ended without finishing the run
+   * @throws KcoreError RUN_DIED when the run's process ended without finishing the run, RUN_RECORD_UNWRITABLE when a full disk was the probable
+   * reason; errors of the run's header
    */
   async *events(): AsyncGenerator<RunEvent, void, void> {
-    await this.#begun();
-    while (!this.#left) {
+    await this.#awaitReady();
+    while (!this.#hasLeft) {
       const socket = this.#options.replayOnly ? undefined : await this.#connect();
       if (socket) {
         yield* this.#read(socket);
-        if (this.#left || this.#last?.type === "run.finished") return;
+        if (this.#hasLeft || this.#last?.type === "run.finished") return;
       }
       // The record has the events that the socket did not bring because the process ended.
       yield* this.#readRecord();
-      if (this.#options.replayOnly || this.#left) return;
+      if (this.#options.replayOnly || this.#hasLeft) return;
       // An end in the record may be that of an earlier part, when another command resumes the run just now.
       if (!(await this.#mayComeBack())) {
         yield* this.#readRecord();
@@ -83,7 +84,7 @@ export class RunFollower {
   }
 
   /** Waits for the run's socket if the started process reports it, at most 200 ms, since the operator may leave. */
-  async #begun(): Promise<void> {
+  async #awaitReady(): Promise<void> {
     const ready = this.#options.launched?.ready;
     if (!ready) return;
     let timer: NodeJS.Timeout | undefined;
@@ -94,7 +95,7 @@ export class RunFollower {
 
   async #connect(): Promise<Socket | undefined> {
     try {
-      const socket = inWorkingFolder(this.#options.folder.path, () => connect(SOCKET));
+      const socket = inWorkingFolder(this.#options.folder.path, () => connect(SOCKET_NAME));
       await once(socket, "connect");
       const { by, answers } = this.#options;
       const hello: Hello = { type: "hello", from: this.#offset, by, answers };
@@ -151,15 +152,15 @@ export class RunFollower {
     if (launched) return !launched.hasExited();
     const { process, created } = await readHeader(folder);
     // The process writes its mark when it has begun: a view that attaches at once may come before that.
-    return process === undefined ? Date.now() - created < longestStart : isAlive(process);
+    return process === undefined ? Date.now() - created < maxStart : isAlive(process);
   }
 
-  /** The problem of a full disk, as the probable reason why the run's process ended: the process could not record it. */
+  /** The problem of a full disk, as the probable reason why the run's process ended: the process could not record its own end. */
   async #full(): Promise<Problem | undefined> {
     const { path } = this.#options.folder;
     const probe = join(path, `.room.${process.pid}`);
     try {
-      await writeFile(probe, Buffer.alloc(RESERVE), { mode: 0o600 });
+      await writeFile(probe, Buffer.alloc(RESERVE_BYTES), { mode: 0o600 });
       return undefined;
     } catch (error) {
       return unwritable(path, error);
@@ -172,13 +173,13 @@ export class RunFollower {
     const { folder } = this.#options;
     const full = await this.#full();
     if (full) return new KcoreError({ ...full, hint: roomHint(folder) }, { exitCode: exitCodes.failed });
-    const said = (await readFile(folder.processLog, "utf8").catch(() => "")).trim().split("\n").slice(-20).join("\n");
+    const log = (await readFile(folder.processLog, "utf8").catch(() => "")).trim().split("\n").slice(-20).join("\n");
     return new KcoreError(
       {
         code: "RUN_DIED",
         message: `the process of run ${folder.id} ended before the run did`,
         hint: `kcore runs resume ${folder.id}`,
-        ...(said === "" ? {} : { detail: said }),
+        ...(log === "" ? {} : { detail: log }),
       },
       { exitCode: exitCodes.failed },
     );

@@ -3,7 +3,7 @@ import type { RunEventBody } from "#engine/events/event.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openCatalogue } from "#engine/orchestrate/catalogue.ts";
 import { Conductor } from "#engine/orchestrate/conductor.ts";
-import { KeptSteps } from "#engine/orchestrate/kept-steps.ts";
+import { StepCache } from "#engine/orchestrate/step-cache.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { preparePlan } from "#engine/orchestrate/prepare.ts";
 import { loadRoster } from "#engine/roster/load-roster.ts";
@@ -13,7 +13,7 @@ import { inProject } from "#support/in-project.ts";
 
 describe("kept steps", () => {
   it("are given away once, of as many nodes as there is room for, and never of a stage that rests on another", () => {
-    const kept = new KeptSteps(2);
+    const kept = new StepCache(2);
     const [web, late] = [applyStage("web", [], []), applyStage("late", [], [], { dependencies: new Set(["web"]) })];
     for (const node of ["n1", "n2", "n3"]) kept.keep(web, node, [unresolvedStep(`web/${node}`)]);
     kept.keep(late, "n1", [unresolvedStep("late/n1")]);

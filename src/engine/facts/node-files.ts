@@ -4,11 +4,11 @@ import { replaceFileSync } from "#base/file.ts";
 import { makeFolderSync } from "#base/folder.ts";
 import type { NodeFacts } from "./shape.ts";
 
-/** The facts of a node's last report, and its time. */
+/** The facts that a node reported last, and the time of the report. */
 export interface KeptFacts {
   readonly version: 1;
   readonly node: string;
-  /** The run that gathered them. */
+  /** The run that gathered the facts. */
   readonly run: string;
   /** Milliseconds since the epoch. */
   readonly gathered: number;
@@ -26,7 +26,7 @@ function fileOf(project: string, kind: Kind, node: string): string {
  * Replaces `.kcore/KIND/NODE.json`, atomically, for later runs. A failure is only reported on stderr: neither a run nor a command
  * fails for it.
  */
-export function keepOfNode(
+export function keepNodeFile(
   project: string,
   kind: Kind,
   kept: { readonly node: string; readonly [name: string]: unknown },
@@ -41,8 +41,8 @@ export function keepOfNode(
   }
 }
 
-/** Reads the file of {@link keepOfNode}; undefined if it is missing, unreadable, or of another version or node. */
-export function readOfNode(project: string, kind: Kind, node: string): Readonly<Record<string, unknown>> | undefined {
+/** Reads the file of {@link keepNodeFile}; undefined if it is missing, unreadable, or of another version or node. */
+export function readNodeFile(project: string, kind: Kind, node: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const kept = JSON.parse(readFileSync(fileOf(project, kind, node), "utf8")) as Record<string, unknown> | null;
     return kept?.["version"] === 1 && kept["node"] === node ? kept : undefined;
@@ -52,11 +52,11 @@ export function readOfNode(project: string, kind: Kind, node: string): Readonly<
 }
 
 export function keepFacts(project: string, kept: Omit<KeptFacts, "version">): void {
-  keepOfNode(project, "facts", kept);
+  keepNodeFile(project, "facts", kept);
 }
 
 /** The node's last reported facts; undefined if none are kept. */
 export function readFacts(project: string, node: string): KeptFacts | undefined {
-  const kept = readOfNode(project, "facts", node) as Partial<KeptFacts> | undefined;
+  const kept = readNodeFile(project, "facts", node) as Partial<KeptFacts> | undefined;
   return typeof kept?.gathered === "number" && kept.facts ? (kept as KeptFacts) : undefined;
 }

@@ -13,8 +13,8 @@ export interface EarlyExec {
     input: Uint8Array | string | undefined,
     done: (error: Error | undefined, started?: Started) => void,
   ): void;
-  /** A channel of another kind is opened: the next command's channel is not the connection's first. */
-  passBy(): void;
+  /** To be called before a channel of another kind is opened: the next command's channel is then not the connection's first. */
+  otherChannel(): void;
 }
 
 const packetLimit = 32 * 1024 - 1024;
@@ -24,21 +24,21 @@ const packetLimit = 32 * 1024 - 1024;
  * This needs a server that numbers the first channel 0 and takes requests in order (OpenSSH, dropbear). Any other server, any later
  * channel, and an unknown ssh2 get them one after the other, through ssh2's public interface.
  */
-export function createOneFlight(client: Client): EarlyExec {
+export function createEarlyExec(client: Client): EarlyExec {
   let first = true;
-  const polite: EarlyExec["exec"] = (command, input, done) => {
+  const oneByOne: EarlyExec["exec"] = (command, input, done) => {
     const rest = input === undefined ? undefined : Buffer.from(input);
     client.exec(command, (error, stream) => (error ? done(error) : done(undefined, { stream, rest })));
   };
   return {
-    passBy: () => {
+    otherChannel: () => {
       first = false;
     },
     exec(command, input, done) {
       const inner = first ? innerOf(client) : undefined;
       const ahead = inner?.ahead;
       first = false;
-      if (!inner || ahead === undefined) return polite(command, input, done);
+      if (!inner || ahead === undefined) return oneByOne(command, input, done);
 
       const { protocol } = inner;
       const bytes = Buffer.from(input ?? "");

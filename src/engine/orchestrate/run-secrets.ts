@@ -37,7 +37,7 @@ export class RunSecrets {
       () =>
         sudo.password
           ? this.#deps.readSecret(sudo.password)
-          : this.#asked({ kind: "password", text, node: name, secret: true }),
+          : this.#askOperator({ kind: "password", text, node: name, secret: true }),
       again,
     );
   }
@@ -47,7 +47,7 @@ export class RunSecrets {
     const text = askedAgain(`Passphrase of the key ${file}`, again);
     return this.#once(
       `key ${file}`,
-      () => (reference ? this.#deps.readSecret(reference) : this.#asked({ kind: "passphrase", text, secret: true })),
+      () => (reference ? this.#deps.readSecret(reference) : this.#askOperator({ kind: "passphrase", text, secret: true })),
       again,
     );
   }
@@ -62,7 +62,7 @@ export class RunSecrets {
     }
   }
 
-  #asked(question: Parameters<RunDependencies["ask"]>[0]): Promise<string | undefined> {
+  #askOperator(question: Parameters<RunDependencies["ask"]>[0]): Promise<string | undefined> {
     // The end of the run withdraws its questions; a caller without an answer has an error of its own.
     return this.#deps.ask(question).catch(() => undefined);
   }
