@@ -67,7 +67,7 @@ module.exports = {
       comment: "Files, programs and waiting belong to the edge; these rooms are functions of their arguments.",
       severity: "error",
       from: { path: "^src/(errors|crdt|rollout|controller/replica|engine/(modules|step|events))/" },
-      to: { path: "^src/base/", pathNot: "/(omit-undefined|quote|text|units)\\.ts$" },
+      to: { path: "^src/base/", pathNot: "/(backoff|omit-undefined|quote|text|units)\\.ts$" },
     },
     only("audit-knows-nobody", "audit", [], "A hash-chained trail of entries: what they tell is not its business."),
     only("errors-know-nobody", "errors", [], "Errors are the words of all; they know nobody."),
