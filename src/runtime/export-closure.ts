@@ -1,12 +1,12 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { replaceFile } from "#base/file.ts";
+import { placeFile, replaceFile } from "#base/file.ts";
 import { run, type RunOptions } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -92,7 +92,7 @@ export async function exportPath(
       },
     });
     const body = new WithoutEnd();
-    const target = createWriteStream(aside, { mode: 0o600, flush: true });
+    const target = createWriteStream(aside, { mode: 0o600 });
     await asked(`nix-store cannot export ${path}`, [nixStore, "--export", path], {
       signal,
       read: (stdout) => pipeline(stdout, body, createGzip({ level: 6 }), count, target),
@@ -101,7 +101,7 @@ export async function exportPath(
     if (size > mostBytes) throw failed(`${path} is ${size} bytes, more than can be sent at once`);
     const sha256 = hash.digest("hex");
     const file = join(cache, `${digestOf(path)}-${sha256}-${size}.gz`);
-    await rename(aside, file);
+    await placeFile(aside, file);
     return { path, file, sha256, size };
   } finally {
     await rm(aside, { force: true });

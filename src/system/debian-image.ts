@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { replaceFile, sha256Of } from "#base/file.ts";
+import { placeFile, replaceFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -146,7 +146,7 @@ async function make(
       note(`making an image of Debian ${suite}: ${line}`),
     );
     const measured = await measure(aside);
-    await rename(aside, file);
+    await placeFile(aside, file);
     await replaceFile(`${file}.json`, JSON.stringify(measured));
     return { file, ...measured };
   } finally {

@@ -1,9 +1,10 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { hookCommand, runHook, type HookEnd, type HookProgram } from "#actions/run-hook.ts";
 import type { AcceptedBodyOf } from "#api/methods.ts";
 import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import { replaceFileSync } from "#base/file.ts";
 import { lockFolder } from "#base/lock-folder.ts";
 import { retry, wait } from "#base/wait.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
@@ -152,7 +153,7 @@ export async function takePlace(
   const file = join(folder, "attendant.pid");
   const leave = await lockFolder(folder);
   if (!leave) return { taken: Number.parseInt(await readFile(file, "utf8").catch(() => ""), 10) || undefined };
-  await writeFile(file, `${process.pid}\n`, { mode: 0o600 });
+  replaceFileSync(file, `${process.pid}\n`);
   return { leave };
 }
 

@@ -77,7 +77,7 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
     const whole: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-    // Made under another name, then renamed: a list of runs never finds one without its header.
+    // Made under another name, then renamed: a list of runs never finds one without its header. Nothing is flushed: see replaceFileSync.
     const aside = join(runs, `.${id}-${whole.nonce}`);
     try {
       mkdirSync(aside, { mode: 0o700 });
