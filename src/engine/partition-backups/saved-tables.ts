@@ -5,7 +5,8 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import { ifThere, replaceFile } from "#base/file.ts";
+import { durableJson } from "#base/durable-file.ts";
+import { ifThere } from "#base/file.ts";
 import { replaceFolder, syncFolder } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -165,7 +166,7 @@ function wordOf(name: string): string {
 
 async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> & { readonly file?: string }) {
   delete save.file;
-  await replaceFile(join(folder, "save.json"), `${JSON.stringify(save, undefined, 2)}\n`);
+  await durableJson(join(folder, "save.json"), SavedTable, save).write();
 }
 
 /** All saves of every node, the newest last. @throws KcoreError DISK_SAVE_CORRUPT */
