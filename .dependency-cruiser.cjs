@@ -198,6 +198,12 @@ module.exports = {
       "Planned steps become sh, without a connection.",
     ),
     only(
+      "layout-knows-program",
+      "engine/layout",
+      ["errors", "engine/yaml", "engine/roster", "engine/program", "engine/step"],
+      "A disk layout is checked against a node's disks and becomes parameters of a state; who asks for it, it does not know.",
+    ),
+    only(
       "session-knows-program",
       "engine/session",
       [
@@ -257,6 +263,12 @@ module.exports = {
       "kubernetes",
       ["errors", "engine/yaml", "engine/step"],
       "Kubernetes' API: what is asked of it and what it says, without a run.",
+    ),
+    only(
+      "manifests-know-layouts",
+      "manifests",
+      ["errors", "rollout", "engine/yaml", "engine/roster", "engine/layout"],
+      "A manifest is what an operator wants, read and checked; it changes nothing.",
     ),
     only("runtime-knows-errors", "runtime", ["errors"], "A build of files from files."),
     only("system-knows-errors", "system", ["errors"], "A build of files by programs of this machine."),

@@ -5,7 +5,7 @@ import { detectTheme } from "#tui/ink/theme.ts";
 import { drawDifference, type Change, type ApplyFlags } from "./change.ts";
 import { readFiles } from "./read-files.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
 import { grantOption } from "../watch/run-options.ts";
 import { addClusterOptions, addResultOption, caPassphrase, collect } from "../options.ts";
 import { printResult } from "../terminal/format-result.ts";

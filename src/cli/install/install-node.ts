@@ -12,7 +12,7 @@ import { readSets } from "../watch/params.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
 import { startRun } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
-import { deviceAt } from "./named-disks.ts";
+import { deviceAt } from "#engine/layout/named-disks.ts";
 import { readDisks } from "./hardware.ts";
 import { findMachine, withTransport, type Machine } from "./find-machine.ts";
 import type { MachineFlags } from "../options.ts";

@@ -6,7 +6,7 @@ import { VolumeName } from "#engine/step/disk-names.ts";
 import { PoolName } from "#engine/step/zfs-names.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
-import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
+import type { NodeInstallSchema } from "#manifests/manifest-schemas.ts";
 
 /** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
 export type InstallRequest = { readonly node: string } & {

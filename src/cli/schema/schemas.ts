@@ -6,8 +6,8 @@ import { projectIfAny } from "../project/find-project.ts";
 import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
 import { orchestrationSchema } from "./orchestration-schema.ts";
 import { stateSchema } from "./state-schema.ts";
-import { inAnyCase } from "../manifests/spellings.ts";
-import { manifestSchemas } from "../manifests/manifest-schemas.ts";
+import { inAnyCase } from "#manifests/spellings.ts";
+import { manifestSchemas } from "#manifests/manifest-schemas.ts";
 
 const makers = {
   state: async () => stateSchema(await knownModules(projectIfAny(undefined)).all()),

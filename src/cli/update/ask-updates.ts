@@ -6,7 +6,7 @@ import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { readFiles } from "../apply/read-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
 
 const ofUpdates = [
   "UPDATE_BLOCKED",

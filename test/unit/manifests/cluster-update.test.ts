@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import fc from "#support/properties.ts";
-import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { readManifests } from "#manifests/read-manifests.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
 import { problemsIn } from "#support/problems.ts";
 
