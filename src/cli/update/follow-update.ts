@@ -1,4 +1,5 @@
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import type { HookRunner } from "#actions/hook-runner.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes, type ExitCode } from "#errors/problem.ts";
@@ -13,7 +14,7 @@ import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
-import { openHookRunner, type HookRunner } from "./hook-runner.ts";
+import { openHookRunner } from "./hook-runner.ts";
 import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
