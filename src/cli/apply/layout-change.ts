@@ -4,7 +4,7 @@ import type { RunModel } from "#engine/events/run-model.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { exitCodes, KcoreError, type ExitCode, type Problem } from "#errors/problem.ts";
 import { suggestHint } from "#errors/suggest.ts";
-import { collectSteps, tellWait } from "../adhoc/step-results.ts";
+import { collectSteps, tellWait } from "../watch/step-results.ts";
 import { drawPlan } from "./draw-layout.ts";
 import { layoutParams } from "#engine/layout/layout-params.ts";
 import { insideOf, type Layout } from "#engine/layout/layout-schema.ts";

@@ -13,7 +13,7 @@ import type { WantedNode } from "#manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { differencesOf, orUnknown, readRecord, recordPlace, type Change, type Difference } from "./change.ts";
-import { fileForNew } from "../install/find-machine.ts";
+import { fileForNew } from "../roster/find-machine.ts";
 import { editRosterFile, entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;

@@ -14,7 +14,7 @@ import { startRun } from "../watch/start-run.ts";
 import { planEntry } from "./entry.ts";
 import { deviceAt } from "#engine/layout/named-disks.ts";
 import { readDisks } from "./hardware.ts";
-import { findMachine, withTransport, type Machine } from "./find-machine.ts";
+import { findMachine, withTransport, type Machine } from "../roster/find-machine.ts";
 import type { MachineFlags } from "../options.ts";
 import { logIn, verifyHostKey } from "./log-in.ts";
 import { planInstall, type InstallPlan, type InstallRequest } from "./request.ts";

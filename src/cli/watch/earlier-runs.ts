@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { wait } from "#base/wait.ts";
 import { RunStats } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
-import { scanRecord } from "../runs/known-run.ts";
+import { scanRecord } from "../records/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** The most earlier runs of the same kind to read, and the most headers to look at for them. */

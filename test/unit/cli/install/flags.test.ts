@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { addNodeInstall, requestFrom } from "#cli/install/install-command.ts";
 import { planEntry } from "#cli/install/entry.ts";
 import { checkInstaller, runOf, type InstallFlags } from "#cli/install/install-node.ts";
-import { findMachine, type Machine } from "#cli/install/find-machine.ts";
+import { findMachine, type Machine } from "#cli/roster/find-machine.ts";
 import { planInstall, usualName } from "#cli/install/request.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { casesOf } from "#support/cases/read.ts";
