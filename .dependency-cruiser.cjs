@@ -322,6 +322,14 @@ module.exports = {
       from: { path: "^src/cli/", pathNot: argv },
       to: { path: "node_modules/commander/", dependencyTypesNot: ["type-only"] },
     },
+    {
+      name: "cli-folders-have-no-circle",
+      comment: "A family of commands rests on another or the other way round; what both need has a folder of its own.",
+      severity: "error",
+      scope: "folder",
+      from: { path: "^src/cli/." },
+      to: { circular: true, viaOnly: { path: "^src/cli/." } },
+    },
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
     home(
       "age-encryption",

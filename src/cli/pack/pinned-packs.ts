@@ -31,7 +31,7 @@ export type Pin = z.output<typeof Pin>;
 
 export type Pins = Readonly<Record<string, Pin>>;
 
-/** The project's pins. @throws KcoreError with every problem of packs.yaml */
+/** The project's pins, read by the YAML reader, whose errors name lines, and not as a durable file. @throws KcoreError with every problem of packs.yaml */
 export function readPins(project: string): Pins {
   const path = join(project, file);
   return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
