@@ -67,7 +67,7 @@ module.exports = {
       comment: "Files, programs and waiting belong to the edge; these rooms are functions of their arguments.",
       severity: "error",
       from: { path: "^src/(errors|crdt|rollout|controller/replica|engine/(modules|step|events))/" },
-      to: { path: "^src/base/", pathNot: "/(omit-undefined|quote|text|units)\\.ts$" },
+      to: { path: "^src/base/", pathNot: "/(backoff|omit-undefined|quote|text|units)\\.ts$" },
     },
     only("audit-knows-nobody", "audit", [], "A hash-chained trail of entries: what they tell is not its business."),
     only("errors-know-nobody", "errors", [], "Errors are the words of all; they know nobody."),
@@ -198,6 +198,12 @@ module.exports = {
       "Planned steps become sh, without a connection.",
     ),
     only(
+      "layout-knows-program",
+      "engine/layout",
+      ["errors", "engine/yaml", "engine/roster", "engine/program", "engine/step"],
+      "A disk layout is checked against a node's disks and becomes parameters of a state; who asks for it, it does not know.",
+    ),
+    only(
       "session-knows-program",
       "engine/session",
       [
@@ -258,6 +264,12 @@ module.exports = {
       ["errors", "engine/yaml", "engine/step"],
       "Kubernetes' API: what is asked of it and what it says, without a run.",
     ),
+    only(
+      "manifests-know-layouts",
+      "manifests",
+      ["errors", "rollout", "engine/yaml", "engine/roster", "engine/layout"],
+      "A manifest is what an operator wants, read and checked; it changes nothing.",
+    ),
     only("runtime-knows-errors", "runtime", ["errors"], "A build of files from files."),
     only("system-knows-errors", "system", ["errors"], "A build of files by programs of this machine."),
     only("pki-knows-errors", "pki", ["errors"], "Keys and certificates know no cluster."),
@@ -309,6 +321,14 @@ module.exports = {
       severity: "error",
       from: { path: "^src/cli/", pathNot: argv },
       to: { path: "node_modules/commander/", dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "cli-folders-have-no-circle",
+      comment: "A family of commands rests on another or the other way round; what both need has a folder of its own.",
+      severity: "error",
+      scope: "folder",
+      from: { path: "^src/cli/." },
+      to: { circular: true, viaOnly: { path: "^src/cli/." } },
     },
     home("ssh2", ["engine/transport"], "ssh2 speaks through the Host interface."),
     home(

@@ -54,6 +54,17 @@ writeFileSync(
   join(copy, "src/cli/terminal/planted/violation.ts"),
   `import { Command } from "commander";\nimport { collect } from "../../options.ts";\nexport { Command, collect };\n`,
 );
+for (const [own, other] of [
+  ["one", "two"],
+  ["two", "one"],
+]) {
+  mkdirSync(join(copy, `src/cli/planted/${own}`), { recursive: true });
+  writeFileSync(join(copy, `src/cli/planted/${own}/base.ts`), `export type ${own}Base = string;\n`);
+  writeFileSync(
+    join(copy, `src/cli/planted/${own}/user.ts`),
+    `import type { ${other}Base } from "../${other}/base.ts";\nexport type ${own}User = ${other}Base[];\n`,
+  );
+}
 let report: Report;
 try {
   report = cruise();
@@ -67,7 +78,7 @@ const seen = new Set(report.modules.map(({ source }) => source));
 for (const file of globSync("src/**/*.ts", { cwd: root }))
   if (!file.endsWith(".d.ts") && !seen.has(file)) problems.push(`${file} was not seen`);
 const planned = ["tui-knows-events-only", "home-of-ssh2", "programs-are-run-in-one-place", "no-circles"];
-for (const rule of [...planned, "cli-work-knows-no-argv", "cli-print-knows-no-work", "commander-reads-argv"])
+for (const rule of [...planned, "cli-work-knows-no-argv", "cli-print-knows-no-work", "cli-folders-have-no-circle", "commander-reads-argv"])
   if (!report.summary.violations.some((violation) => violation.rule.name === rule && isPlanted(violation.from)))
     problems.push(`the violation planted for ${rule} was not found`);
 for (const { rule, from, to, comment } of report.summary.violations)

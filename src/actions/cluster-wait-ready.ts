@@ -1,9 +1,9 @@
 import { readFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { askFirst, endpointOf } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import type { NodeDetail, NodeView } from "#api/schemas.ts";
+import { poll } from "#base/wait.ts";
 import { defineAction, type ActionContext, type ActionResult } from "#engine/orchestrate/action.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -47,9 +47,9 @@ export const clusterWaitReady = defineAction({
     let giveUpAt = performance.now() + patience * 1000;
     let told = "";
     let wasPending = false;
-    for (;;) {
+    const look = async (): Promise<NodeView | undefined> => {
       const found = await askReadiness(node, args, cluster, context);
-      if ("ready" in found) return finish(node, found.ready, args, cluster, context);
+      if ("ready" in found) return found.ready;
       if (found.waitingFor !== told) context.note(`waiting for ${node.name}: ${found.waitingFor}`);
       told = found.waitingFor;
       const isPending = found.isPending === true;
@@ -60,8 +60,10 @@ export const clusterWaitReady = defineAction({
       }
       wasPending = isPending;
       if (performance.now() + pauseMs > giveUpAt) throw notReady(node, patience, told);
-      await sleep(pauseMs, undefined, { signal: context.signal });
-    }
+      return undefined;
+    };
+    const ready = await poll(look, { everyMs: pauseMs, signal: context.signal });
+    return finish(node, ready, args, cluster, context);
   },
   async plan(args, context) {
     const found = await askReadiness(

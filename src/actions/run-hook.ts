@@ -1,6 +1,6 @@
 import { open, type FileHandle } from "node:fs/promises";
 import { run, type RunOptions } from "#base/process.ts";
-import { wait } from "#base/wait.ts";
+import { poll, within } from "#base/wait.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 
@@ -41,14 +41,17 @@ const tailLength = 1_000;
  */
 export async function runHook(program: HookProgram): Promise<HookEnd> {
   const { signal, limitSeconds, spareSeconds, isRepeated } = program;
-  const until = performance.now() + (limitSeconds - spareSeconds) * 1000;
-  for (;;) {
-    const end = await runOnce(program, until - performance.now());
+  const limitMs = (limitSeconds - spareSeconds) * 1000;
+  const until = performance.now() + limitMs;
+  let end: HookEnd = { ok: false };
+  const isOver = async (): Promise<boolean> => {
+    end = await runOnce(program, until - performance.now());
     if (signal.aborted) await end.left;
     signal.throwIfAborted();
-    if (end.ok || !isRepeated || until - performance.now() < pauseMs) return end;
-    await wait(pauseMs, signal);
-  }
+    return end.ok || !isRepeated;
+  };
+  await poll(isOver, { everyMs: pauseMs, limitMs, signal });
+  return end;
 }
 
 async function runOnce(
@@ -61,9 +64,7 @@ async function runOnce(
     const output = file ? { log: file.fd } : { tailBytes: 4 * tailLength, ...omitUndefined({ onOutput }) };
     const program = { cwd, env: { ...process.env, ...env }, ...output, ownGroup: true };
     const gone = run(words, { ...program, limitMs, graceMs, signal });
-    const over = new AbortController();
-    const answerDue = spareSeconds > 0 ? [wait(limitMs + spareSeconds * 500, over.signal).catch(() => undefined)] : [];
-    const end = await Promise.race([gone, ...answerDue]).finally(() => over.abort());
+    const end = await (spareSeconds > 0 ? within(limitMs + spareSeconds * 500, gone) : gone);
     // A hook that exits with 0 after SIGTERM has not succeeded.
     if (end?.code === 0 && end.stopped === undefined) return { ok: true };
     const how = end?.signal === undefined ? `it exits with ${end?.code}` : `it ended by ${end.signal}`;

@@ -5,7 +5,7 @@ import { isInGrace } from "#api/late-renewal.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { Heartbeat, Registration, HeartbeatReply, Usage } from "#api/schemas.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { createBackoff, spread, type Backoff } from "#base/wait.ts";
+import { createBackoff, spread, type Backoff } from "#base/backoff.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import type { OwnCredentials } from "./certificate-files.ts";
 import { isSameMachine, type Facts } from "./facts.ts";

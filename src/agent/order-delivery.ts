@@ -1,11 +1,12 @@
 import { mkdir, watch } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Controllers } from "#api/ask.ts";
 import { ApiRefusal } from "#api/client.ts";
 import { describeError, type Log } from "#api/log.ts";
 import type { BodyOf } from "#api/methods.ts";
 import type { UpdateAnswer } from "#api/update-schemas.ts";
+import { createBackoff } from "#base/backoff.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
+import { wait } from "#base/wait.ts";
 import { checkOrder } from "#rollout/node-fence.ts";
 import type { Order } from "#rollout/order.ts";
 import type { FencingToken } from "#rollout/records.ts";
@@ -23,11 +24,12 @@ export interface DeliveryPorts {
   /** Puts an order into the updater's inbox. */
   readonly give: (order: Order) => Promise<void>;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  readonly random: () => number;
   readonly signal: AbortSignal;
   readonly log: Log;
 }
 
-const pauseMs = { shortest: 500, longest: 15_000 } as const;
+const pauseMs = { base: 500, cap: 15_000 } as const;
 
 /**
  * Delivers orders of the controllers to this node's updater, and its reports to them. `controllers` has connections of
@@ -37,7 +39,7 @@ export function deliverUpdates({
   stateDir,
   controllers,
   ...ports
-}: Pick<DeliveryPorts, "nodeId" | "signal" | "log"> & {
+}: Pick<DeliveryPorts, "nodeId" | "signal" | "log" | "random"> & {
   readonly stateDir: string;
   readonly controllers: Controllers;
 }): OrderDelivery {
@@ -51,7 +53,7 @@ export function deliverUpdates({
     },
     exchange: (said, signal) => controllers.ask((client) => client.call("exchangeUpdate", said, { signal })),
     give: (order) => writeOrder(folder, order),
-    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+    sleep: wait,
   });
 }
 
@@ -80,11 +82,11 @@ export function deliverOrders(ports: DeliveryPorts) {
 }
 
 async function deliver(ports: DeliveryPorts): Promise<void> {
-  const { nodeId, sleep, signal, log } = ports;
+  const { nodeId, sleep, signal, log, random } = ports;
+  const backoff = createBackoff({ ...pauseMs, random });
   /** The order that the controller need not give again. */
   let known: FencingToken | undefined;
   let reported: number | undefined;
-  let pause: number = pauseMs.shortest;
   while (!signal.aborted) {
     const { report } = (await ports.readAccepted()) ?? {};
     // A busy updater refuses an order without an answer. After its next report it may be free, so the order is asked
@@ -99,13 +101,13 @@ async function deliver(ports: DeliveryPorts): Promise<void> {
         await giveIfNews(ports, answer.order);
         known = answer.order.fence;
       }
-      pause = pauseMs.shortest;
+      backoff.reset();
     } catch (error) {
       // After a refusal the next heartbeat shows whether an exchange is still of use.
       if (signal.aborted || error instanceof ApiRefusal) return;
+      const pause = Math.round(backoff.next());
       log.warn("an update cannot be followed yet", { retryInMs: pause, ...describeError(error) });
       await sleep(pause, signal);
-      pause = Math.min(2 * pause, pauseMs.longest);
     }
   }
 }

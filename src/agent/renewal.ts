@@ -4,7 +4,7 @@ import type { ApiClient, Credentials } from "#api/client.ts";
 import type { CredentialFiles, LoadedCredentials } from "#api/credentials.ts";
 import { formatEndpoint } from "#api/endpoint.ts";
 import { describeError, type Log } from "#api/log.ts";
-import { createBackoff } from "#base/wait.ts";
+import { createBackoff } from "#base/backoff.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { refusalOfNext } from "#pki/expectation.ts";
 import { generateKey, proveKey, publicDer, renewalChallenge } from "#pki/keys.ts";

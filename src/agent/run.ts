@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { openControllers } from "#api/ask.ts";
 import type { Daemon } from "#api/daemon.ts";
 import { readDaemonConfig } from "#api/daemon-config.ts";
 import { parseListen } from "#api/endpoint.ts";
 import { describeError } from "#api/log.ts";
+import { wait } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { Agent, type AgentMachine } from "./agent.ts";
 import { names, updatesFolder } from "#updater/files.ts";
@@ -53,17 +53,17 @@ export async function runAgent(daemon: Daemon): Promise<void> {
     const statusFile = join(config.stateDir, "status.json");
     const revocations = await openRevokedKeys(join(config.stateDir, "revoked-keys.json"), log);
     const { stateDir } = config;
-    delivery = deliverUpdates({ nodeId, stateDir, controllers: patient, signal: daemon.signal, log });
+    const { signal, random, version } = daemon;
+    delivery = deliverUpdates({ nodeId, stateDir, controllers: patient, signal, log, random });
     const onCredentials = (): void => {
       server?.use(credentials.present());
       patient.close();
     };
     const onRevoked = (): void => server?.cut();
     const onConcerned = delivery.concern;
-    const { version, random } = daemon;
     const renewer = createRenewer({ config, controllers, credentials, clock, random, log, nodeId });
     const machine: AgentMachine = {
-      sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+      sleep: wait,
       gatherFacts: () => gatherFacts({ config, nodeId, version }),
       readUsage: () => readUsage(config.storage.filesystemVolumeDir, join(updatesFolder(config.stateDir), names.inbox)),
       addressTowards,

@@ -1,3 +1,4 @@
+import { retry } from "#base/wait.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { ApiRefusal, type ApiClient } from "./client.ts";
 
@@ -34,7 +35,7 @@ export interface AskInTurn {
 }
 
 /** Ms to wait for a controller that has just started and catches up: in all, and between two questions. */
-const catchUp = { patience: 3000, pause: 200 } as const;
+const catchUp = { limitMs: 3000, everyMs: 200 } as const;
 
 /** Asks one controller after the other until one answers. */
 export function askInTurn(
@@ -71,9 +72,11 @@ export function askInTurn(
      * @throws KcoreError the last refusal, else a problem for each controller tried; CLUSTER_UNKNOWN when none is known
      */
     ask: async <Result>(work: (client: ApiClient) => Promise<Result>, options: AskOptions = {}): Promise<Result> => {
-      const giveUpAt = monotonic() + (isPatient ? catchUp.patience : 0);
-      for (let isFirst = true; ; isFirst = false) {
+      let isFirst = true;
+      let mayHelp = false;
+      const askAll = async (): Promise<Result> => {
         const failures: KcoreError[] = [];
+        mayHelp = false;
         const tried = options.endpoints ?? beginningWith(current, endpoints);
         for (const [index, endpoint] of tried.entries()) {
           try {
@@ -86,10 +89,14 @@ export function askInTurn(
             if (!options.endpoints && isFirst) onFailed?.(error, endpoint, index === tried.length - 1);
           }
         }
+        isFirst = false;
         // A controller that has just started has done nothing of the request, and will be ready soon.
-        if (!failures.some(isCatchingUp) || monotonic() >= giveUpAt) throw failureOf(failures);
-        await sleep(catchUp.pause, always);
-      }
+        mayHelp = failures.some(isCatchingUp);
+        throw failureOf(failures);
+      };
+      const limitMs = isPatient ? catchUp.limitMs : 0;
+      const waiting = { ...catchUp, limitMs, signal: always, now: monotonic, sleep };
+      return retry(askAll, { ...waiting, mayHelp: () => mayHelp });
     },
     /** Appends the endpoints that are not known yet, and returns those. */
     learn(more: readonly string[]): readonly string[] {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { wait } from "#base/wait.ts";
 import { askInTurn, type AskInTurn, type AskOptions, type Controllers } from "./ask-in-turn.ts";
 import { openApi, type ApiClient, type Credentials } from "./client.ts";
 import { controllerPort, formatEndpoint, parseEndpoint } from "./endpoint.ts";
@@ -30,7 +30,7 @@ export function openControllers(asking: Asking): Controllers {
         credentials: typeof credentials === "function" ? credentials() : credentials,
       }),
     monotonic: () => performance.now(),
-    sleep: (ms, signal) => sleep(ms, undefined, signal && { signal }),
+    sleep: wait,
   });
 }
 

@@ -1,10 +1,9 @@
 import { createHash, type Hash } from "node:crypto";
 import { constants } from "node:fs";
-import { open, rename, type FileHandle } from "node:fs/promises";
+import { open, type FileHandle } from "node:fs/promises";
 import { dirname } from "node:path";
-import { ifThere } from "#base/file.ts";
+import { ifThere, placeFile } from "#base/file.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
-import { syncFolder } from "#base/folder.ts";
 import type { Bundle } from "#rollout/spec.ts";
 import type { ApiClient } from "./client.ts";
 import { formatEndpoint } from "./endpoint.ts";
@@ -99,12 +98,10 @@ export async function fetchBundle(
       await file.truncate(0);
       throw invalid(`what controller ${formatEndpoint(client.endpoint)} gave is not the bundle ${sha256}`);
     }
-    await written(target, file.sync());
   } finally {
     await file.close();
   }
-  await rename(part, target);
-  await syncFolder(dirname(target));
+  await written(target, placeFile(part, target));
 }
 
 async function readPiece(source: FileHandle, position: number, length: number): Promise<Buffer> {

@@ -1,19 +1,8 @@
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  copyFileSync,
-  constants,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  unlinkSync,
-  writeSync,
-} from "node:fs";
+import { copyFileSync, constants, linkSync, readdirSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beginning, hashOf, linkEntry, type Fields, type Head } from "./chain.ts";
-import { makeFolderSync } from "#base/folder.ts";
+import { makeFolderSync, syncFolderSync } from "#base/folder.ts";
 import { segmentName, segmentsAmong } from "./trail-files.ts";
 
 /**
@@ -28,9 +17,9 @@ export function appendEntry(folder: string, at: number, fields: Fields): Head {
     const { line, head } = linkEntry(headOf(folder), at, fields);
     const aside = join(folder, `.${randomBytes(8).toString("hex")}`);
     try {
-      writeWhole(aside, line);
+      writeFileSync(aside, line, { mode: 0o600, flag: "wx", flush: true });
       giveName(aside, join(folder, segmentName(head.n)));
-      syncFolder(folder);
+      syncFolderSync(folder);
       return head;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
@@ -49,16 +38,6 @@ function headOf(folder: string): Head {
   return { n: last.first + count - 1, hash: hashOf(lines[count - 1] ?? "") };
 }
 
-function writeWhole(path: string, text: string): void {
-  const fd = openSync(path, "wx", 0o600);
-  try {
-    writeSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
 /** Links the file to its name; copies it where the file system has no hard links (FAT, some shares). A crash can truncate the copy. */
 function giveName(aside: string, path: string): void {
   try {
@@ -66,15 +45,6 @@ function giveName(aside: string, path: string): void {
   } catch (error) {
     if (!["EPERM", "ENOTSUP", "ENOSYS"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     copyFileSync(aside, path, constants.COPYFILE_EXCL);
-  }
-}
-
-function syncFolder(folder: string): void {
-  const fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
   }
 }
 

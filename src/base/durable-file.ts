@@ -7,22 +7,34 @@ export interface Codec<Data> {
   readonly print: (data: Data) => string;
 }
 
+/** The files below a database; a test has its own. */
+export interface TextFiles {
+  /** The text of a file; undefined: there is none. */
+  readonly read: (path: string) => Promise<string | undefined>;
+  /** Replaces a file as a whole, and flushes it. */
+  readonly replace: (path: string, text: string) => Promise<void>;
+}
+
+const ownFiles: TextFiles = { read: (path) => ifThere(readText(path)), replace: (path, text) => replaceFile(path, text) };
+
 class FileAdapter<Data> implements Adapter<Data> {
   readonly #path: string;
   readonly #codec: Codec<Data>;
+  readonly #files: TextFiles;
 
-  constructor(path: string, codec: Codec<Data>) {
+  constructor(path: string, codec: Codec<Data>, files: TextFiles) {
     this.#path = path;
     this.#codec = codec;
+    this.#files = files;
   }
 
   async read(): Promise<Data | null> {
-    const text = await ifThere(readText(this.#path));
+    const text = await this.#files.read(this.#path);
     return text === undefined ? null : this.#codec.parse(text);
   }
 
   write(data: Data): Promise<void> {
-    return replaceFile(this.#path, this.#codec.print(data));
+    return this.#files.replace(this.#path, this.#codec.print(data));
   }
 }
 
@@ -30,16 +42,27 @@ class FileAdapter<Data> implements Adapter<Data> {
  * A small file (0600) as a lowdb database. `read` leaves `data` as given if the file is missing; `write` replaces the file as a whole
  * and flushes it. @throws KcoreError FILE_UNREADABLE; on `read` also the errors of `codec.parse`
  */
-export function durableFile<Data>(path: string, codec: Codec<Data>, data: Data): Low<Data> {
-  return new Low(new FileAdapter(path, codec), data);
+export function durableFile<Data>(path: string, codec: Codec<Data>, data: Data, files: TextFiles = ownFiles): Low<Data> {
+  return new Low(new FileAdapter(path, codec, files), data);
+}
+
+interface Schema<Data> {
+  readonly parse: (value: unknown) => Data;
 }
 
 /** As `durableFile`, for JSON that a zod schema checks. */
-export function durableJson<Data>(
-  path: string,
-  schema: { readonly parse: (value: unknown) => Data },
-  data: Data,
-): Low<Data> {
+export function durableJson<Data>(path: string, schema: Schema<Data>, data: Data, files?: TextFiles): Low<Data> {
   const parse = (text: string): Data => schema.parse(JSON.parse(text));
-  return durableFile(path, { parse, print: (value) => `${JSON.stringify(value, undefined, 2)}\n` }, data);
+  return durableFile(path, { parse, print: (value) => `${JSON.stringify(value, undefined, 2)}\n` }, data, files);
+}
+
+/** The data of a file as `durableJson` writes it; undefined if the file is missing or damaged. For data that can be had again. */
+export async function readCached<Data>(
+  path: string,
+  schema: Schema<Data>,
+  files?: TextFiles,
+): Promise<Data | undefined> {
+  const db = durableJson<Data | null>(path, schema, null, files);
+  await db.read().catch(() => undefined);
+  return db.data ?? undefined;
 }

@@ -54,6 +54,21 @@ export async function replaceFile(
 }
 
 /**
+ * Puts a complete file in its place: flushes the file, then gives it the name, then flushes the name. For a file that a program or a
+ * transfer has written on the same file system.
+ */
+export async function placeFile(complete: string, path: string): Promise<void> {
+  const handle = await open(complete, constants.O_RDONLY | O_NOFOLLOW);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(complete, path);
+  await syncFolder(dirname(path));
+}
+
+/**
  * Replaces a small file (0600) at once: a reader finds the old or the new content, also when this process dies. Nothing is flushed,
  * so a power cut may lose it: a run with a thousand nodes would wait for the disk a thousand times.
  */

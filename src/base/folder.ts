@@ -1,6 +1,7 @@
-import { constants, existsSync, mkdirSync, statSync } from "node:fs";
-import { chmod, lstat, open } from "node:fs/promises";
-import { dirname } from "node:path";
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
+import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 
 /**
@@ -46,6 +47,79 @@ export async function syncFolder(path: string): Promise<void> {
   } finally {
     await handle.close();
   }
+}
+
+/** As `syncFolder`, at once. */
+export function syncFolderSync(path: string): void {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Names of unfinished folders begin so; a crash may leave some. */
+export const unfinished = ".new-";
+
+type Fill = (fresh: string) => Promise<unknown>;
+
+export interface FolderOptions {
+  /** The folder's mode, within the umask; 0700 by default. */
+  readonly mode?: number;
+}
+
+/**
+ * Makes a folder as a whole: `fill` gets an empty folder beside the place, and flushes the files that it writes there. After a crash at any
+ * moment all of the content is in the place, or none. @throws NodeJS.ErrnoException ENOTEMPTY or EEXIST if the place is taken; an error of `fill`
+ */
+export async function createFolder(path: string, fill: Fill, options: FolderOptions = {}): Promise<void> {
+  await placeFolder(path, fill, { ...options, place: (fresh) => rename(fresh, path) });
+}
+
+/**
+ * As `createFolder`, in the place of a former folder: a reader finds the former content or the new one, and for a moment none. A crash in
+ * that moment leaves the former folder within the unfinished one.
+ */
+export async function replaceFolder(path: string, fill: Fill, options: FolderOptions = {}): Promise<void> {
+  const place = async (fresh: string): Promise<void> => {
+    const former = join(dirname(fresh), "former");
+    await rename(path, former).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+    try {
+      await rename(fresh, path);
+    } catch (error) {
+      await rename(former, path).catch(() => undefined);
+      throw error;
+    }
+  };
+  await placeFolder(path, fill, { ...options, place });
+}
+
+async function placeFolder(
+  path: string,
+  fill: Fill,
+  { mode = 0o700, place }: FolderOptions & { readonly place: (fresh: string) => Promise<void> },
+): Promise<void> {
+  const aside = join(dirname(path), `${unfinished}${randomBytes(8).toString("hex")}`);
+  const fresh = join(aside, "fresh");
+  await mkdir(aside, { mode: 0o700 });
+  try {
+    await mkdir(fresh, { mode });
+    await fill(fresh);
+    await syncFolders(fresh);
+    await place(fresh);
+    await syncFolder(dirname(path));
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+async function syncFolders(path: string): Promise<void> {
+  for (const entry of await readdir(path, { withFileTypes: true }))
+    if (entry.isDirectory()) await syncFolders(join(path, entry.name));
+  await syncFolder(path);
 }
 
 /**

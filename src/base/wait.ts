@@ -16,8 +16,10 @@ export interface Waiting {
  * Calls `look` repeatedly, at least once, until it returns neither false nor undefined; returns undefined once the time is up.
  * @throws the signal's reason; an error of `look`
  */
+export function poll<Found>(look: Look<Found>, waiting: Waiting & { readonly limitMs?: never }): Promise<Found>;
+export function poll<Found>(look: Look<Found>, waiting: Waiting): Promise<Found | undefined>;
 export async function poll<Found>(
-  look: () => Promise<Found | false | undefined> | Found | false | undefined,
+  look: Look<Found>,
   { everyMs, limitMs = Number.POSITIVE_INFINITY, signal, now = () => performance.now(), sleep = wait }: Waiting,
 ): Promise<Found | undefined> {
   const end = now() + limitMs;
@@ -30,6 +32,8 @@ export async function poll<Found>(
     await sleep(pause, signal);
   }
 }
+
+type Look<Found> = () => Promise<Found | false | undefined> | Found | false | undefined;
 
 /** Repeats the work while `mayHelp` accepts its error. @throws the last error, once the time is up or `mayHelp` refuses it */
 export async function retry<Result>(
@@ -55,33 +59,12 @@ export async function wait(ms: number, signal?: AbortSignal): Promise<void> {
   await sleepFor(ms, undefined, signal && { signal }).catch(() => signal?.throwIfAborted());
 }
 
-/** Pauses between failed tries. */
-export interface Backoff {
-  readonly next: () => number;
-  /** After a success: the next pause is the shortest again. */
-  readonly reset: () => void;
-}
-
-/** Doubles from `base` to `cap` milliseconds, with jitter, so that clients which lost the same server do not reconnect in step. */
-export function createBackoff({
-  base,
-  cap,
-  random,
-}: {
-  readonly base: number;
-  readonly cap: number;
-  readonly random: () => number;
-}): Backoff {
-  let failures = 0;
-  return {
-    next: () => spread(Math.min(cap, base * 2 ** Math.min(failures++, 30)), random),
-    reset: () => {
-      failures = 0;
-    },
-  };
-}
-
-/** Jitter: a tenth to all of the pause. Never less than a tenth: an immediate refusal must not become a busy loop. */
-export function spread(milliseconds: number, random: () => number): number {
-  return milliseconds * (0.1 + 0.9 * random());
+/** The result of the work; undefined after so many milliseconds, and the work goes on. @throws an error of the work until then */
+export async function within<Result>(ms: number, work: Promise<Result>): Promise<Result | undefined> {
+  const over = new AbortController();
+  try {
+    return await Promise.race([work, wait(ms, over.signal).then(() => undefined)]);
+  } finally {
+    over.abort();
+  }
 }

@@ -120,7 +120,10 @@ async function zfsOf({ home }: Place, vm: string): Promise<string> {
   return join(home, "images", `zfs-${await kernelOf(vm)}-${await hashZfsLayer()}`);
 }
 
-/** Makes a folder under another name and renames it when it is complete. */
+/**
+ * Makes a folder under another name and renames it when it is complete. Not by `createFolder`: half an image may hold mounts, and
+ * removeUnused alone stops at those.
+ */
 async function make(folder: string, work: (aside: string) => Promise<unknown>): Promise<unknown> {
   if (existsSync(folder)) return undefined;
   const aside = `${folder}.new`;

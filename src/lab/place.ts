@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { z } from "zod";
 import { KcoreError } from "#errors/problem.ts";
-import { replaceFile } from "#base/file.ts";
+import { durableJson, readCached } from "#base/durable-file.ts";
 import { makeFolder } from "#base/folder.ts";
 
 export interface PlaceOptions {
@@ -14,6 +15,9 @@ export interface PlaceOptions {
   /** The beginning of the lab's /24, such as “10.77.0”, or of its /64, such as “fd77:0:0:1”: then nodes have IPv6 alone. */
   readonly net?: string;
 }
+
+const Recorded = z.object({ bridge: z.string(), net: z.string() });
+const Packages = z.array(z.string()).readonly();
 
 /** The lab that commands mean when they name none. */
 export const usualName = "lab";
@@ -49,7 +53,7 @@ export async function findPlace({ home, name = usualName, bridge, net }: PlaceOp
   if (/[,:\\\s]/.test(root))
     throw usage(`the lab's folder ${root} may not contain a comma, a colon, a backslash or a space`);
   const folder = join(root, "labs", name);
-  const recorded = await readRecorded(folder);
+  const recorded = await readCached(recordFile(folder), Recorded);
   const derived = deriveNetwork(name);
   const chosen = { bridge: bridge ?? recorded?.bridge ?? derived.bridge, net: net ?? recorded?.net ?? derived.net };
   if (!/^[a-z][a-z0-9]{0,7}$/.test(chosen.bridge)) {
@@ -101,7 +105,7 @@ export function lockOfLab({ name }: Place): string {
 /** Remembers the bridge and the network, so that later commands need only the lab's name. */
 export async function recordPlace({ folder, bridge, net }: Place): Promise<void> {
   await makeFolder(folder, { mode: 0o700 });
-  await replaceFile(join(folder, "lab.json"), `${JSON.stringify({ bridge, net })}\n`);
+  await durableJson(recordFile(folder), Recorded, { bridge, net }).write();
 }
 
 const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
@@ -110,13 +114,17 @@ const packagePattern = /^[a-z0-9][a-z0-9+.-]+$/;
 export async function namedPackages(place: Place, asked: readonly string[] = []): Promise<readonly string[]> {
   const bad = asked.find((name) => !packagePattern.test(name));
   if (bad !== undefined) throw usage(`“${bad}” cannot be the name of a Debian package`);
-  const text = await readFile(packagesFile(place), "utf8").catch(() => "[]");
-  return [...new Set([...(JSON.parse(text) as string[]), ...asked])].sort();
+  const recorded = (await readCached(packagesFile(place), Packages)) ?? [];
+  return [...new Set([...recorded, ...asked])].sort();
 }
 
 /** Records the packages, so that the next `up` need not name them. */
 export async function recordPackages(place: Place, names: readonly string[]): Promise<void> {
-  await replaceFile(packagesFile(place), `${JSON.stringify(names)}\n`);
+  await durableJson(packagesFile(place), Packages, names).write();
+}
+
+function recordFile(folder: string): string {
+  return join(folder, "lab.json");
 }
 
 function packagesFile({ folder }: Place): string {
@@ -130,11 +138,6 @@ function deriveNetwork(name: string): { bridge: string; net: string } {
     bridge: `kc${digest.toString("hex").slice(0, 6)}`,
     net: `10.${72 + (digest.readUInt8(1) % 5)}.${digest.readUInt8(0)}`,
   };
-}
-
-async function readRecorded(folder: string): Promise<{ bridge: string; net: string } | undefined> {
-  const text = await readFile(join(folder, "lab.json"), "utf8").catch(() => undefined);
-  return text === undefined ? undefined : (JSON.parse(text) as { bridge: string; net: string });
 }
 
 function usage(message: string): KcoreError {

@@ -1,7 +1,8 @@
-import { mkdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { readFile, stat, symlink } from "node:fs/promises";
 import { connect, isIPv6 } from "node:net";
 import { basename, join } from "node:path";
-import { ifThere, sha256Of } from "#base/file.ts";
+import { createFile, replaceFile, sha256Of } from "#base/file.ts";
+import { replaceFolder } from "#base/folder.ts";
 import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes } from "#errors/problem.ts";
 import { debsOf } from "./apt.ts";
@@ -32,29 +33,24 @@ export async function indexRepository(folder: string): Promise<{ count: number; 
     stanzas.push(`${control}\nFilename: ./${basename(path)}\nSize: ${size}\nSHA256: ${await sha256Of(path)}\n`);
     bytes += size;
   }
-  await writeFile(join(folder, "Packages"), stanzas.join("\n"));
+  await replaceFile(join(folder, "Packages"), stanzas.join("\n"), { mode: 0o644 });
   return { count: stanzas.length, bytes };
 }
 
 /** Makes one repository of several, of links to their files; a reader finds the old one or the new one. */
 async function joinRepositories(place: Place, folders: readonly string[]): Promise<string> {
-  const [joined, aside, old] = ["", ".new", ".old"].map((end) => join(place.folder, `packages${end}`)) as Three;
-  for (const folder of [aside, old]) await rm(folder, { recursive: true, force: true });
-  await mkdir(aside, { recursive: true });
-  const index = new Map<string, string>();
-  for (const folder of folders) {
-    for (const path of await debsOf(folder)) await symlink(path, join(aside, basename(path))).catch(unlessThere);
-    for (const stanza of (await readFile(join(folder, "Packages"), "utf8")).split(/\n{2,}/))
-      index.set(/^Filename: .*$/m.exec(stanza)?.[0] ?? stanza, stanza.trim());
-  }
-  await writeFile(join(aside, "Packages"), `${[...index.values()].join("\n\n")}\n`);
-  await ifThere(rename(joined, old));
-  await rename(aside, joined);
-  await rm(old, { recursive: true, force: true });
+  const joined = join(place.folder, "packages");
+  await replaceFolder(joined, async (fresh) => {
+    const index = new Map<string, string>();
+    for (const folder of folders) {
+      for (const path of await debsOf(folder)) await symlink(path, join(fresh, basename(path))).catch(unlessThere);
+      for (const stanza of (await readFile(join(folder, "Packages"), "utf8")).split(/\n{2,}/))
+        index.set(/^Filename: .*$/m.exec(stanza)?.[0] ?? stanza, stanza.trim());
+    }
+    await createFile(join(fresh, "Packages"), `${[...index.values()].join("\n\n")}\n`);
+  });
   return joined;
 }
-
-type Three = [string, string, string];
 
 function unlessThere(error: NodeJS.ErrnoException): void {
   if (error.code !== "EEXIST") throw error;

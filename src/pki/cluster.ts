@@ -1,9 +1,8 @@
-import { createPublicKey, randomBytes, type KeyObject, type X509Certificate } from "node:crypto";
-import { rename, rm } from "node:fs/promises";
+import { createPublicKey, type KeyObject, type X509Certificate } from "node:crypto";
 import { dirname, join } from "node:path";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { ensurePrivateFolder, makeFolder, syncFolder } from "#base/folder.ts";
+import { createFolder, ensurePrivateFolder, makeFolder } from "#base/folder.ts";
 import { issueCertificate } from "./certificate.ts";
 import { firstCertificate, isIssuedBy, isPairOf } from "./chain.ts";
 import {
@@ -103,23 +102,15 @@ export async function placeContext(
     });
   }
   await ensurePrivateFolder(home);
-  const fresh = join(home, `.new-${randomBytes(6).toString("hex")}`);
   let aside: string | undefined;
-  try {
+  await createFolder(folder, async (fresh) => {
     await makeFolder(join(fresh, "issued"), { mode: 0o700 });
-    await ensurePrivateFolder(fresh);
     for (const [name, { text, mode }] of files) {
       await makeFolder(dirname(join(fresh, name)), { mode: 0o700 });
       await createFile(join(fresh, name), text, { mode });
     }
-    await syncFolder(fresh);
     aside = await putAside(folder, plan.now);
-    await rename(fresh, folder);
-    await syncFolder(home);
-  } catch (error) {
-    await rm(fresh, { recursive: true, force: true });
-    throw error;
-  }
+  });
   const { "current-context": current } = await changeConfig(plan, (config) => {
     const contexts = { ...config.contexts, [context]: entryOf(plan) };
     const { "current-context": former } = config;

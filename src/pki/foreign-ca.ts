@@ -1,5 +1,4 @@
 import { createPublicKey, type KeyObject, type X509Certificate } from "node:crypto";
-import { mkdtemp, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { KcoreError } from "#errors/problem.ts";
 import { issueCertificate } from "./certificate.ts";
@@ -8,7 +7,7 @@ import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encr
 import { backdateMs, namesOf, provenKey, type KeyProof } from "./issue.ts";
 import { generateKey, publicDer, readPublicKey } from "./keys.ts";
 import { createFile, readText } from "#base/file.ts";
-import { ensurePrivateFolder, syncFolder } from "#base/folder.ts";
+import { createFolder, ensurePrivateFolder } from "#base/folder.ts";
 
 const dayMs = 86_400_000;
 const usageOids = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" } as const;
@@ -95,17 +94,14 @@ export async function createForeignCa(
   const folder = foreignFolder(home);
   await ensurePrivateFolder(home);
   await ensurePrivateFolder(folder);
-  const fresh = await mkdtemp(join(folder, ".new-"));
-  const files = filesOf(fresh);
-  try {
+  const fill = async (fresh: string): Promise<void> => {
+    const files = filesOf(fresh);
     await createFile(files.key, encryptKey(key, plan.passphrase, plan.cost));
     await createFile(files.certificate, pem, { mode: 0o644 });
-    await syncFolder(fresh);
-    // rename(2) does not replace a folder that is not empty.
-    await rename(fresh, join(folder, name));
-    await syncFolder(folder);
+  };
+  try {
+    await createFolder(join(folder, name), fill);
   } catch (error) {
-    await rm(fresh, { recursive: true, force: true });
     if (["ENOTEMPTY", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) return undefined;
     throw error;
   }

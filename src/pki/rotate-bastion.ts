@@ -1,9 +1,7 @@
 import { createPublicKey } from "node:crypto";
-import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { encryptKey, type ScryptCost } from "./encrypted-key.ts";
-import { createFile } from "#base/file.ts";
-import { syncFolder } from "#base/folder.ts";
+import { replaceFile } from "#base/file.ts";
 import { generateKey } from "./keys.ts";
 import { firstCertificate } from "./chain.ts";
 import { daysLeft, openAuthority, openRoot } from "./cluster.ts";
@@ -38,15 +36,9 @@ export async function rotateBastionSubCa(
 ): Promise<string> {
   const key = generateKey();
   const certificate = signSubCa({ root, publicKey: createPublicKey(key), now });
-  const files = [
-    { name: "sub-ca.key", text: encryptKey(key, passphrase, cost), mode: 0o600 },
-    { name: "sub-ca.crt", text: certificate, mode: 0o644 },
-  ];
-  for (const { name, text, mode } of files) {
-    await rm(join(folder, `${name}.new`), { force: true });
-    await createFile(join(folder, `${name}.new`), text, { mode });
-  }
-  for (const { name } of files) await rename(join(folder, `${name}.new`), join(folder, name));
-  await syncFolder(folder);
+  await replaceFile(join(folder, "sub-ca.key"), encryptKey(key, passphrase, cost), {
+    // The new key is on the disk by then: a full disk changes neither file.
+    before: () => replaceFile(join(folder, "sub-ca.crt"), certificate, { mode: 0o644 }),
+  });
   return certificate;
 }

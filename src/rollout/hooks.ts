@@ -159,7 +159,7 @@ export function whyAsked(input: RolloutInput, id: string, row: NodeAssignment): 
 
 /** The process that runs an update's hooks, as far as the cluster knows, and the command that starts one. */
 function attendedBy({ name, attendance }: RolloutInput): string {
-  const command = `kcore update cluster attend ${name}`;
+  const command = `kcore update cluster run-hooks ${name}`;
   if (!attendance) return `unattended: ${command}`;
   return `attended by ${attendantOf(attendance)}, unless that process has ended: ${command}`;
 }

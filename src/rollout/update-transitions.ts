@@ -3,7 +3,7 @@ import { whyOutsideWindow } from "./eligibility.ts";
 import { whyWithoutWork } from "./hooks.ts";
 import type { NodeAssignment, Progress, UpdatePhase } from "./records.ts";
 import { broughtBefore, firstRow, withStrays } from "./resume-after-takeover.ts";
-import { isActive, isRequested, hostnameOf, type Decision, type Rollout } from "./rollout-input.ts";
+import { isActive, isRequested, hostnameOf, type Decision, type Rollout, type RolloutNode } from "./rollout-input.ts";
 import { clip, leftBehind, undoable, noteWait, whyUnderWay } from "./schedule.ts";
 import { selectNodes, wavesOf } from "./selection.ts";
 
@@ -148,9 +148,12 @@ function otherUpdate({ input: { other } }: Rollout): readonly string[] {
   return other === undefined ? [] : [`the update “${other}”`];
 }
 
+function selectedBy({ nodes, spec }: Rollout["input"]): readonly RolloutNode[] {
+  return selectNodes(nodes.values(), spec.selector);
+}
+
 function selectedNode({ input }: Rollout): readonly string[] {
-  const isSelected = selectNodes(input.nodes.values(), input.spec.selector).length > 0;
-  return isSelected ? [] : ["a node that the selector means"];
+  return selectedBy(input).length > 0 ? [] : ["a node that the selector means"];
 }
 
 /** An activation is never interrupted. */
@@ -167,7 +170,7 @@ function choosesNodes({ input, rows }: Rollout): ReturnType<Effect> {
   const { spec, owner, self, isApproved } = input;
   // If another owner's record has replaced the progress, the begun nodes are approved, and no others.
   const mayChoose = rows.size === 0 || isApproved || spec.approvalPolicy !== "manual";
-  const selected = mayChoose ? selectNodes(input.nodes.values(), spec.selector) : [];
+  const selected = mayChoose ? selectedBy(input) : [];
   const { waves, canaries } = wavesOf(selected, spec, self);
   // In a later epoch a former owner may have begun a node, unknown here.
   const phase = owner.epoch === 1 && rows.size === 0 ? "pending" : "preflight";

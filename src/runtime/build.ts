@@ -4,6 +4,8 @@ import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
+import { z } from "zod";
+import { durableJson, readCached } from "#base/durable-file.ts";
 import { replaceFile } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { formatBytes } from "#base/units.ts";
@@ -11,22 +13,24 @@ import { KcoreError } from "#errors/problem.ts";
 import { interpreterOf, stripProgram } from "./elf.ts";
 import { archive, exportOf, narHashOf, storePathOf, type Tree } from "./nar.ts";
 
-/** The parts that a node needs to run kcore's daemons, ready to be sent. */
-export interface Runtime {
+const Runtime = z.object({
   /** The path on nodes, which follows from the runtime's bytes. */
-  readonly storePath: string;
+  storePath: z.string(),
   /** As `nix-store -q --hash` prints it. */
-  readonly narHash: string;
+  narHash: z.string(),
   /** The path as `nix-store --export` writes it, without the end, compressed by gzip; SHA-256 (hex) and size of this file. */
-  readonly file: string;
-  readonly sha256: string;
-  readonly size: number;
+  file: z.string(),
+  sha256: z.string(),
+  size: z.int(),
   /** kcore's version, and that of Node in it. */
-  readonly version: string;
-  readonly node: string;
+  version: z.string(),
+  node: z.string(),
   /** As `uname -m` prints it. */
-  readonly arch: string;
-}
+  arch: z.string(),
+});
+
+/** The parts that a node needs to run kcore's daemons, ready to be sent. */
+export type Runtime = Readonly<z.infer<typeof Runtime>>;
 
 export interface RuntimeOptions {
   /** kcore's own folder, with package.json, node_modules and dist. */
@@ -81,7 +85,7 @@ export async function buildRuntime({ root, cache, note }: RuntimeOptions): Promi
   };
   await mkdir(cache, { recursive: true, mode: 0o700 });
   await replaceFile(file, exported);
-  await replaceFile(manifest, `${JSON.stringify(runtime, undefined, 2)}\n`);
+  await durableJson(manifest, Runtime, runtime).write();
   await prune(cache);
   note(`built ${basename(storePath)}: ${formatBytes(exported.length)} to send`);
   return runtime;
@@ -225,10 +229,7 @@ export async function builtRuntimes(cache: string): Promise<readonly Runtime[]> 
 
 /** The runtime of a manifest; undefined if the manifest or the runtime's file is missing or incomplete. */
 async function readManifest(path: string): Promise<Runtime | undefined> {
-  try {
-    const runtime = JSON.parse(await readFile(path, "utf8")) as Runtime;
-    return (await stat(runtime.file)).size === runtime.size ? runtime : undefined;
-  } catch {
-    return undefined;
-  }
+  const runtime = await readCached(path, Runtime);
+  const found = runtime && (await stat(runtime.file).catch(() => undefined));
+  return found?.size === runtime?.size ? runtime : undefined;
 }

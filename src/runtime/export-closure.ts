@@ -1,30 +1,31 @@
 import { createHash, randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
-import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { Transform, type TransformCallback } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
-import { replaceFile } from "#base/file.ts";
+import { z } from "zod";
+import { durableJson, readCached } from "#base/durable-file.ts";
+import { placeFile } from "#base/file.ts";
 import { run, type RunOptions } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
-/** A closure of the bastion's store, ready for `nix.profile` to send. */
-export interface ExportedClosure {
-  readonly storePath: string;
-  readonly narHash: string;
-  /** Every path of it, dependencies first. */
-  readonly source: readonly ExportedPath[];
-}
+const ExportedPath = z.object({ path: z.string(), file: z.string(), sha256: z.string(), size: z.int() }).readonly();
 
 /** One path as `nix-store --export` writes it, compressed by gzip; without the end (8 bytes of zero), so that several can be concatenated. */
-export interface ExportedPath {
-  readonly path: string;
-  readonly file: string;
-  readonly sha256: string;
-  readonly size: number;
-}
+export type ExportedPath = z.infer<typeof ExportedPath>;
+
+const ExportedClosure = z.object({
+  storePath: z.string(),
+  narHash: z.string(),
+  /** Every path of it, dependencies first. */
+  source: z.array(ExportedPath).readonly(),
+});
+
+/** A closure of the bastion's store, ready for `nix.profile` to send. */
+export type ExportedClosure = Readonly<z.infer<typeof ExportedClosure>>;
 
 export interface ExportOptions {
   /** The folder of finished exports, which stay valid because a store path never changes. Closures share the exports of common paths. */
@@ -67,7 +68,7 @@ export async function exportClosure({
   });
   const closure = { storePath: path, narHash, source: paths.flatMap((one) => kept.get(one) ?? []) };
   // Written last, when every export that the manifest names is complete.
-  await replaceFile(manifest, `${JSON.stringify(closure, undefined, 2)}\n`);
+  await durableJson(manifest, ExportedClosure, closure).write();
   return closure;
 }
 
@@ -92,7 +93,7 @@ export async function exportPath(
       },
     });
     const body = new WithoutEnd();
-    const target = createWriteStream(aside, { mode: 0o600, flush: true });
+    const target = createWriteStream(aside, { mode: 0o600 });
     await asked(`nix-store cannot export ${path}`, [nixStore, "--export", path], {
       signal,
       read: (stdout) => pipeline(stdout, body, createGzip({ level: 6 }), count, target),
@@ -101,7 +102,7 @@ export async function exportPath(
     if (size > mostBytes) throw failed(`${path} is ${size} bytes, more than can be sent at once`);
     const sha256 = hash.digest("hex");
     const file = join(cache, `${digestOf(path)}-${sha256}-${size}.gz`);
-    await rename(aside, file);
+    await placeFile(aside, file);
     return { path, file, sha256, size };
   } finally {
     await rm(aside, { force: true });
@@ -195,11 +196,7 @@ function failed(message: string, said = ""): KcoreError {
 
 /** The closure of a manifest; undefined if the manifest or one of its files is missing or incomplete. */
 async function readManifest(file: string, path: string): Promise<ExportedClosure | undefined> {
-  try {
-    const closure = JSON.parse(await readFile(file, "utf8")) as ExportedClosure;
-    const whole = await Promise.all(closure.source.map(isWhole));
-    return closure.storePath === path && whole.every(Boolean) ? closure : undefined;
-  } catch {
-    return undefined;
-  }
+  const closure = await readCached(file, ExportedClosure);
+  const whole = await Promise.all((closure?.source ?? []).map(isWhole));
+  return closure?.storePath === path && whole.every(Boolean) ? closure : undefined;
 }

@@ -1,9 +1,11 @@
 import { createHash, randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { replaceFile, sha256Of } from "#base/file.ts";
+import { z } from "zod";
+import { durableJson, readCached } from "#base/durable-file.ts";
+import { placeFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
 import { KcoreError } from "#errors/problem.ts";
 
@@ -56,6 +58,8 @@ export interface SystemImage {
   readonly sha256: string;
   readonly size: number;
 }
+
+const Measured = z.object({ sha256: z.string(), size: z.int() });
 
 export interface BuildOptions {
   /** The folder in which images are kept. */
@@ -116,11 +120,9 @@ export async function givenImage(file: string): Promise<SystemImage> {
 }
 
 async function find(file: string): Promise<SystemImage | undefined> {
-  const text = await readFile(`${file}.json`, "utf8").catch(() => undefined);
+  const measured = await readCached(`${file}.json`, Measured);
   const { mtimeMs, size } = await stat(file).catch(() => ({ mtimeMs: 0, size: 0 }));
-  if (text === undefined || Date.now() - mtimeMs > longestAge) return undefined;
-  const image = { ...(JSON.parse(text) as Omit<SystemImage, "file">), file };
-  return image.size === size ? image : undefined;
+  return measured?.size === size && Date.now() - mtimeMs <= longestAge ? { file, ...measured } : undefined;
 }
 
 async function make(
@@ -146,8 +148,8 @@ async function make(
       note(`making an image of Debian ${suite}: ${line}`),
     );
     const measured = await measure(aside);
-    await rename(aside, file);
-    await replaceFile(`${file}.json`, JSON.stringify(measured));
+    await placeFile(aside, file);
+    await durableJson(`${file}.json`, Measured, measured).write();
     return { file, ...measured };
   } finally {
     await rm(aside, { force: true });
@@ -193,7 +195,7 @@ async function command(
   throw failed(`making an image of Debian failed: ${name} ended with exit code ${code}`, hint, stderr);
 }
 
-async function measure(file: string): Promise<Omit<SystemImage, "file">> {
+async function measure(file: string): Promise<z.infer<typeof Measured>> {
   return { sha256: await sha256Of(file), size: (await stat(file)).size };
 }
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { durableFile } from "#base/durable-file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { Order } from "#rollout/order.ts";
 import { Failure, FencingToken, Report } from "#rollout/records.ts";
@@ -100,24 +101,37 @@ export type Outcome = Pick<Report, "state"> & Partial<Pick<Report, "failure" | "
 /** Ms between two saves of a step's time; each boot is charged as much, so that a series of boots reaches the limit. */
 const chargeMs = 10_000;
 
+function openJournal(path: string, { ports }: Pick<UpdaterParts, "ports">) {
+  const parse = (text: string): Journal => Journal.parse(JSON.parse(text));
+  // runtime.updated reads the report by the keys around it, in one line (src/engine/step/fragments/updater.ts).
+  const print = ({ format, fence, past, report, brings, ...rest }: Journal): string =>
+    `${JSON.stringify({ format, fence, past, report, brings, ...rest })}\n`;
+  return durableFile(path, { parse, print }, emptyJournal(), ports);
+}
+
 /** Keeps the updater's journal on the disk, with the report in it. */
 export class JournalFile {
   readonly #parts: UpdaterParts;
   readonly #path: string;
-  data = emptyJournal();
+  readonly #db: ReturnType<typeof openJournal>;
 
   constructor(parts: UpdaterParts) {
     this.#parts = parts;
     this.#path = join(parts.folder, names.journal);
+    this.#db = openJournal(this.#path, parts);
+  }
+
+  get data(): Journal {
+    return this.#db.data;
   }
 
   /** Reads the journal of the process before this one. A journal that cannot be read, which no crash leaves behind, is put aside. */
   async open(): Promise<void> {
     const { ports, log } = this.#parts;
-    const text = await ports.read(this.#path);
-    const journal = text === undefined ? emptyJournal() : parseAs(Journal, text);
-    if (journal) this.data = journal;
-    else {
+    try {
+      await this.#db.read();
+    } catch (error) {
+      if (!(error instanceof SyntaxError || error instanceof z.ZodError)) throw error;
       log.warn("the journal cannot be read, and is put aside", { path: this.#path });
       await ports.move(this.#path, `${this.#path}.damaged`);
     }
@@ -233,10 +247,7 @@ export class JournalFile {
   }
 
   async save(): Promise<void> {
-    // runtime.updated reads the report by the keys around it (src/engine/step/fragments/updater.ts).
-    const { format, fence, past, report, brings, ...rest } = this.data;
-    const text = JSON.stringify({ format, fence, past, report, brings, ...rest });
-    await this.#parts.ports.replace(this.#path, `${text}\n`);
+    await this.#db.write();
   }
 
   /** Saves unless the disk refuses, which must not keep the node from going back. */

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
+import { durableJson, readCached } from "#base/durable-file.ts";
 import { UpdateFailure } from "./failure.ts";
 import { must, readProfile, setProfile } from "./nix.ts";
 import { switchTo, systemProfile } from "./nixos-systems.ts";
@@ -19,12 +20,8 @@ interface Boot {
   readonly left: () => number;
 }
 
-async function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Promise<Trial | undefined> {
-  try {
-    return Trial.parse(JSON.parse((await ports.read(file(folder))) ?? ""));
-  } catch {
-    return undefined;
-  }
+function readTrial({ ports, folder }: Pick<Boot, "ports" | "folder">): Promise<Trial | undefined> {
+  return readCached(file(folder), Trial, ports);
 }
 
 /** The present trial. An operator who has moved the profile since has ended it. */
@@ -44,7 +41,7 @@ export async function prepareBoot(boot: Boot, path: string): Promise<void> {
   const profile = (await readProfile(ports, systemProfile))?.id;
   const before = (await presentTrial(boot, profile))?.before ?? profile;
   if (loader === undefined || before === undefined || before === path) return makeDefault(boot, path);
-  await ports.replace(file(folder), `${JSON.stringify({ loader, path, before } satisfies Trial)}\n`);
+  await durableJson(file(folder), Trial, { loader, path, before }, ports).write();
   await setProfile(ports, systemProfile, { id: path }, { kind: "activation", limitMs: left() });
   // The former system writes the menu: the new generation is in it, and the former one stays its default.
   await switchTo(ports, before, "boot", forward);

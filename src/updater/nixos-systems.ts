@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
+import { durableFile, readCached } from "#base/durable-file.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FailureKind } from "#rollout/records.ts";
 import { UpdateFailure } from "./failure.ts";
@@ -16,16 +17,19 @@ const most = 32;
 
 /** Store paths of systems, with the target that each was built for; the newest last. */
 const Known = z.array(z.object({ path: z.string(), id: z.string() }));
+type Known = z.infer<typeof Known>;
+
+const codec = {
+  parse: (text: string): Known => Known.parse(JSON.parse(text)),
+  // runtime.updated finds a path's id by the text before it, in one line (src/engine/step/fragments/updater.ts).
+  print: (known: Known): string => `${JSON.stringify(known)}\n`,
+};
 
 const file = (folder: string): string => join(folder, "systems.json");
 
-async function readKnown(ports: Ports, folder: string): Promise<z.infer<typeof Known>> {
-  try {
-    return Known.parse(JSON.parse((await ports.read(file(folder))) ?? "[]"));
-  } catch {
-    // Without the list the only loss is that a node may build a system again.
-    return [];
-  }
+async function readKnown(ports: Ports, folder: string): Promise<Known> {
+  // Without the list the only loss is that a node may build a system again.
+  return (await readCached(file(folder), Known, ports)) ?? [];
 }
 
 /** Remembers the target for which a system was built: a node that runs the system is on that target. */
@@ -34,7 +38,7 @@ export async function rememberSystem(ports: Ports, folder: string, path: string,
   const last = known.at(-1);
   if (last?.path === path && last.id === id) return;
   const kept = [...known.filter((one) => one.path !== path || one.id !== id), { path, id }].slice(-most);
-  await ports.replace(file(folder), `${JSON.stringify(kept)}\n`);
+  await durableFile(file(folder), codec, kept, ports).write();
 }
 
 /** The store path of a system by its target; undefined: it was never built here. */

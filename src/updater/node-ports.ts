@@ -1,9 +1,9 @@
 import { readdir, readFile, readlink, rename, rm, stat, statfs, symlink } from "node:fs/promises";
 import { dirname } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { makeFolder, syncFolder } from "#base/folder.ts";
 import { replaceFile, sha256Of } from "#base/file.ts";
 import { run } from "#base/process.ts";
+import { wait } from "#base/wait.ts";
 import type { Ports } from "./ports.ts";
 
 /** NixOS has its programs in the first folder, Nix of a release tarball in the second. */
@@ -57,7 +57,7 @@ export function nodePorts(signal: AbortSignal, download: Ports["download"]): Por
     clock: Date.now,
     uptime: () => Number(process.hrtime.bigint() / 1_000_000n),
     bootId,
-    sleep: (ms) => sleep(ms, undefined, { signal }),
+    sleep: (ms) => wait(ms, signal),
   };
 }
 

@@ -1,3 +1,4 @@
+import { poll } from "#base/wait.ts";
 import { UpdateFailure } from "./failure.ts";
 import type { Ended, Ports } from "./ports.ts";
 
@@ -47,12 +48,13 @@ export async function runOutside(
 
 /** Waits for the program of an earlier updater. */
 async function waitForOther(ports: Ports, left: () => number, unit: string): Promise<void> {
-  for (;;) {
+  const hasEnded = async (): Promise<boolean> => {
     const { stdout } = await ports.run(["systemctl", "show", "-p", "ActiveState", "--value", "--", unit], quickMs);
-    if (["", "inactive", "failed"].includes(stdout.trim())) return;
+    if (["", "inactive", "failed"].includes(stdout.trim())) return true;
     if (left() <= 1) throw new UpdateFailure("activation", `${unit} is still at work: systemctl status ${unit}`);
-    await ports.sleep(1_000);
-  }
+    return false;
+  };
+  await poll(hasEnded, { everyMs: 1_000, sleep: ports.sleep });
 }
 
 /** Ends a program that an earlier updater left running, with all that it started. */

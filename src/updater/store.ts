@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path";
+import { createBackoff } from "#base/backoff.ts";
 import { formatBinary } from "#base/units.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { unpackedSize, type Bundle } from "#rollout/spec.ts";
@@ -10,7 +11,7 @@ import type { Log, Ports, Room } from "./ports.ts";
 /** A root of the garbage collector for the prepared runtime, until it is activated. */
 const root = "/nix/var/nix/gcroots/kcore-update";
 const store = "/nix/store";
-const pauseMs = { shortest: 500, longest: 15_000 } as const;
+const pauseMs = { base: 500, cap: 15_000 } as const;
 
 /** A bundle lacks the export's end mark, eight zero bytes; a cut bundle gets none, so Nix refuses it (as in nix.profile). */
 const importScript = `{ gzip -dc "$1" && head -c 8 /dev/zero; } | nix-store --import >/dev/null`;
@@ -38,7 +39,9 @@ export async function fetchBundle({
   const file = bundleFile(folder, bundle.sha256);
   for (const name of await ports.list(dirname(file)))
     if (!name.startsWith(bundle.sha256)) await ports.remove(join(dirname(file), name));
-  for (let pause: number = pauseMs.shortest; ; pause = Math.min(2 * pause, pauseMs.longest)) {
+  // Without jitter: a rollout gives few nodes at a time their orders.
+  const backoff = createBackoff({ ...pauseMs, random: () => 1 });
+  for (;;) {
     await refuseFull(here);
     try {
       return await ports.download(bundle, file, signal);
@@ -48,6 +51,7 @@ export async function fetchBundle({
       const isFull = error instanceof KcoreError && error.problems[0]?.code === "UPDATE_BUNDLE_NO_ROOM";
       if (isFull) await dropBundle(ports, file);
       if (isFull || left() <= 0) throw new UpdateFailure("build", message);
+      const pause = backoff.next();
       log.warn("the bundle of an update cannot be fetched yet", { retryInMs: pause, error: message });
       await ports.sleep(pause);
     }

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
+import { wait } from "#base/wait.ts";
 import { parseRecording } from "#engine/events/recording.ts";
 import { reduceEvents, RunFold } from "#engine/events/reduce.ts";
 import type { RunModel } from "#engine/events/run-model.ts";
@@ -75,7 +75,7 @@ export class RunFeed {
         if (!(error instanceof KcoreError)) throw error;
       }
       if (this.#isLive) this.#note(false);
-      await sleep(paces.look, undefined, { signal, ref: false }).catch(() => undefined);
+      await wait(paces.look, signal).catch(() => undefined);
     }
   }
 
@@ -100,7 +100,8 @@ export class RunFeed {
       drawn = this.#changes;
       const began = performance.now();
       this.live.show(this.parts.draw(this.model, this.#isLive));
-      await sleep(Math.max(paces.picture, SHARE * (performance.now() - began)), undefined, { ref: false });
+      const pause = Math.max(paces.picture, SHARE * (performance.now() - began));
+      await wait(pause, signal).catch(() => undefined);
     }
     this.#isDrawing = false;
   }

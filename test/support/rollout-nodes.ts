@@ -73,7 +73,7 @@ async function startNode(
     const told = { hostname, dc, version: present.version, runtime };
     await beats.ask((client) => client.call("registerNode", registrationOf(id, told)));
   };
-  const updates = deliverUpdates({ nodeId: id, stateDir, controllers: orders, signal, log });
+  const updates = deliverUpdates({ nodeId: id, stateDir, controllers: orders, signal, log, random: Math.random });
   const beat = async (): Promise<void> => {
     while (!signal.aborted) {
       const { concerned = false } = await beats.ask((client) => client.call("heartbeat", { nodeId: id }, { signal }));

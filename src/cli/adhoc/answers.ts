@@ -4,7 +4,7 @@ import { describeEvent } from "#tui/describe-event.ts";
 import type { RunDrawing } from "#tui/plain.ts";
 import { cleanText } from "#engine/events/clean.ts";
 import { formatProblem } from "#errors/problem.ts";
-import type { NodeResult } from "./step-results.ts";
+import type { NodeResult } from "../watch/step-results.ts";
 
 /** stdout or stderr: gets the bytes of an answer unchanged, or only text if it is a terminal. */
 export interface AnswerStream {

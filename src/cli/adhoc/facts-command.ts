@@ -11,8 +11,8 @@ import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { printJson } from "../terminal/print-json.ts";
 import { drawDifferences, drawFacts, drawPaths, differencesOf, pathsOf, type Gathered } from "./draw-facts.ts";
-import { runHere } from "./run-here.ts";
-import { tellWait } from "./step-results.ts";
+import { runHere } from "../watch/run-here.ts";
+import { tellWait } from "../watch/step-results.ts";
 
 interface FactsFlags extends RunFlags {
   readonly output: "table" | "json";

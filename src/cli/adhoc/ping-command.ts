@@ -5,8 +5,8 @@ import { printRows } from "../terminal/format-result.ts";
 import { addRunOptions } from "../watch/run-options.ts";
 import { requestOf, requireTarget, type RunFlags } from "../watch/run-request.ts";
 import { visible } from "#errors/draw.ts";
-import { runHere } from "./run-here.ts";
-import { tellWait } from "./step-results.ts";
+import { runHere } from "../watch/run-here.ts";
+import { tellWait } from "../watch/step-results.ts";
 
 interface PingFlags extends RunFlags {
   readonly output: "table" | "json";

@@ -1,8 +1,8 @@
 import { exitCodes } from "#errors/problem.ts";
 import { confirm } from "../terminal/confirm.ts";
 import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { runHere } from "./run-here.ts";
-import { tellWait } from "./step-results.ts";
+import { runHere } from "../watch/run-here.ts";
+import { tellWait } from "../watch/step-results.ts";
 
 export interface UnlockFlags extends RunFlags {
   readonly yes?: boolean;

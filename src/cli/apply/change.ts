@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
-import type { Canvas } from "../layout/draw-plan.ts";
-import type { LayoutRefusal } from "../layout/reasons.ts";
+import type { Canvas } from "./draw-layout.ts";
+import type { LayoutRefusal } from "#engine/layout/reasons.ts";
 import type { InstallFlags } from "../install/install-node.ts";
 import type { ClusterFlags } from "../options.ts";
 import { clusterIfAny, type Cluster } from "../cluster/open-cluster.ts";

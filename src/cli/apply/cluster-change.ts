@@ -5,7 +5,7 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { addController, contextFolder, endpointsOf, readConfig } from "#pki/contexts.ts";
 import { makeCluster } from "../cluster/new-cluster.ts";
 import { contextHome, kcoreHome } from "../process/kcore-home.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import { readRecord, recordPlace, type Change, type Difference } from "./change.ts";
 

@@ -1,7 +1,8 @@
 import { parseEndpoint } from "#api/endpoint.ts";
 import { installNode } from "../install/install-node.ts";
-import { usualName, type InstallRequest } from "../install/request.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { InstallRequest } from "../install/request.ts";
+import { usualName } from "../roster/find-machine.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
 import type { ClusterFlags } from "../options.ts";
 import type { RunFlags } from "../watch/run-request.ts";
 import { differencesOf, readRecord, recordPlace, type Change } from "./change.ts";

@@ -8,12 +8,12 @@ import { addNode, setNodeFields } from "#engine/roster/edit.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError, type SourcePosition } from "#errors/problem.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
-import type { WantedNode } from "../manifests/node-manifest.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
+import type { WantedNode } from "#manifests/node-manifest.ts";
 import type { ClusterFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { differencesOf, orUnknown, readRecord, recordPlace, type Change, type Difference } from "./change.ts";
-import { fileForNew } from "../install/find-machine.ts";
+import { fileForNew } from "../roster/find-machine.ts";
 import { editRosterFile, entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
 
 type NodeManifest = Extract<Manifest, { kind: "Node" }>;

@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { poll } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
@@ -7,7 +6,7 @@ import { makeFolder } from "#base/folder.ts";
 import { firstCertificate } from "#pki/chain.ts";
 import { controllerChallenge, keyFingerprint, publicDer } from "#pki/keys.ts";
 import { hostsOf, renewalReason } from "#pki/expectation.ts";
-import { replaceFile } from "#base/file.ts";
+import { placeFile, replaceFile } from "#base/file.ts";
 import { inventoryEntry, issuedFile, nextIssuedFile } from "#pki/issued.ts";
 import { issueLeaf, type Authority } from "#pki/issue.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
@@ -66,7 +65,7 @@ export async function rotateController(
   const former = new Set([present.key, one.controller.key].filter((key) => key !== "" && key !== entry.spki));
   for (const spki of former)
     await askController(one, cluster, (client) => client.call("revoke", { spki, reason: "rotated" }));
-  await rename(next, issued);
+  await placeFile(next, issued);
   return installed;
 }
 

@@ -1,6 +1,7 @@
 import type { ApiClient } from "#api/client.ts";
 import { readLines } from "#api/read-lines.ts";
 import { WatchLine } from "#api/controller-schemas.ts";
+import { createBackoff } from "#base/backoff.ts";
 import { wait } from "#base/wait.ts";
 import type { Say } from "../terminal/say.ts";
 import type { Cluster } from "./open-cluster.ts";
@@ -52,7 +53,7 @@ export interface Following<Part, Result> {
 }
 
 /** Milliseconds until another controller is asked. */
-const retryMs = { first: 250, longest: 5000 };
+const retryMs = { base: 250, cap: 5000 };
 
 /**
  * Follows the cluster until the signal: yields a new reading after each change. When a controller is lost, the next one
@@ -64,6 +65,7 @@ export async function* follow<Part, Result>(
 ): AsyncGenerator<{ readonly endpoint: string; readonly result: Result }> {
   let turn = Math.max(0, endpoints.indexOf(first ?? ""));
   const current = (): string => endpoints[turn % endpoints.length] ?? first ?? "";
+  const backoff = createBackoff({ ...retryMs, random: Math.random });
   for (let waitMs = 0; !signal.aborted; await wait(waitMs, signal).catch(() => undefined)) {
     const endpoint = current();
     const over = new AbortController();
@@ -83,6 +85,7 @@ export async function* follow<Part, Result>(
       for (;;) {
         const result = await read(client, await news.take(stop));
         waitMs = 0;
+        backoff.reset();
         yield { endpoint, result };
       }
     } catch (error) {
@@ -90,8 +93,7 @@ export async function* follow<Part, Result>(
       turn++;
       onLost(endpoint, error as Error, current());
       // Only a round over all controllers makes the pause longer.
-      if (waitMs === 0 || turn % endpoints.length === 0)
-        waitMs = Math.min(Math.max(retryMs.first, waitMs * 2), retryMs.longest);
+      if (waitMs === 0 || turn % endpoints.length === 0) waitMs = backoff.next();
     } finally {
       for (const timer of timers) clearInterval(timer);
       over.abort();

@@ -5,7 +5,7 @@ import { contextFolder, findContext } from "#pki/contexts.ts";
 import { openEscrowKey, escrowTrail, recoveryKeySent } from "#pki/escrow.ts";
 import { withCaPassphrase } from "../cluster/ca-passphrase.ts";
 import { contextHome } from "../process/kcore-home.ts";
-import { routeTo, withTransport } from "../install/find-machine.ts";
+import { routeTo, withTransport } from "../roster/find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { whoAmI } from "../process/who.ts";
 import { nodeNamed, ownRoster } from "../roster/own-roster.ts";

@@ -9,9 +9,10 @@ import type { Plain } from "#engine/roster/flow-yaml.ts";
 import { parsePlainYaml } from "#engine/yaml/plain-yaml.ts";
 import { KcoreError } from "#errors/problem.ts";
 import type { HostKey } from "#engine/transport/host-key.ts";
-import { fileForNew, type Machine } from "./find-machine.ts";
-import { deviceAt, findDisk, idOf, isDevice, isWhole, pinDisk, refuseMoved } from "./named-disks.ts";
-import { usualName, type InstallPlan } from "./request.ts";
+import { fileForNew, usualName, type Machine } from "../roster/find-machine.ts";
+import { deviceAt, findDisk, idOf, isDevice, isWhole, pinDisk } from "#engine/layout/named-disks.ts";
+import { refuseMoved } from "./refuse-moved.ts";
+import type { InstallPlan } from "./request.ts";
 
 type Fields = Readonly<Record<string, Plain>>;
 

@@ -2,7 +2,7 @@ import { diskInventoryText, readDiskInventory, type DiskInventory } from "#engin
 import type { Host } from "#engine/transport/host.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import type { MachineFlags } from "../options.ts";
-import { findMachine, withTransport } from "./find-machine.ts";
+import { findMachine, withTransport } from "../roster/find-machine.ts";
 import { logIn, pinOutsideRoster, verifyHostKey } from "./log-in.ts";
 
 const cardsText = `cd /sys/class/net && for n in *; do [ -e "$n/address" ] || continue; echo "N $n $(cat "$n/address") $(cat "$n/operstate") $(cat "$n/mtu")"; done; ip -o addr show 2>/dev/null | while read -r _ n f a _; do echo "A \${n%%@*} $f $a"; done`;

@@ -8,7 +8,7 @@ import { lookUpKnownHost, readKnownHosts } from "#engine/transport/known-hosts.t
 import { ensurePrivateFolder } from "#base/folder.ts";
 import type { MachineFlags } from "../options.ts";
 import { leave, passwordOf } from "../terminal/confirm.ts";
-import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "./find-machine.ts";
+import { knownHostsFiles, ownKnownHosts, routeTo, type Machine } from "../roster/find-machine.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
 

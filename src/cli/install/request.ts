@@ -1,4 +1,3 @@
-import { isIP } from "node:net";
 import type { z } from "zod";
 import { formatEndpoint, parseEndpoint } from "#api/endpoint.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
@@ -6,7 +5,7 @@ import { VolumeName } from "#engine/step/disk-names.ts";
 import { PoolName } from "#engine/step/zfs-names.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { Plain } from "#engine/roster/flow-yaml.ts";
-import type { NodeInstallSchema } from "../manifests/manifest-schemas.ts";
+import type { NodeInstallSchema } from "#manifests/manifest-schemas.ts";
 
 /** The request of `kcore node install` or a `NodeInstall` manifest, under the manifest's keys. */
 export type InstallRequest = { readonly node: string } & {
@@ -142,9 +141,4 @@ function endpointOf(text: string, refuse: Refuse): readonly string[] {
     refuse(`--join-controller: ${error.message}`, "--join-controller HOST:9090");
     return [];
   }
-}
-
-/** The name of a machine that was given none, as in the kcore documentation: `kvm-node-192-0-2-11`. */
-export function usualName(host: string): string {
-  return isIP(host) === 0 ? (host.split(".")[0] ?? host).toLowerCase() : `kvm-node-${host.replaceAll(/[.:]+/g, "-")}`;
 }

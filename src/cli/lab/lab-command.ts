@@ -222,6 +222,7 @@ function showCell(value: unknown): string {
   return typeof value === "string" ? value : "-";
 }
 
+/** Writes in place, as `writeAsked`: the operator's path may be a device or a link. */
 async function writeRoster(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { mode: 0o600 });

@@ -1,7 +1,7 @@
 import type { Plain } from "#engine/roster/flow-yaml.ts";
 import type { Action } from "#engine/orchestrate/action.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { schemaOf, type JsonSchema } from "../schema/json-schema.ts";
+import { schemaOf, type JsonSchema } from "./json-schema.ts";
 
 /** One thing that a state may give to a module, or to a map among its arguments. */
 export interface Argument {

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
-import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { z } from "zod";
 import { packNames, packsFolder } from "#engine/project/folders.ts";
 import { readSource } from "#engine/yaml/read.ts";
 import { printYaml } from "#engine/yaml/plain-yaml.ts";
 import { validate } from "#engine/yaml/validate.ts";
-import { makeFolder } from "#base/folder.ts";
-import { replaceFile } from "#base/file.ts";
+import { makeFolder, replaceFolder, unfinished } from "#base/folder.ts";
+import { createFile, replaceFile } from "#base/file.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import { withLock } from "#lab/lock.ts";
 import type { FetchedPack, PackSource } from "./fetch-pack.ts";
@@ -31,7 +31,7 @@ export type Pin = z.output<typeof Pin>;
 
 export type Pins = Readonly<Record<string, Pin>>;
 
-/** The project's pins. @throws KcoreError with every problem of packs.yaml */
+/** The project's pins, read by the YAML reader, whose errors name lines, and not as a durable file. @throws KcoreError with every problem of packs.yaml */
 export function readPins(project: string): Pins {
   const path = join(project, file);
   return existsSync(path) ? validate(readSource(path, { name: file }), z.record(z.string(), Pin)) : {};
@@ -43,20 +43,15 @@ export async function keepPack(project: string, source: PackSource, pack: Fetche
   await makeFolder(folder);
   // Remains of a killed command: no other command works here.
   for (const name of await readdir(folder))
-    if (name.startsWith(".new-")) await rm(join(folder, name), { recursive: true, force: true });
+    if (name.startsWith(unfinished)) await rm(join(folder, name), { recursive: true, force: true });
   await keepBytes(project);
-  const aside = await mkdtemp(join(folder, ".new-"));
-  try {
+  const fill = async (fresh: string): Promise<void> => {
     for (const { name, bytes, isProgram } of pack.files) {
-      await makeFolder(dirname(join(aside, "pack", name)));
-      await writeFile(join(aside, "pack", name), bytes, { mode: isProgram ? 0o755 : 0o644 });
+      await makeFolder(dirname(join(fresh, name)));
+      await createFile(join(fresh, name), bytes, { mode: isProgram ? 0o755 : 0o644 });
     }
-    const place = join(folder, pack.name);
-    if (existsSync(place)) await rename(place, join(aside, "old"));
-    await rename(join(aside, "pack"), place);
-  } finally {
-    await rm(aside, { recursive: true, force: true });
-  }
+  };
+  await replaceFolder(join(folder, pack.name), fill, { mode: 0o777 });
   const pin: Pin = {
     ...source,
     ...(pack.revision !== undefined && { revision: pack.revision }),

@@ -14,7 +14,7 @@ import { LoginRefused } from "#engine/transport/host-problems.ts";
 import { readBytes } from "#engine/yaml/read.ts";
 import { isConfirmed, passwordOf } from "../terminal/confirm.ts";
 import { addProjectOption, type CommonFlags } from "../options.ts";
-import { routeTo } from "../install/find-machine.ts";
+import { routeTo } from "./find-machine.ts";
 import { findProject } from "../project/find-project.ts";
 import { editRosterFile, onlyFile, ownRoster } from "./own-roster.ts";
 import { canPrompt } from "../terminal/prompt.ts";

@@ -4,7 +4,7 @@ import { diffRuns, type RunDifference, type StepDifference, type StepSide } from
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { readRun, stateOf, type KnownRun } from "./known-run.ts";
+import { readRun, stateOf, type KnownRun } from "../records/known-run.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 /** `kcore runs diff A B`: how they differ in outcome, changes and time, node by node and step by step. */

@@ -6,8 +6,8 @@ import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
 import { wantsColor } from "../terminal/report-failure.ts";
-import { findRuns, type RunSummary } from "./run-summary.ts";
-import type { RunFilter } from "./run-summary.ts";
+import { findRuns, type RunSummary } from "../records/run-summary.ts";
+import type { RunFilter } from "../records/run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface ListFlags extends CommonFlags, RunFilter {

@@ -9,7 +9,7 @@ import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { guardTerminal } from "../terminal/terminal-guard.ts";
 import { drawEnd } from "../watch/draw-end.ts";
 import { openLines } from "../watch/watch-run.ts";
-import { readRun, type KnownRun } from "./known-run.ts";
+import { readRun, type KnownRun } from "../records/known-run.ts";
 
 export interface ReplayFlags extends CommonFlags, ViewFlags {
   readonly speed: number;

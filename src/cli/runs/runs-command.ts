@@ -14,17 +14,17 @@ import type { RunHeader } from "#engine/run/run-folder.ts";
 import { RunClient } from "#engine/run/run-client.ts";
 import { whoAmI } from "../process/who.ts";
 import { findProject } from "../project/find-project.ts";
-import { exportFormats, type ExportFlags } from "./export.ts";
-import { findRun, readRun } from "./known-run.ts";
+import { exportFormats, type ExportFlags } from "../records/export.ts";
+import { findRun, readRun } from "../records/known-run.ts";
 import type { ListFlags } from "./list.ts";
-import type { PruneFlags } from "./prune.ts";
+import type { PruneFlags } from "../records/prune.ts";
 import type { ReplayFlags } from "./replay.ts";
 import type { ShowFlags } from "./show.ts";
 import type { StatsFlags } from "./stats.ts";
 import { viewOf, type ViewFlags } from "../terminal/choose-view.ts";
 import { relauncher } from "../watch/start-run.ts";
 import { watchRun } from "../watch/watch-run.ts";
-import { failedStates, runStates } from "./run-summary.ts";
+import { failedStates, runStates } from "../records/run-summary.ts";
 
 interface ResumeFlags extends CommonFlags, ViewFlags {
   readonly detach?: boolean;
@@ -129,7 +129,7 @@ Examples:
       ]),
     )
     .option("--file <file>", "where to; only you may read it. Else the output")
-    .action(async (id: string, flags: ExportFlags) => (await import("./export.ts")).exportRun(id, flags));
+    .action(async (id: string, flags: ExportFlags) => (await import("../records/export.ts")).exportRun(id, flags));
   add(
     "prune",
     "Remove the records of ended runs: the newest 200 of 90 days, a GiB in all, stay unless told otherwise",
@@ -142,7 +142,7 @@ Examples:
     .addOption(new Option("--max-size <size>", "keep the newest up to this size in all: 300M, 2G").argParser(sizeOf))
     .option("--resumable", "also remove runs that can still be resumed")
     .option("--dry-run", "say what would be removed; remove nothing")
-    .action(async (flags: PruneFlags) => (await import("./prune.ts")).pruneRuns(flags));
+    .action(async (flags: PruneFlags) => (await import("../records/prune.ts")).pruneRuns(flags));
   return runs;
 }
 

@@ -1,8 +1,8 @@
 import { watchRun } from "../watch/watch-run.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
-import { readRun } from "./known-run.ts";
-import { digestOf, drawForOutput } from "./print-digest.ts";
+import { readRun } from "../records/known-run.ts";
+import { digestOf, drawForOutput } from "../records/print-digest.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface ShowFlags extends CommonFlags {
@@ -16,7 +16,7 @@ export async function showRun(id: string, { project, output, events = false, htm
   const root = findProject(project);
   const run = await readRun(root, id);
   if (html !== undefined) {
-    const { writeReports } = await import("./export.ts");
+    const { writeReports } = await import("../records/export.ts");
     return writeReports([html], run.folder);
   }
   if (events) {

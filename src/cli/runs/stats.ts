@@ -4,8 +4,8 @@ import { RunStats, type StatsOfRuns, type StepStats } from "#tui/run-stats.ts";
 import type { CommonFlags } from "../options.ts";
 import { findProject } from "../project/find-project.ts";
 import { formatTable } from "../terminal/format-table.ts";
-import { scanRecord } from "./known-run.ts";
-import { findRuns, type RunFilter, type RunSummary } from "./run-summary.ts";
+import { scanRecord } from "../records/known-run.ts";
+import { findRuns, type RunFilter, type RunSummary } from "../records/run-summary.ts";
 import { printResult } from "../terminal/format-result.ts";
 
 export interface StatsFlags extends CommonFlags, RunFilter {

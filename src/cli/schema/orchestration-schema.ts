@@ -4,7 +4,7 @@ import { IncludeShape } from "#engine/orchestrate/inclusion.ts";
 import { OrchestrationShape, WaveShape } from "#engine/orchestrate/load-orchestration.ts";
 import { ApplyShape, RunShape } from "#engine/orchestrate/stage-source.ts";
 import { Duration } from "#engine/step/fields.ts";
-import { either, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 import { expressionDefinition, paramsSchema, withExpressions } from "./state-schema.ts";
 
 type Properties = Readonly<Record<string, JsonSchema>>;

@@ -3,11 +3,11 @@ import { actionNames, findAction } from "#actions/registry.ts";
 import { JumpSchema, NodeSchema, SharedSchema } from "#engine/roster/entry-schema.ts";
 import { knownModules } from "../modules/known-modules.ts";
 import { projectIfAny } from "../project/find-project.ts";
-import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, mapInner, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 import { orchestrationSchema } from "./orchestration-schema.ts";
 import { stateSchema } from "./state-schema.ts";
-import { inAnyCase } from "../manifests/spellings.ts";
-import { manifestSchemas } from "../manifests/manifest-schemas.ts";
+import { inAnyCase } from "#manifests/spellings.ts";
+import { manifestSchemas } from "#manifests/manifest-schemas.ts";
 
 const makers = {
   state: async () => stateSchema(await knownModules(projectIfAny(undefined)).all()),

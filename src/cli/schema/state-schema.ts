@@ -2,7 +2,7 @@ import { Declaration } from "#engine/params/declare-params.ts";
 import { ValueKeys } from "#engine/states/step-keys.ts";
 import { WrittenKeys } from "#engine/states/step-source.ts";
 import type { ModuleDefinition } from "#engine/step/define.ts";
-import { either, mapInner, schemaOf, type JsonSchema } from "./json-schema.ts";
+import { either, mapInner, schemaOf, type JsonSchema } from "../modules/json-schema.ts";
 
 /** The map of a file's parameters. */
 export const paramsSchema: JsonSchema = {

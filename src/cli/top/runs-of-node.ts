@@ -1,8 +1,8 @@
 import { listRunIds, runFolder, type RunFolder } from "#engine/run/run-folder.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import type { FleetRun } from "#tui/ink/fleet/snapshot.ts";
-import { scanRecord } from "../runs/known-run.ts";
-import { summarizeRun } from "../runs/run-summary.ts";
+import { scanRecord } from "../records/known-run.ts";
+import { summarizeRun } from "../records/run-summary.ts";
 
 /** The number of newest runs to look at, and to show. */
 const looked = 200;

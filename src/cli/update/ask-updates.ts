@@ -4,9 +4,9 @@ import type { UpdateView } from "#api/update-schemas.ts";
 import type { ErrorCode } from "#errors/codes.ts";
 import { exitCodes, KcoreError } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { readFiles } from "../apply/read-files.ts";
+import { readFiles } from "#manifests/read-files.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
+import type { Manifest } from "#manifests/read-manifests.ts";
 
 const ofUpdates = [
   "UPDATE_BLOCKED",

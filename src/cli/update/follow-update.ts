@@ -1,6 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { ApiRefusal, type ApiClient } from "#api/client.ts";
+import type { HookRunner } from "#actions/hook-runner.ts";
 import type { UpdateView } from "#api/update-schemas.ts";
+import { poll } from "#base/wait.ts";
 import { KcoreError, exitCodes, type ExitCode } from "#errors/problem.ts";
 import { bastionHooks } from "#rollout/hooks.ts";
 import { hasEnded } from "#rollout/records.ts";
@@ -13,7 +14,7 @@ import { formatOne, isForPeople } from "../terminal/format-result.ts";
 import { redrawing } from "../terminal/redraw.ts";
 import { toStderr, type Say } from "../terminal/say.ts";
 import { updateNameOf, type NameFlags, askUpdates, callForUpdate } from "./ask-updates.ts";
-import { openHookRunner, type HookRunner } from "./hook-runner.ts";
+import { openHookRunner } from "./hook-runner.ts";
 import { drawRollout, drawTransition, transitionsOf } from "./draw-rollout.ts";
 
 export type FollowFlags = ClusterFlags & { readonly output: ResultFormat; readonly passphraseFile?: string };
@@ -132,7 +133,7 @@ function codeOf({ phase, rolledBackBy }: UpdateView, { wanted = "succeeded" }: S
   return phase === wanted || rolledBackBy !== undefined ? exitCodes.done : exitCodes.failed;
 }
 
-const patience = { turns: 50, pauseMs: 200 } as const;
+const patience = { everyMs: 200, limitMs: 10_000 } as const;
 
 /** The update in that generation or a later one. @throws KcoreError UPDATE_UNKNOWN */
 export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, since: Since = {}): Promise<UpdateView> {
@@ -141,16 +142,17 @@ export function getUpdateSince(cluster: Pick<Cluster, "ask">, name: string, sinc
 
 /** A change reaches the other controllers in a moment: until then they know an older generation, or none. */
 async function patiently(client: ApiClient, name: string, { generation = 0 }: Since): Promise<UpdateView> {
-  for (let turn = 1; ; turn++) {
-    try {
-      const view = await callForUpdate(client, name);
-      if (view.generation >= generation || turn === patience.turns) return view;
-    } catch (error) {
-      const isUnknown = error instanceof ApiRefusal && error.reason === "UPDATE_UNKNOWN" && generation > 0;
-      if (!isUnknown || turn === patience.turns) throw error;
-    }
-    await sleep(patience.pauseMs);
-  }
+  const isUnknown = (error: unknown): boolean =>
+    error instanceof ApiRefusal && error.reason === "UPDATE_UNKNOWN" && generation > 0;
+  const call = (): Promise<UpdateView> => callForUpdate(client, name);
+  const look = async (): Promise<UpdateView | undefined> => {
+    const view = await call().catch((error: unknown) => {
+      if (!isUnknown(error)) throw error;
+      return undefined;
+    });
+    return view && view.generation >= generation ? view : undefined;
+  };
+  return (await poll(look, patience)) ?? call();
 }
 
 interface Shown {

@@ -1,11 +1,12 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
+import { createHookRunner, untilReached, type Asked, type HookRunner } from "#actions/hook-runner.ts";
 import { hookCommand, runHook, type HookEnd, type HookProgram } from "#actions/run-hook.ts";
-import type { AcceptedBodyOf } from "#api/methods.ts";
-import type { NodeUpdateView, UpdateView } from "#api/update-schemas.ts";
+import type { UpdateView } from "#api/update-schemas.ts";
+import { replaceFileSync } from "#base/file.ts";
 import { lockFolder } from "#base/lock-folder.ts";
-import { retry, wait } from "#base/wait.ts";
+import { wait } from "#base/wait.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -15,7 +16,6 @@ import type { Cluster } from "../cluster/open-cluster.ts";
 import type { Say } from "../terminal/say.ts";
 import { askUpdates } from "./ask-updates.ts";
 import { hookAddress, hookNode, type HookNode } from "./hook-node.ts";
-import { staleViewFilter } from "./stale-view-filter.ts";
 import { updateFolder } from "./updates-folder.ts";
 
 export interface HookRunnerOptions {
@@ -26,29 +26,6 @@ export interface HookRunnerOptions {
   readonly passphraseFile?: string;
   readonly say: Say;
 }
-
-/** A hook that a rollout requests; the signal ends it. */
-export interface Asked {
-  readonly view: UpdateView;
-  readonly node: NodeUpdateView;
-  readonly signal: AbortSignal;
-}
-
-export interface HookPorts {
-  readonly run: (asked: Asked) => Promise<HookEnd>;
-  /** Sends a controller the answer. @throws KcoreError */
-  readonly answer: (answer: AcceptedBodyOf<"answerHook">) => Promise<unknown>;
-  readonly mostAtOnce: (view: UpdateView) => number;
-  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<unknown>;
-  readonly say: Say;
-}
-
-interface Running extends Pick<Asked, "view" | "node"> {
-  readonly stop: AbortController;
-  readonly work: Promise<void>;
-}
-
-const withdrawn = new Error("it is not asked for any more");
 
 /**
  * Opens the one process of this machine that runs the hooks of a rollout; undefined while another one does. A
@@ -86,65 +63,6 @@ export async function openHookRunner(options: HookRunnerOptions): Promise<HookRu
   };
 }
 
-export type HookRunner = ReturnType<typeof createHookRunner>;
-
-/** Runs the hooks that a rollout asks of the bastion, of a node one at a time, and answers. */
-export function createHookRunner(ports: HookPorts) {
-  const { say } = ports;
-  const end = new AbortController();
-  const begun = new Set<string>();
-  const filter = staleViewFilter();
-  let last: UpdateView | undefined;
-  /** By node, so that a drain and its end never run at once. */
-  const running = new Map<string, Running>();
-  const isNew = (node: NodeUpdateView, { generation }: UpdateView): boolean =>
-    node.hook !== undefined && !begun.has(requestKey(node, generation));
-  const asked = (view: UpdateView): readonly NodeUpdateView[] => view.nodeStatus.filter((node) => isNew(node, view));
-  const begin = (view: UpdateView, node: NodeUpdateView): void => {
-    const key = requestKey(node, view.generation);
-    const stop = new AbortController();
-    const signal = AbortSignal.any([end.signal, stop.signal]);
-    const work = runAndAnswer(ports, { view, node, signal }).catch((error: unknown) => {
-      if (error === withdrawn) {
-        say(`${node.hostname}: ${node.hook} is ended: ${withdrawn.message}`);
-        // A rollout that requests the hook again gets it.
-        begun.delete(key);
-      } else if (!signal.aborted) say(`${node.hostname}: ${(error as Error).message}`);
-    });
-    begun.add(key);
-    running.set(node.id, { view, node, stop, work });
-    void work.finally(() => {
-      running.delete(node.id);
-      // Another hook that had to wait for this one begins now, without a new view.
-      if (last && !end.signal.aborted) startHooks(last);
-    });
-  };
-  const startHooks = (seen: UpdateView): void => {
-    if (!filter.isCurrent(seen)) return;
-    const view = { ...seen, nodeStatus: seen.nodeStatus.filter(filter.isCurrentNode) };
-    last = view;
-    for (const node of view.nodeStatus) {
-      const present = running.get(node.id);
-      if (present && isWithdrawn(present, view.generation, node, isNew(node, view))) present.stop.abort(withdrawn);
-    }
-    for (const node of asked(view)) {
-      if (running.size >= ports.mostAtOnce(view)) break;
-      if (!running.has(node.id)) begin(view, node);
-    }
-  };
-  return {
-    /** Begins each hook that the rollout asks for now, once. */
-    startHooks,
-    /** Whether a hook is running, or still to be run. */
-    isNeeded: (view: UpdateView): boolean => running.size > 0 || asked(view).length > 0,
-    /** Ends the running hooks. */
-    async close(): Promise<void> {
-      end.abort();
-      await Promise.all([...running.values()].map(({ work }) => work));
-    },
-  };
-}
-
 /** Locks the folder of an update for this process. If another process has locked it, gives its id, if the pid file has one. */
 export async function takePlace(
   folder: string,
@@ -152,27 +70,8 @@ export async function takePlace(
   const file = join(folder, "attendant.pid");
   const leave = await lockFolder(folder);
   if (!leave) return { taken: Number.parseInt(await readFile(file, "utf8").catch(() => ""), 10) || undefined };
-  await writeFile(file, `${process.pid}\n`, { mode: 0o600 });
+  replaceFileSync(file, `${process.pid}\n`);
   return { leave };
-}
-
-function requestKey({ id, hook, seq }: NodeUpdateView, generation: number): string {
-  return `${generation} ${id} ${seq} ${hook}`;
-}
-
-/**
- * Whether a running hook was withdrawn, by a later request or generation. A hook that is only absent may be requested
- * again when its node is ready; a lagging controller shows earlier requests.
- */
-function isWithdrawn(
-  { view, node: { hook, seq = 0 } }: Pick<Running, "view" | "node">,
-  generation: number,
-  node: NodeUpdateView,
-  isNew: boolean,
-): boolean {
-  if (generation !== view.generation) return generation > view.generation;
-  const { seq: present = 0 } = node;
-  return present === seq ? isNew && node.hook !== hook : present > seq;
 }
 
 /** Tells the cluster that hooks run here, for its views. False if that failed: the hooks run all the same. */
@@ -189,25 +88,6 @@ async function tellBegin(options: HookRunnerOptions, signal: AbortSignal): Promi
 function tellAttendance({ cluster, name }: HookRunnerOptions, ended: boolean): Promise<unknown> {
   const host = hostname() || "localhost";
   return askUpdates(cluster, (client) => client.call("attendUpdate", { host, ended }, { id: name }));
-}
-
-/** Runs the hook and sends the answer; resolves when no process of the hook is left. */
-async function runAndAnswer(ports: HookPorts, asked: Asked): Promise<void> {
-  const { view, node, signal } = asked;
-  const { id, hostname: host, hook = "", seq = 0 } = node;
-  ports.say(`${host}: ${hook} is begun`);
-  const { left, ...end } = await ports.run(asked);
-  ports.say(`${host}: ${hook} ${end.ok ? "is done" : `failed: ${end.message}`}`);
-  const owner = { id: view.owner.id, epoch: view.owner.epoch };
-  const answer = { node: id, generation: view.generation, seq, owner, hook, ...end };
-  try {
-    await untilReached(() => ports.answer(answer), signal, ports.sleep);
-  } catch (error) {
-    // Another bastion has answered, or the hook is over.
-    if (codeOf(error) !== "UPDATE_NOT_ASKED") throw error;
-  } finally {
-    await left;
-  }
 }
 
 /** A hook that cannot run at all has failed, with the reason: the rollout must not wait for it. */
@@ -277,18 +157,4 @@ function stateOf(
   const given = Object.keys(params).length === 0 ? [] : ["--params", JSON.stringify(params)];
   const program = join(shippedRoot(), "bin/kcore");
   return { words: [program, "state", "apply", state, "--on", entry.name, ...usual, ...given, ...passphrase], env: {} };
-}
-
-/** Asks until a controller can be reached. @throws KcoreError as the controller refuses */
-async function untilReached(
-  ask: () => Promise<unknown>,
-  signal: AbortSignal,
-  sleep: HookPorts["sleep"] = wait,
-): Promise<void> {
-  const mayHelp = (error: unknown): boolean => codeOf(error) === "API_UNREACHABLE";
-  await retry(ask, { mayHelp, everyMs: 1_000, signal, sleep });
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof KcoreError ? error.problems[0]?.code : undefined;
 }

@@ -5,7 +5,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { exitCodes, type SourcePosition } from "#errors/problem.ts";
 import { fileInRepository, tellProblems } from "../terminal/report-failure.ts";
-import { digestOf, drawForOutput } from "../runs/print-digest.ts";
+import { digestOf, drawForOutput } from "../records/print-digest.ts";
 import type { LineStyle, ViewName } from "../terminal/choose-view.ts";
 
 interface End {

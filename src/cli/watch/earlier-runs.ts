@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
+import { wait } from "#base/wait.ts";
 import { RunStats } from "#tui/run-stats.ts";
 import { PaceReading, tellsPace, type Pace } from "#tui/time-left.ts";
-import { scanRecord } from "../runs/known-run.ts";
+import { scanRecord } from "../records/known-run.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 
 /** The most earlier runs of the same kind to read, and the most headers to look at for them. */
@@ -41,7 +41,7 @@ export function readEarlierRuns(own: RunFolder, signal: AbortSignal, patience = 
     if (reading.pace) paces.push(reading.pace);
   };
   const readAll = async (): Promise<void> => {
-    await sleep(patience, undefined, { signal });
+    await wait(patience, signal);
     const header = await readHeader(own);
     let [found, bytes] = [0, 0];
     for (const id of (await listRunIds(own.project)).reverse().slice(0, HEADERS)) {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { DryRunStep, DryRunPlan } from "#tui/dry-run-plan.ts";
 import { gitState } from "../process/git-state.ts";
-import type { RecordedDigest } from "../runs/print-digest.ts";
+import type { RecordedDigest } from "../records/print-digest.ts";
 
 /** Most differences that are named one by one. */
 const TOLD = 10;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { Outcome } from "#engine/events/event.ts";
 import { listRunIds, readHeader, runFolder, type RunFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import type { DryRunResult } from "#tui/questions.ts";
-import { scanRecord } from "../runs/known-run.ts";
+import { scanRecord } from "../records/known-run.ts";
 
 /** The most earlier runs to look at for a dry run of the same request. */
 const HEADERS = 100;

@@ -11,7 +11,7 @@ import type { RunFlags } from "./run-request.ts";
 import { watchRun, type Watched, type WatchOptions } from "./watch-run.ts";
 import { runMain } from "../process/warm-process.ts";
 import { whoAmI } from "../process/who.ts";
-import { prepareReports, writeReports } from "../runs/export.ts";
+import { prepareReports, writeReports } from "../records/export.ts";
 
 /**
  * Starts the run's own process and follows it as a view. If disks were refused and the operator grants them, another
@@ -30,7 +30,7 @@ export async function startRun(
       detach ? "leave --detach out" : "--dry-run --fail-on-change",
     );
   if (flags.refreshFacts) {
-    const { refreshFacts } = await import("../adhoc/run-here.ts");
+    const { refreshFacts } = await import("./run-here.ts");
     return startRun({ ...flags, refreshFacts: false }, await refreshFacts(project, flags, request), watch);
   }
   await prepareReports(report);
@@ -58,7 +58,7 @@ export async function startRun(
     if (watch.style?.detail !== "quiet") for (const file of report) process.stderr.write(`Report written: ${file}\n`);
   } else if (report.length > 0)
     process.stderr.write(`No report was written, for the run goes on. At its end: kcore runs export ${folder.id}\n`);
-  if (!watched.left) await (await import("../runs/prune.ts")).pruneEnded(project);
+  if (!watched.left) await (await import("../records/prune.ts")).pruneEnded(project);
   if (failOnChange && watched.exitCode === exitCodes.done) {
     // A user who leaves before the end has no answer.
     if (watched.left) return { ...watched, exitCode: exitCodes.interrupted, folder };
@@ -85,8 +85,8 @@ async function differs(model: Watched["model"]): Promise<boolean> {
  */
 async function assertPlanned(file: string, given: RunFlags, request: RunRequest): Promise<void> {
   const { readPlan, holdToPlan } = await import("./hold-to-plan.ts");
-  const { digestOf } = await import("../runs/print-digest.ts");
-  const { readRun } = await import("../runs/known-run.ts");
+  const { digestOf } = await import("../records/print-digest.ts");
+  const { readRun } = await import("../records/known-run.ts");
   const { plan: _, report: __, detach: ___, ...flags } = given;
   const project = findProject(flags.project);
   const plan = await readPlan(file, project);

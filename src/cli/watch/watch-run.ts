@@ -1,4 +1,4 @@
-import { wait } from "#base/wait.ts";
+import { poll } from "#base/wait.ts";
 import type { RunControl, RunEvent } from "#engine/events/event.ts";
 import { emptyRun, type RunModel } from "#engine/events/run-model.ts";
 import { formatEvent } from "#engine/events/recording.ts";
@@ -91,12 +91,12 @@ export async function isFree(
   folder: Pick<RunFolder, "id" | "header">,
   endedWith: RunHeader["process"],
 ): Promise<boolean> {
-  for (;;) {
+  const look = async (): Promise<"free" | "resumed" | undefined> => {
     const { process: mark } = await readHeader(folder);
-    if (JSON.stringify(mark) !== JSON.stringify(endedWith)) return false;
-    if (!isAlive(mark)) return true;
-    await wait(20);
-  }
+    if (JSON.stringify(mark) !== JSON.stringify(endedWith)) return "resumed";
+    return isAlive(mark) ? undefined : "free";
+  };
+  return (await poll(look, { everyMs: 20 })) === "free";
 }
 
 interface WatchOnceOptions extends WatchOptions {

@@ -9,9 +9,9 @@ import { RunFeed } from "#web/run-feed.ts";
 import type { ListedRun } from "#web/runs-page.ts";
 import type { Cluster } from "../cluster/open-cluster.ts";
 import { whoAmI } from "../process/who.ts";
-import { summarizeRun, type RunSummary, runStates } from "../runs/run-summary.ts";
-import { readRun } from "../runs/known-run.ts";
-import { drawRun } from "../runs/export.ts";
+import { summarizeRun, type RunSummary, runStates } from "../records/run-summary.ts";
+import { readRun } from "../records/known-run.ts";
+import { drawRun } from "../records/export.ts";
 import { sourceLines } from "../terminal/report-failure.ts";
 import { openFleet } from "../top/follow-fleet.ts";
 

@@ -190,9 +190,6 @@ export const kinds = {
   updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { since: 3, isContested: false }),
   updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { since: 3, isContested: false }),
   updateAttendance: kind(/^update\/[^/]+\/attendance$/, Attendance, "lww", { since: 5, isContested: false }),
-  /** Protocols 3 to 5 decided a takeover by these two; they are still merged, and no longer written. */
-  updateClaim: kind(/^update\/[^/]+\/claim\/\d+\/[^/]+$/, z.unknown(), "first", { since: 3, isContested: false }),
-  updateGrant: kind(/^update\/[^/]+\/grant\/\d+\/[^/]+$/, z.unknown(), "first", { since: 3, isContested: false }),
 } as const;
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;

@@ -1,14 +1,14 @@
 // “Convergent” (docs/replication.md): a controller that can be reached again is connected again, within seconds.
+import { createBackoff, type Backoff } from "#base/backoff.ts";
 import type { Core } from "./replica-core.ts";
 import type { DialTarget } from "./replica-ports.ts";
-import { BackOff } from "./rtt.ts";
 
 /** Keeps connections to all registered controllers, and to the given addresses until it knows which controllers answer there. */
 export class Dialler {
   readonly #core: Core;
   readonly #isConnected: (id: string) => boolean;
   readonly #scheduled = new Set<string>();
-  readonly #addresses = new Map<string, BackOff>();
+  readonly #addresses = new Map<string, Backoff>();
 
   constructor(core: Core, isConnected: (id: string) => boolean) {
     this.#core = core;
@@ -16,8 +16,10 @@ export class Dialler {
   }
 
   start(): void {
-    for (const address of this.#core.options.join ?? []) {
-      this.#addresses.set(address, new BackOff(this.#core.tuning.backOffCap));
+    const { options, tuning } = this.#core;
+    for (const address of options.join ?? []) {
+      const pauses = { base: 1_000, cap: tuning.backOffCap, random: options.rng, least: 0 };
+      this.#addresses.set(address, createBackoff(pauses));
       this.#scheduleAddress(address);
     }
     for (const id of this.#core.others) this.wanted(id);
@@ -31,7 +33,7 @@ export class Dialler {
     if (this.#scheduled.has(id)) return;
     this.#scheduled.add(id);
     const peer = this.#core.peerOf(id);
-    this.#core.after(peer.backOff.next(peer.rtt.rto, this.#core.options.rng), () => {
+    this.#core.after(peer.backOff.next(), () => {
       this.#scheduled.delete(id);
       if (!this.#isConnected(id)) this.dial(id);
     });
@@ -66,7 +68,7 @@ export class Dialler {
   #scheduleAddress(address: string): void {
     const backOff = this.#addresses.get(address);
     if (!backOff) return;
-    this.#core.after(backOff.next(1000, this.#core.options.rng), () => {
+    this.#core.after(backOff.next(), () => {
       const isIn = this.#core.state.ready && this.#core.members.includes(this.#core.options.id);
       if (isIn || [...this.#core.peers.values()].some(({ stream }) => stream?.isOpen))
         return void this.#core.after(1000, () => this.#scheduleAddress(address));

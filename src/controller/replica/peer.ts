@@ -1,8 +1,9 @@
 // “A deletion stays deleted” (docs/replication.md): each peer's acknowledgements; a deletion is kept until all peers have it.
+import { createBackoff, type Backoff } from "#base/backoff.ts";
 import { raise, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
-import { BackOff, RttEstimator } from "./rtt.ts";
+import { RttEstimator } from "./rtt.ts";
 
 /** A connection to a peer, for the parts of a replica. */
 export interface Stream {
@@ -38,7 +39,7 @@ export class Peer {
   readonly id: string;
   readonly rtt = new RttEstimator(1000);
   readonly phi = new PhiDetector();
-  readonly backOff: BackOff;
+  readonly backOff: Backoff;
   /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
   acked: Map<string, number> | undefined;
   /** The transactions that the peer was journaling at that time. */
@@ -51,9 +52,9 @@ export class Peer {
   readonly deferred = new Set<string>();
   refusal: { readonly code: string; readonly message: string } | undefined;
 
-  constructor(id: string, backOffCap: number) {
+  constructor(id: string, { cap, random }: { readonly cap: number; readonly random: () => number }) {
     this.id = id;
-    this.backOff = new BackOff(backOffCap);
+    this.backOff = createBackoff({ base: () => this.rtt.rto, cap, random, least: 0 });
   }
 
   /** Stores an acknowledgement. A delayed one counts, too: durable transactions stay durable. */

@@ -122,7 +122,7 @@ export class Core {
 
   peerOf(id: string): Peer {
     let peer = this.peers.get(id);
-    if (!peer) this.peers.set(id, (peer = new Peer(id, this.tuning.backOffCap)));
+    if (!peer) this.peers.set(id, (peer = new Peer(id, { cap: this.tuning.backOffCap, random: this.options.rng })));
     return peer;
   }
 

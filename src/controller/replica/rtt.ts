@@ -64,26 +64,6 @@ export class RttEstimator {
   }
 }
 
-/** Full jitter (Brooker, “Exponential backoff and jitter”, 2015): pauses of 0 to a bound that doubles. */
-export class BackOff {
-  #attempt = 0;
-  readonly #cap: number;
-
-  /** `cap`: the largest bound, ms. */
-  constructor(cap: number) {
-    this.#cap = cap;
-  }
-
-  next(base: number, random: () => number): number {
-    const bound = Math.min(this.#cap, base * 2 ** Math.min(this.#attempt++, 16));
-    return random() * bound;
-  }
-
-  reset(): void {
-    this.#attempt = 0;
-  }
-}
-
 function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
 }

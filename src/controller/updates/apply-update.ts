@@ -5,7 +5,7 @@ import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
 import type { BundleStore } from "./bundles.ts";
 import { planUpdate, standsAs } from "./plan-update.ts";
-import { inputOf, presentHash } from "./rollout-input.ts";
+import { inputOf, presentHash } from "./known-input.ts";
 import { readOwnership, readSigned, type SignedParts } from "./signed-statements.ts";
 import { hashOf, type UpdateRecords } from "./update-records.ts";
 import { approvalStatusOf, type ViewParts } from "./update-views.ts";
@@ -32,34 +32,34 @@ export async function applyUpdate(
   const held = await parts.bundles.list();
   const hash = hashOf(statement);
   const update = index.read(name);
-  const { blockers, nodes, ...planned } = planUpdate(parts, { ...statement, again });
-  const isUnchanged = standsAs(update, hash, again);
-  if (!isUnchanged) refuseOthers(parts, update, "apply");
-  const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
-  if (!isUnchanged && why.length > 0)
-    throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
-  if (!isUnchanged) {
-    checkBundle(held, statement);
-    const generation = planned.generation;
-    const of = keys.update(name);
-    const createdAt = update?.head.value.createdAt ?? at;
-    // A generation is one manifest: of two concurrent ones the match of the head's version refuses the later one.
-    await records.write(
-      [
-        { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
-        // A signature is valid only as long as its sub-CA, so each generation renews that of the present owner.
-        ...(!update || isSameOwner(owner, update.owner) ? [{ key: of.owner, value: owner, isFree: true }] : []),
-      ],
-      update?.head.dot ?? "absent",
-    );
+  if (update && standsAs(update, hash, again)) {
+    const input = inputOf(parts, update);
+    const approvalStatus = approvalStatusOf(input);
+    return { result: "unchanged", generation: input.generation, hash: presentHash(update, input.meant), approvalStatus };
   }
-  const present = index.read(name);
-  const input = present && inputOf(parts, present);
+  const { blockers, nodes, generation, ...planned } = planUpdate(parts, { ...statement, again });
+  refuseOthers(parts, update, "apply");
+  const why = [...blockers, ...nodes.flatMap((node) => node.blockers.map((text) => `${node.hostname}: ${text}`))];
+  if (why.length > 0)
+    throw new Refused(409, "UPDATE_BLOCKED", why.slice(0, 10).join("; "), "kcore update cluster plan -f FILE");
+  checkBundle(held, statement);
+  const of = keys.update(name);
+  const createdAt = update?.head.value.createdAt ?? at;
+  // A generation is one manifest: of two concurrent ones the match of the head's version refuses the later one.
+  await records.write(
+    [
+      { key: of.head, value: { generation, hash, signed, createdAt, updatedAt: at, by } },
+      // A signature is valid only as long as its sub-CA, so each generation renews that of the present owner.
+      ...(!update || isSameOwner(owner, update.owner) ? [{ key: of.owner, value: owner, isFree: true }] : []),
+    ],
+    update?.head.dot ?? "absent",
+  );
   return {
-    result: isUnchanged ? "unchanged" : update ? "updated" : "created",
-    generation: input?.generation ?? planned.generation,
-    hash: present && input ? presentHash(present, input.meant) : planned.hash,
-    approvalStatus: input ? approvalStatusOf(input) : "awaiting_approval",
+    result: update ? "updated" : "created",
+    generation,
+    hash: planned.hash,
+    // An approval names one generation, so none covers a new one.
+    approvalStatus: planned.approval === "manual" ? "awaiting_approval" : "approved",
   };
 }
 

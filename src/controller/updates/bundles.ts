@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, stat, statfs, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
-import { ifThere } from "#base/file.ts";
+import { ifThere, sha256Of } from "#base/file.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
 import { Sha256 } from "#rollout/spec.ts";
 import { Refused } from "../cluster/refused.ts";
@@ -207,14 +206,6 @@ function queueByName(): <Result>(name: string, work: () => Promise<Result>) => P
 
 function openToRead(path: string): Promise<FileHandle> {
   return open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-}
-
-async function sha256Of(path: string): Promise<string> {
-  const file = await openToRead(path);
-  const hash = createHash("sha256");
-  for await (const chunk of file.createReadStream({ highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>)
-    hash.update(chunk);
-  return hash.digest("hex");
 }
 
 async function freeBytesOf(folder: string): Promise<number> {

@@ -7,7 +7,7 @@ import { isUnbegun } from "#rollout/schedule.ts";
 import type { Records } from "../cluster/records.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys } from "../cluster/registers.ts";
-import { inputOf, type InputSources } from "./rollout-input.ts";
+import { inputOf, type InputSources } from "./known-input.ts";
 import { readOwnership, type SignedParts } from "./signed-statements.ts";
 import type { UpdateRecords } from "./update-records.ts";
 

@@ -7,7 +7,7 @@ import type { Audit } from "../audit.ts";
 import type { RegisterChange } from "../cluster/records.ts";
 import { keys } from "../cluster/registers.ts";
 import type { Timers } from "../replica/replica-ports.ts";
-import { inputOf, type InputSources } from "./rollout-input.ts";
+import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 
 export interface OwnerLoopParts extends InputSources {

@@ -9,7 +9,7 @@ import { bringsOf, unpackedSize } from "#rollout/spec.ts";
 import { isOlder } from "#rollout/version.ts";
 import { isInWindow } from "#rollout/window.ts";
 import { keys } from "../cluster/registers.ts";
-import { readNodes, type KnownNode } from "./rollout-input.ts";
+import { readNodes, type KnownNode } from "./known-input.ts";
 import { hashOf, isUnderWay, planHashOf, preparedOf, targetOf, type UpdateRecords } from "./update-records.ts";
 import { titleOf, type ViewParts } from "./update-views.ts";
 

@@ -6,7 +6,7 @@ import { commonProtocol } from "../cluster/common-protocol.ts";
 import { Refused } from "../cluster/refused.ts";
 import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
 import { refuseOthers } from "./apply-update.ts";
-import { inputOf, type InputSources } from "./rollout-input.ts";
+import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
 import type { ViewParts } from "./update-views.ts";
 
@@ -21,13 +21,8 @@ const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 /** The most deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
 const atOnce = 400;
 
-/** The registers that a removed update keeps: the mark by which its name is never used again, and kinds that cannot be deleted. */
-const lasting: ReadonlySet<Kind | undefined> = new Set([
-  "updateRemoved",
-  "updateClaim",
-  "updateGrant",
-  undefined,
-] as const);
+/** The registers that a removed update keeps: the mark by which its name is never used again, and kinds of a newer version. */
+const lasting: ReadonlySet<Kind | undefined> = new Set(["updateRemoved", undefined] as const);
 
 /** Removes a settled update at an operator's request. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
 export async function removeUpdate(

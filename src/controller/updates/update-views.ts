@@ -6,7 +6,7 @@ import { hasEnded, type Progress, type NodeAssignment } from "#rollout/records.t
 import { wavesOf } from "#rollout/selection.ts";
 import { isLeftOut, type RolloutInput } from "#rollout/rollout-input.ts";
 import type { OwnerLoopParts } from "./owner-loop.ts";
-import { inputOf, presentHash, type KnownInput } from "./rollout-input.ts";
+import { inputOf, presentHash, type KnownInput } from "./known-input.ts";
 import { nextEpoch, preparedOf, type UpdateRecords } from "./update-records.ts";
 
 export interface ViewParts extends OwnerLoopParts {

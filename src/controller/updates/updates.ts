@@ -12,7 +12,7 @@ import type { BundleStore } from "./bundles.ts";
 import { openExchange } from "./exchange.ts";
 import { startOwnerLoop } from "./owner-loop.ts";
 import { planUpdate } from "./plan-update.ts";
-import { inputOf, readNodes, presentHash } from "./rollout-input.ts";
+import { inputOf, readNodes, presentHash } from "./known-input.ts";
 import { removeOld, removeUpdate, type Kept } from "./removal.ts";
 import type { UpdateRecords } from "./update-records.ts";
 import { summarizeUpdate, viewUpdate } from "./update-views.ts";

@@ -5,8 +5,9 @@ import { dirname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { z } from "zod";
-import { ifThere, replaceFile } from "#base/file.ts";
-import { syncFolder } from "#base/folder.ts";
+import { durableJson } from "#base/durable-file.ts";
+import { ifThere } from "#base/file.ts";
+import { replaceFolder, syncFolder } from "#base/folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 
 const Hash = z.string().regex(/^[0-9a-f]{64}$/);
@@ -93,21 +94,21 @@ export function tablesFolder(project: string): string {
 }
 
 /**
- * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. Equal saves are kept once. A save is written
- * to a temporary folder, flushed, and renamed, so that it is never incomplete.
+ * Keeps saves below this folder (0700, files 0600): NODE-ID/NAME/SAVE-ID. Equal saves are kept once. The pieces are written to a temporary
+ * file, and the save's folder is made as a whole, so that no save is ever incomplete.
  */
 export function openTables(folder: string, now: () => number): TableStore {
   return { open: () => openSave(folder, now) };
 }
 
 async function openSave(folder: string, now: () => number): Promise<TableSave> {
-  const temporary = join(folder, `.${randomBytes(8).toString("hex")}`);
-  await mkdir(temporary, { recursive: true, mode: 0o700 });
-  const pieces = await open(join(temporary, "pieces.gz"), "wx", 0o600);
+  const aside = join(folder, `.${randomBytes(8).toString("hex")}.gz`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const pieces = await open(aside, "wx", 0o600);
   let bytes = 0;
   const drop = async (): Promise<void> => {
     await pieces.close();
-    await rm(temporary, { recursive: true, force: true });
+    await rm(aside, { force: true });
   };
   const keep = async (device: SavedDevice, { nodeId, ...occasion }: SaveOccasion) => {
     const id = idOf(nodeId, device);
@@ -124,12 +125,13 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     }
     await pieces.sync();
     await pieces.close();
-    await writeSave(temporary, { version: 1, id, nodeId, ...device, occasions });
-    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    await mkdir(dirname(place), { recursive: true, mode: 0o700 });
     // A damaged save of this id is replaced.
-    await rm(target, { recursive: true, force: true });
-    await rename(temporary, target);
-    for (const above of [dirname(target), dirname(dirname(target)), folder]) await syncFolder(above);
+    await replaceFolder(place, async (fresh) => {
+      await rename(aside, join(fresh, "pieces.gz"));
+      await writeSave(fresh, { version: 1, id, nodeId, ...device, occasions });
+    });
+    for (const above of [dirname(dirname(place)), folder]) await syncFolder(above);
     return { id, isNew: true, bytes, forget };
   };
   return {
@@ -164,7 +166,7 @@ function folderNameOf(name: string): string {
 
 async function writeSave(folder: string, { ...save }: Omit<SavedTable, "file"> & { readonly file?: string }) {
   delete save.file;
-  await replaceFile(join(folder, "save.json"), `${JSON.stringify(save, undefined, 2)}\n`);
+  await durableJson(join(folder, "save.json"), SavedTable, save).write();
 }
 
 /** All saves of every node, in the order of their last occasions. @throws KcoreError DISK_SAVE_CORRUPT */

@@ -77,7 +77,7 @@ function makeRun(project: string, header: Omit<RunHeader, "version" | "id" | "no
     const id = newRunId(header.created);
     const folder = runFolder(project, id);
     const fullHeader: RunHeader = { version: 1, id, nonce: randomBytes(16).toString("hex"), ...header };
-    // Made under another name, then renamed: a list of runs never finds a run without its header.
+    // Made under another name, then renamed: a list of runs never finds a run without its header. Nothing is flushed: see replaceFileSync.
     const temporary = join(runs, `.${id}-${fullHeader.nonce}`);
     try {
       mkdirSync(temporary, { mode: 0o700 });

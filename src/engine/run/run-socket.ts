@@ -2,7 +2,7 @@ import { open, unlink, type FileHandle } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
-import { wait } from "#base/wait.ts";
+import { poll } from "#base/wait.ts";
 import type { RunControl } from "#engine/events/event.ts";
 import { inWorkingFolder } from "./working-folder.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -110,8 +110,9 @@ export class RunSocket {
     this.#pushNow();
     const limit = AbortSignal.timeout(patience);
     for (const view of this.#views) {
-      while (this.#views.has(view) && !limit.aborted && (view.hello === undefined || view.sent < this.#options.size()))
-        await wait(5);
+      const isServed = (): boolean =>
+        !this.#views.has(view) || limit.aborted || (view.hello !== undefined && view.sent >= this.#options.size());
+      await poll(isServed, { everyMs: 5 });
       await this.#endView(view.socket, limit);
     }
     await this.#record.close();

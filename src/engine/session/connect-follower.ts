@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { retry } from "#base/wait.ts";
+import { retry, within } from "#base/wait.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { type FollowerChannel, type FollowerOptions, openFollowerChannel } from "./follower-channel.ts";
 import { unreachableCodes } from "./problems.ts";
@@ -90,5 +89,6 @@ function withRetries(connect: () => Promise<Host>, stopping: AbortSignal): Promi
 /** Whether the SSH connection of a channel that has just ended is gone, too. The connection may end some milliseconds after its channel. */
 export async function isHostGone(host: Host | undefined): Promise<boolean> {
   if (host === undefined) return true;
-  return Promise.race([host.closed.then(() => true), sleep(100, false)]);
+  const isClosed = host.closed.then(() => true);
+  return (await within(100, isClosed)) ?? false;
 }

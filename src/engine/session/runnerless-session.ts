@@ -1,7 +1,7 @@
 import { shellUnusable } from "#engine/transport/host-problems.ts";
 import { randomBytes } from "node:crypto";
 import { constants } from "node:os";
-import { setTimeout as sleep } from "node:timers/promises";
+import { within } from "#base/wait.ts";
 import { exitCodes, KcoreError, type Problem } from "#errors/problem.ts";
 import type { NodeOutcome } from "#engine/events/event.ts";
 import { shapeFacts } from "#engine/facts/shape.ts";
@@ -232,7 +232,7 @@ class RunnerlessSession implements NodeSession {
       const nothing = { onFrame: () => undefined, onLimit: () => undefined };
       const channel = await openFollowerChannel({ host: this.#host as Host, run, text, sudoPassword, ...nothing });
       await channel.closed;
-      await Promise.race([command.exit, sleep(100, undefined, { ref: false })]);
+      await within(100, command.exit);
     } catch (error) {
       if (!(error instanceof KcoreError)) throw error;
     }

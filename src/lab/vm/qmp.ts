@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
+import { poll, within } from "#base/wait.ts";
 import { nodeFailed } from "../processes.ts";
 
 interface Message {
@@ -48,7 +48,7 @@ export async function openQmp(path: string, lives: () => Promise<boolean>) {
       if (closed) throw nodeFailed({ message: `QEMU ended before ${what}` });
       const left = end - performance.now();
       if (left <= 0) throw nodeFailed({ message: `QEMU said nothing for five minutes: ${what}` });
-      await Promise.race([news.promise, sleep(left, undefined, { ref: false })]);
+      await within(left, news.promise);
     }
   };
   const execute = async (command: string, args?: object): Promise<unknown> => {
@@ -71,7 +71,7 @@ export async function openQmp(path: string, lives: () => Promise<boolean>) {
 
 /** Connects to a socket whose file may be there before a program listens on it. */
 export async function dial(path: string, lives: () => Promise<boolean>): Promise<Socket> {
-  for (;;) {
+  const look = async (): Promise<Socket | undefined> => {
     const socket = connect(path);
     try {
       await once(socket, "connect");
@@ -79,7 +79,8 @@ export async function dial(path: string, lives: () => Promise<boolean>): Promise
       return socket.on("error", () => {});
     } catch (error) {
       if (!(await lives())) throw nodeFailed({ message: `the machine ended: ${(error as Error).message}` });
+      return undefined;
     }
-    await sleep(30);
-  }
+  };
+  return poll(look, { everyMs: 30 });
 }

@@ -122,6 +122,8 @@ export class SimAgent {
       },
       sleep: (ms, either) => scheduler.sleep(ms, either),
       signal,
+      // No jitter: the seeds of the planted bugs stay.
+      random: () => 1,
       log: silent,
     });
   }

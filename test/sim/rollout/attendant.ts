@@ -1,6 +1,6 @@
 import type { ApiClient } from "#api/client.ts";
 import { askUpdates, callForUpdate } from "../../../src/cli/update/ask-updates.ts";
-import { createHookRunner, type Asked, type HookPorts, type HookRunner } from "../../../src/cli/update/hook-runner.ts";
+import { createHookRunner, type Asked, type HookPorts, type HookRunner } from "#actions/hook-runner.ts";
 import { endpointOf } from "./client.ts";
 import type { RolloutWorld } from "./world.ts";
 

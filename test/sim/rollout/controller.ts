@@ -12,7 +12,7 @@ import { WriteRefused } from "#controller/replica/replica.ts";
 import { controllerOf } from "#controller/replica/registered-controllers.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { BundleStore } from "#controller/updates/bundles.ts";
-import { inputOf, presentHash } from "#controller/updates/rollout-input.ts";
+import { inputOf, presentHash } from "#controller/updates/known-input.ts";
 import {
   indexUpdates,
   nextEpoch,

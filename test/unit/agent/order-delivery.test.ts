@@ -71,7 +71,7 @@ describe("the agent's part in cluster updates", () => {
     [told, given, waits, brought, isOver] = [[], 0, 0, [], false];
     const controllers = { ask: (ask: (client: unknown) => unknown) => ask({ call }) } as unknown as Controllers;
     const signal = new AbortController().signal;
-    delivery = deliverUpdates({ nodeId: "n1", stateDir: dir.path, controllers, signal, log: quiet });
+    delivery = deliverUpdates({ nodeId: "n1", stateDir: dir.path, controllers, signal, log: quiet, random: () => 1 });
   });
   afterEach(async () => {
     isOver = true;

@@ -1,7 +1,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { expect } from "chai";
 import { z } from "zod";
-import { durableJson } from "#base/durable-file.ts";
+import { durableJson, readCached } from "#base/durable-file.ts";
 import { codeOf } from "#support/rejection.ts";
 import { folderOfEachTest } from "#support/temp-dir.ts";
 
@@ -27,5 +27,23 @@ describe("a small file as a database", () => {
       expect([db.data, await readFile(folder("counts.json"), "utf8")]).to.deep.equal([{ count: 0 }, text]);
     }
     expect(await codeOf(open(".").read())).to.equal("FILE_UNREADABLE");
+  });
+
+  it("is as good as missing where its data can be had again", async () => {
+    const read = (name: string) => readCached(join(folder, name), z.object({ count: z.int() }));
+    await open("whole.json").write();
+    await writeFile(join(folder, "damaged.json"), "{");
+    const found = [await read("whole.json"), await read("damaged.json"), await read("missing.json"), await read(".")];
+    expect(found).to.deep.equal([{ count: 0 }, undefined, undefined, undefined]);
+  });
+
+  it("may lie in a test's own files", async () => {
+    const texts = new Map<string, string>();
+    const files = {
+      read: async (path: string) => texts.get(path),
+      replace: async (path: string, text: string) => void texts.set(path, text),
+    };
+    await durableJson("/a", z.array(z.int()), [1], files).write();
+    expect([texts.get("/a"), await readCached("/a", z.array(z.int()), files)]).to.deep.equal(["[\n  1\n]\n", [1]]);
   });
 });

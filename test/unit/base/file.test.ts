@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { createFile, replaceFile, replaceFileSync } from "#base/file.ts";
+import { createFile, placeFile, replaceFile, replaceFileSync } from "#base/file.ts";
 import { makeFolder } from "#base/folder.ts";
 
 describe("a file that is written whole", () => {
@@ -43,5 +43,19 @@ describe("a file that is written whole", () => {
     for (const path of [file, join(folder, "link")])
       expect(await createFile(path, "new").catch((error: NodeJS.ErrnoException) => error.code)).to.equal("EEXIST");
     expect(await readdir(folder)).to.deep.equal(["file", "link"]);
+  });
+});
+
+describe("a complete file", () => {
+  it("takes the place of another, and a link does not", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "kcore-file-"));
+    const [complete, file] = [join(folder, "complete"), join(folder, "file")];
+    await writeFile(complete, "new");
+    await writeFile(file, "old");
+    await placeFile(complete, file);
+    expect([await readFile(file, "utf8"), await readdir(folder)]).to.deep.equal(["new", ["file"]]);
+    await symlink(file, complete);
+    expect(await placeFile(complete, file).catch((error: NodeJS.ErrnoException) => error.code)).to.equal("ELOOP");
+    await rm(folder, { recursive: true });
   });
 });

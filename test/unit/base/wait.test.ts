@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createBackoff, poll, retry } from "#base/wait.ts";
+import { poll, retry, within } from "#base/wait.ts";
 
 /** A clock that only sleeps move, with the list of pauses. */
 function simulated() {
@@ -51,15 +51,10 @@ describe("work that is tried again", () => {
   });
 });
 
-describe("the pauses between failed tries", () => {
-  it("double up to their cap and begin anew after a success", () => {
-    const backoff = createBackoff({ base: 1000, cap: 30_000, random: () => 1 });
-    const waits = Array.from({ length: 7 }, () => backoff.next());
-    expect(waits).to.deep.equal([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
-    backoff.reset();
-    expect(backoff.next()).to.equal(1000);
+describe("work with a time limit", () => {
+  it("gives its result or error, and nothing once the limit is over", async () => {
+    expect(await within(10_000, Promise.resolve(1))).to.equal(1);
+    expect(await within(10_000, Promise.reject(new Error("broken"))).catch(messageOf)).to.equal("broken");
+    expect(await within(0, new Promise(() => undefined))).to.equal(undefined);
   });
-
-  it("are spread by chance, but never nothing", () =>
-    expect(createBackoff({ base: 1000, cap: 30_000, random: () => 0 }).next()).to.equal(100));
 });

@@ -3,7 +3,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
 import { actionNames, findAction } from "#actions/registry.ts";
-import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { readManifests } from "#manifests/read-manifests.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { openOwnModules } from "#engine/own-modules/open-modules.ts";
 import { readOwnModule } from "#engine/own-modules/own-module.ts";

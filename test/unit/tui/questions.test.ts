@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { RunEventBody } from "#engine/events/event.ts";
 import { reduceEvents } from "#engine/events/reduce.ts";
-import { stateOf } from "#cli/runs/known-run.ts";
+import { stateOf } from "#cli/records/known-run.ts";
 import { describeDryRun, operatorCaller, upcomingStages } from "#tui/questions.ts";
 import { drawDigest } from "#tui/draw-digest.ts";
 import { digestOf } from "#support/digests.ts";

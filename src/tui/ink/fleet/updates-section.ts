@@ -66,7 +66,7 @@ export const updatesSection: Section<FleetUpdate> = {
   }),
   command: ({ name, phase, waits = "" }) => {
     const [, word] = waitsForOperator.exec(waits) ?? [];
-    const verb = word && { approval: "approve", promotion: "promote", "the bastion": "attend" }[word];
+    const verb = word && { approval: "approve", promotion: "promote", "the bastion": "run-hooks" }[word];
     return verb && !phase.startsWith("rolling_back")
       ? `kcore update cluster ${verb} ${name}`
       : `kcore update cluster get ${name} -w`;

@@ -15,7 +15,7 @@ import { isAlive } from "#engine/run/process-mark.ts";
 import { createRun, readHeader, type RunFolder } from "#engine/run/run-folder.ts";
 import { KcoreError } from "#errors/problem.ts";
 import { runRequest } from "#support/runs.ts";
-import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
+import { summarizeRun } from "../../../../src/cli/records/run-summary.ts";
 
 const fakeRun = join(import.meta.dirname, "../../../support/fake-run.ts");
 const request = runRequest({ what: { kind: "ping" }, command: "fake" });

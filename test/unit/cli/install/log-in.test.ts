@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { logIn } from "#cli/install/log-in.ts";
-import type { Machine } from "#cli/install/find-machine.ts";
+import type { Machine } from "#cli/roster/find-machine.ts";
 import type { Transport } from "#engine/transport/connect.ts";
 import { hostFailure, LoginRefused } from "#engine/transport/host-problems.ts";
 import { KcoreError } from "#errors/problem.ts";

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { z } from "zod";
 import { argumentsOf } from "#cli/modules/arguments.ts";
-import { mapInner, schemaOf, type JsonSchema } from "#cli/schema/json-schema.ts";
+import { mapInner, schemaOf, type JsonSchema } from "#cli/modules/json-schema.ts";
 import { registry } from "#engine/modules/registry.ts";
 
 interface Place {

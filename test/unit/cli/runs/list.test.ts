@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { runFolder, type RunHeader } from "#engine/run/run-folder.ts";
 import { buildProgram } from "#cli/program.ts";
 import { complete } from "#cli/completion/candidates.ts";
-import { findRun } from "#cli/runs/known-run.ts";
+import { findRun } from "#cli/records/known-run.ts";
 import { drawRuns } from "#cli/runs/list.ts";
 import { codeOf } from "#support/rejection.ts";
 import { runRequest } from "#support/runs.ts";

@@ -5,7 +5,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { expect } from "chai";
 import { parseAllDocuments } from "yaml";
 import { actionNames } from "#actions/registry.ts";
-import type { JsonSchema } from "#cli/schema/json-schema.ts";
+import type { JsonSchema } from "#cli/modules/json-schema.ts";
 import { schemaCommand } from "#cli/schema/schema-command.ts";
 import { jsonSchemaOf, schemaKinds, type SchemaKind } from "#cli/schema/schemas.ts";
 import { registry } from "#engine/modules/registry.ts";

@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { expect } from "chai";
 import type { UpdateView } from "#api/update-schemas.ts";
 import type { Cluster } from "#cli/cluster/open-cluster.ts";
-import type { HookRunner } from "#cli/update/hook-runner.ts";
+import type { HookRunner } from "#actions/hook-runner.ts";
 import { getUpdate } from "#cli/update/ask-updates.ts";
 import { followUpdate, getUpdateSince } from "#cli/update/follow-update.ts";
 import { FakeTerminal } from "#support/fake-terminal.ts";

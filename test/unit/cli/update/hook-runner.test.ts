@@ -10,7 +10,8 @@ import { createTestCluster, eventually, type TestCluster } from "#support/cluste
 import { TestProject } from "#support/kcore.ts";
 import { signUpdate } from "#support/signed-update.ts";
 import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
-import { openHookRunner, takePlace, type HookRunner } from "#cli/update/hook-runner.ts";
+import type { HookRunner } from "#actions/hook-runner.ts";
+import { openHookRunner, takePlace } from "#cli/update/hook-runner.ts";
 
 describe("the hook runner", () => {
   let cluster: TestCluster;

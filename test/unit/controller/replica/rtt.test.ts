@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { BackOff, RttEstimator } from "#controller/replica/rtt.ts";
+import { RttEstimator } from "#controller/replica/rtt.ts";
 import { healthAt, PhiDetector } from "#controller/replica/phi.ts";
 
 describe("timeouts that a peer teaches", () => {
@@ -34,15 +34,6 @@ describe("timeouts that a peer teaches", () => {
     const estimator = new RttEstimator(1000);
     for (let index = 0; index < 100; index++) estimator.transferred(1_000_000, 100_000);
     expect(estimator.deadline(1_000_000)).to.be.greaterThan(90_000);
-  });
-
-  it("back off with full jitter up to the cap, and begin anew after a word from the peer", () => {
-    const backOff = new BackOff(3000);
-    const bounds = Array.from({ length: 6 }, () => backOff.next(200, () => 1));
-    expect(bounds).to.deep.equal([200, 400, 800, 1600, 3000, 3000]);
-    expect(backOff.next(200, () => 0)).to.equal(0);
-    backOff.reset();
-    expect(backOff.next(200, () => 0.5)).to.equal(100);
   });
 });
 

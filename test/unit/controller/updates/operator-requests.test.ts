@@ -4,7 +4,7 @@ import { Refused } from "#controller/cluster/refused.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { answerHook, attendUpdate, takeOver, noteRequest } from "#controller/updates/operator-requests.ts";
 import { planUpdate } from "#controller/updates/plan-update.ts";
-import { inputOf } from "#controller/updates/rollout-input.ts";
+import { inputOf } from "#controller/updates/known-input.ts";
 import { nextEpoch } from "#controller/updates/update-records.ts";
 import { viewUpdate } from "#controller/updates/update-views.ts";
 import { verifyStatement } from "#pki/statement.ts";
@@ -122,13 +122,13 @@ describe("C7: the process that attends to an update", () => {
   const planned = () => planUpdate(known.parts, { name: "u", spec: read().statement.spec }).attendance;
 
   it("is one register, written once for each process that begins, and shown with the wait for the bastion", async () => {
-    const waits = "the bastion: drain of n1 (unattended: kcore update cluster attend u)";
+    const waits = "the bastion: drain of n1 (unattended: kcore update cluster run-hooks u)";
     expect([shown().attendance, planned(), shown().waits]).to.deep.equal([undefined, undefined, waits]);
     expect([await attend("bastion-1"), await attend("bastion-1")]).to.deep.equal(["created", "unchanged"]);
     expect([shown().attendance, planned()]).to.deep.equal([ann, ann]);
     expect(decide(inputOf(known.parts, read())).progress?.waits).to.equal(
       "the bastion: drain of n1 (attended by operator ann on bastion-1 since 1970-01-01T00:16:40.000Z, " +
-        "unless that process has ended: kcore update cluster attend u)",
+        "unless that process has ended: kcore update cluster run-hooks u)",
     );
     expect(await attend("bastion-2", false, "operator bob")).to.equal("updated");
     expect(shown().attendance).to.deep.include({ by: "operator bob", host: "bastion-2" });

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { startOwnerLoop, type OwnerLoopParts } from "#controller/updates/owner-loop.ts";
-import { inputOf, readNodes } from "#controller/updates/rollout-input.ts";
+import { inputOf, readNodes } from "#controller/updates/known-input.ts";
 import { isSettled } from "#controller/updates/update-records.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { KnownUpdates } from "#support/known-update.ts";

@@ -22,7 +22,7 @@ describe("the dashboard", () => {
       ["approval", "approve u"],
       ["approval: n1 has to reboot", "approve u"],
       ["promotion, or 9 s", "promote u"],
-      ["the bastion: drain of n1 (unattended: kcore update cluster attend u)", "attend u"],
+      ["the bastion: drain of n1 (unattended: kcore update cluster run-hooks u)", "run-hooks u"],
       ["the bastion: drain of n1 (attended by operator ann on b since 12:00, unless …)", "get u -w"],
       ["n2, which is not ready; approval: n1 has to reboot", "approve u"],
       ["n1, which is not ready", "get u -w"],

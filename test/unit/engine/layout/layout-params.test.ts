@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { layoutParams } from "#cli/layout/layout-params.ts";
-import { LayoutSchema } from "#cli/layout/layout-schema.ts";
+import { layoutParams } from "#engine/layout/layout-params.ts";
+import { LayoutSchema } from "#engine/layout/layout-schema.ts";
 import { registry } from "#engine/modules/registry.ts";
 import { shippedRoot } from "#engine/project/shipped.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";

@@ -3,7 +3,7 @@ import { formatBinary } from "#base/units.ts";
 import { visible } from "#errors/draw.ts";
 import { diskName } from "#engine/step/disk-names.ts";
 import { wrapPainted } from "#tui/draw-digest.ts";
-import type { DiskPlan, LayoutPlan, Slice } from "./plan-layout.ts";
+import type { DiskPlan, LayoutPlan, Slice } from "#engine/layout/plan-layout.ts";
 
 export interface Canvas {
   /** Columns of the terminal. */

@@ -2,7 +2,7 @@ import { deviceAndUpper, type BlockDevice, type DiskInventory } from "#engine/pr
 import { diskGuid, partitionGuid, type DiskId } from "#engine/step/disk-names.ts";
 import type { NodeEntry } from "#engine/roster/roster.ts";
 import { KcoreError, type Problem } from "#errors/problem.ts";
-import { findDisk, pinDisk } from "../install/named-disks.ts";
+import { findDisk, pinDisk } from "./named-disks.ts";
 import { bytesOf } from "./check-layout.ts";
 import { insideOf, type Layout, type LayoutDisk, type LayoutPartition } from "./layout-schema.ts";
 import { refusal, type LayoutRefusal } from "./reasons.ts";

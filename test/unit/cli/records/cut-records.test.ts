@@ -14,9 +14,9 @@ import { makeTempDir, type TempDir } from "#support/temp-dir.ts";
 import { FakeTimers } from "#support/fake-timers.ts";
 import { recordedRun } from "#support/recorded-runs.ts";
 import { runRequest } from "#support/runs.ts";
-import { summarizeRun } from "../../../../src/cli/runs/run-summary.ts";
-import { readRun, stateOf } from "../../../../src/cli/runs/known-run.ts";
-import { digestOf } from "../../../../src/cli/runs/print-digest.ts";
+import { summarizeRun } from "../../../../src/cli/records/run-summary.ts";
+import { readRun, stateOf } from "../../../../src/cli/records/known-run.ts";
+import { digestOf } from "../../../../src/cli/records/print-digest.ts";
 import { readEarlierRuns } from "../../../../src/cli/watch/earlier-runs.ts";
 
 const id = "20261121-061500-a1b2";

@@ -1,37 +1,8 @@
 import { formatBinary } from "#base/units.ts";
 import type { BlockDevice, DiskInventory } from "#engine/program/disk-inventory.ts";
-import type { DiskEntry, NodeEntry } from "#engine/roster/roster.ts";
+import type { DiskEntry } from "#engine/roster/roster.ts";
 import { DiskId, diskName, plainWwn } from "#engine/step/disk-names.ts";
 import { KcoreError } from "#errors/problem.ts";
-import type { InstallPlan } from "./request.ts";
-
-/**
- * Refuses a name below /dev that means another disk than the roster does: such names change from boot to boot, so a
- * repeated command could mean other disks. The roster's pins stay valid.
- * @throws KcoreError USAGE
- */
-export function refuseMoved(
-  { name, disks: known }: NodeEntry,
-  { osDisk, dataDisks }: InstallPlan,
-  inventory: DiskInventory,
-): void {
-  for (const [path, use] of [[osDisk, "os"] as const, ...dataDisks.map((one) => [one, "volumes"] as const)]) {
-    const device = deviceAt(path, inventory);
-    if (!device || !isWhole(device)) continue;
-    const other = known.find((one) => isDevice(one, device) && (one.use ?? use) !== use);
-    const pinned = use === "os" ? known.find((one) => one.use === "os" && isDevice(one, device) === false) : undefined;
-    if (!other && !pinned) continue;
-    const is = `${path} is the disk ${wordsOf(idOf(device) ?? {})} now`;
-    const now = inventory.devices.find((found) => pinned && isWhole(found) && isDevice(pinned, found));
-    throw new KcoreError({
-      code: "USAGE",
-      message: other
-        ? `${is}, which the roster has as a disk of ${name} with use: ${other.use ?? ""}`
-        : `${is}, and the roster has ${now ? `${now.path}, ` : ""}the one ${wordsOf(pinned ?? {})}${now ? "," : ""} as the OS disk of ${name}`,
-      hint: "names of disks change from boot to boot: look with kcore node disks; if another disk is meant, correct the roster by hand",
-    });
-  }
-}
 
 /** Whether a disk has this name; undefined if the name describes no property of the disk itself. */
 export function isDevice({ serial, wwn, byId }: Partial<DiskId>, device: BlockDevice): boolean | undefined {
@@ -42,7 +13,8 @@ export function isDevice({ serial, wwn, byId }: Partial<DiskId>, device: BlockDe
 
 const idFolder = "/dev/disk/by-id/";
 
-function wordsOf({ serial, wwn, byId = "" }: Partial<DiskId>): string {
+/** A disk's id in words, to follow “the disk”. */
+export function wordsOf({ serial, wwn, byId = "" }: Partial<DiskId>): string {
   if (serial !== undefined) return `with the serial number ${serial}`;
   return wwn === undefined ? `with the link ${byId}` : `with the WWN ${wwn}`;
 }

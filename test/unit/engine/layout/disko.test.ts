@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { translateDisko } from "#cli/layout/disko.ts";
-import { LayoutSchema } from "#cli/layout/layout-schema.ts";
+import { translateDisko } from "#engine/layout/disko.ts";
+import { LayoutSchema } from "#engine/layout/layout-schema.ts";
 
 const gpt = (partitions: object, more: object = {}) => ({
   data1: { type: "disk", device: "/dev/vdb", content: { type: "gpt", partitions }, ...more },

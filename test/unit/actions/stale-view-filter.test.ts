@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { staleViewFilter } from "../../../../src/cli/update/stale-view-filter.ts";
+import { staleViewFilter } from "#actions/stale-view-filter.ts";
 
 const word = (generation: number, epoch: number, id = "c1") => ({ generation, owner: { id, epoch } });
 

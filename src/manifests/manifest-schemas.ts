@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { EntryName, NodeId } from "#engine/roster/entry-fields.ts";
 import { NodeSchema } from "#engine/roster/entry-schema.ts";
-import { LayoutSchema } from "../layout/layout-schema.ts";
+import { LayoutSchema } from "#engine/layout/layout-schema.ts";
 import { ClusterUpdateSchema, envelope, Text } from "./cluster-update-schema.ts";
 
 /** `kind: Cluster`: a context with its CA, as `kcore create cluster` makes it. */

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseEndpoint } from "#api/endpoint.ts";
@@ -9,12 +10,11 @@ import { createTransport, type Transport } from "#engine/transport/connect.ts";
 import { askedAgain } from "#errors/three-tries.ts";
 import type { Endpoint } from "#engine/transport/host.ts";
 import { KcoreError } from "#errors/problem.ts";
-import { entryWith, rosterIfAny, rosterText } from "../roster/own-roster.ts";
+import { entryWith, rosterIfAny, rosterText } from "./own-roster.ts";
 import { kcoreHome } from "../process/kcore-home.ts";
 import { leave } from "../terminal/confirm.ts";
 import { findProject } from "../project/find-project.ts";
 import { canPrompt, promptLine } from "../terminal/prompt.ts";
-import { usualName } from "./request.ts";
 
 const agentPort = 9091;
 
@@ -114,4 +114,9 @@ async function askKeyPassphrase(file: string, _: unknown, again = false): Promis
   if (!canPrompt()) return undefined;
   const signal = new AbortController().signal;
   return promptLine({ text: askedAgain(`Passphrase of ${file}`, again), secret: true, signal, onInterrupt: leave });
+}
+
+/** The name of a machine that was given none, as in the kcore documentation: `kvm-node-192-0-2-11`. */
+export function usualName(host: string): string {
+  return isIP(host) === 0 ? (host.split(".")[0] ?? host).toLowerCase() : `kvm-node-${host.replaceAll(/[.:]+/g, "-")}`;
 }

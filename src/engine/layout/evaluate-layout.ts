@@ -4,37 +4,18 @@ import { tmpdir } from "node:os";
 import { readBytes } from "#engine/yaml/read.ts";
 import { KcoreError, type Problem, type SourcePosition } from "#errors/problem.ts";
 import { run } from "#base/process.ts";
-import type { Manifest } from "../manifests/read-manifests.ts";
-import type { NixSource } from "../manifests/disk-layout-manifest.ts";
 import { checkLayout } from "./check-layout.ts";
 import { translateDisko } from "./disko.ts";
 import { LayoutSchema, type Layout } from "./layout-schema.ts";
-import { refusal } from "./reasons.ts";
 
-/**
- * The manifests, with layouts in Nix evaluated into the words of `spec.diskLayout`. @throws KcoreError with the
- * problems of all of them
- */
-export async function resolveLayouts(manifests: readonly Manifest[]): Promise<readonly Manifest[]> {
-  const problems: Problem[] = [];
-  const settled: Manifest[] = [];
-  for (const manifest of manifests) {
-    if (manifest.kind !== "DiskLayout" || !("nix" in manifest.layout)) {
-      settled.push(manifest);
-      continue;
-    }
-    try {
-      settled.push({ ...manifest, layout: await layoutFromNix(manifest.layout) });
-    } catch (error) {
-      if (!(error instanceof KcoreError)) throw error;
-      problems.push(...error.problems);
-    }
-  }
-  if (problems.length > 0) throw new KcoreError(problems.map((problem) => refusal(problem)));
-  return settled;
+/** A layout in Nix, and the place that gives it. */
+export interface NixSource {
+  readonly at: SourcePosition;
+  readonly nix: { readonly text: string } | { readonly file: string };
 }
 
-async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
+/** The layout of a source in Nix. @throws KcoreError as `evaluateLayout` does; DISK_LAYOUT_UNSUPPORTED, DISK_LAYOUT_NO_DISKS */
+export async function layoutFromNix({ nix, at }: NixSource): Promise<Layout> {
   const path =
     "file" in nix && !isAbsolute(nix.file) ? join(dirname(at.file), nix.file) : "file" in nix ? nix.file : "";
   const name = "file" in nix ? path : "layoutNix";

@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect } from "chai";
 import { widthOf } from "#base/text.ts";
-import { drawPlan, sizeOf, type Canvas } from "#cli/layout/draw-plan.ts";
-import { planLayout, type DiskPlan } from "#cli/layout/plan-layout.ts";
-import type { Layout } from "#cli/layout/layout-schema.ts";
-import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { drawPlan, sizeOf, type Canvas } from "#cli/apply/draw-layout.ts";
+import { planLayout, type DiskPlan } from "#engine/layout/plan-layout.ts";
+import type { Layout } from "#engine/layout/layout-schema.ts";
+import { readManifests } from "#manifests/read-manifests.ts";
 import { inventoryOf, type Shown } from "#support/disk-inventory.ts";
 
 const guide = readFileSync(join(import.meta.dirname, "../../../../docs/disks.md"), "utf8");

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { readManifests } from "#manifests/read-manifests.ts";
 import { problemsIn } from "#support/problems.ts";
 
 const read = (text: string) => readManifests("m.yaml", text);

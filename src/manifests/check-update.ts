@@ -1,7 +1,7 @@
 import { flakeUrl } from "#rollout/flake-url.ts";
 import { isHook } from "#rollout/hooks.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
-import { checkNames, type Path, type Refuse } from "../layout/layout-schema.ts";
+import { checkNames, type Path, type Refuse } from "#engine/layout/layout-schema.ts";
 
 /** Checks an update beyond its schema: for contradictions, and for keys without an effect. */
 export function checkUpdate(spec: UpdateSpec, refuse: Refuse): void {

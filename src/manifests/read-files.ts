@@ -1,7 +1,7 @@
 import { buffer } from "node:stream/consumers";
 import { readBytes } from "#engine/yaml/read.ts";
-import { resolveLayouts } from "../layout/resolve-layouts.ts";
-import { readManifests, type Manifest } from "../manifests/read-manifests.ts";
+import { resolveLayouts } from "./resolve-layouts.ts";
+import { readManifests, type Manifest } from "./read-manifests.ts";
 
 /** The manifests of files, `-` for standard input. All are read before anything is done. @throws KcoreError */
 export async function readFiles(files: readonly string[]): Promise<readonly Manifest[]> {

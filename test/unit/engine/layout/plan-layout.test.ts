@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { LayoutSchema, type Layout } from "#cli/layout/layout-schema.ts";
-import { withRefusals, planLayout } from "#cli/layout/plan-layout.ts";
+import { LayoutSchema, type Layout } from "#engine/layout/layout-schema.ts";
+import { withRefusals, planLayout } from "#engine/layout/plan-layout.ts";
 import type { Problem } from "#errors/problem.ts";
 import { diskGuid, partitionGuid } from "#engine/step/disk-names.ts";
 import { inventoryOf, type Shown } from "#support/disk-inventory.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { readManifests } from "#cli/manifests/read-manifests.ts";
+import { readManifests } from "#manifests/read-manifests.ts";
 import type { UpdateSpec } from "#rollout/spec.ts";
 import { problemsIn } from "#support/problems.ts";
 

@@ -22,8 +22,8 @@ import { whoAmI } from "../process/who.ts";
 import { quoteWord } from "#tui/repeat-command.ts";
 import { tellWait } from "./step-results.ts";
 import { canPrompt } from "../terminal/prompt.ts";
-import { requestOf, type RunFlags } from "../watch/run-request.ts";
-import { promptInTurn } from "../watch/run-prompts.ts";
+import { requestOf, type RunFlags } from "./run-request.ts";
+import { promptInTurn } from "./run-prompts.ts";
 
 /** Milliseconds that a question waits for its answer. */
 const answerPatience = 30 * 60_000;

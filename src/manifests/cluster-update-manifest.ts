@@ -6,7 +6,7 @@ import { descriptionAt, keysAt } from "#engine/yaml/schema-keys.ts";
 import type { Problem } from "#errors/problem.ts";
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { UpdateSpec } from "#rollout/spec.ts";
-import type { Refuse } from "../layout/layout-schema.ts";
+import type { Refuse } from "#engine/layout/layout-schema.ts";
 import { camelCase } from "./spellings.ts";
 import { checkUpdate, commitHint } from "./check-update.ts";
 import type { ClusterUpdateSchema, WrittenUpdate } from "./cluster-update-schema.ts";

@@ -3,20 +3,16 @@ import { placeOf } from "#engine/yaml/issues.ts";
 import type { SourceNode } from "#engine/yaml/node.ts";
 import type { Problems } from "#engine/yaml/problems.ts";
 import type { Problem, SourcePosition } from "#errors/problem.ts";
-import { checkLayout } from "../layout/check-layout.ts";
-import type { Layout, Path } from "../layout/layout-schema.ts";
-import { refusal } from "../layout/reasons.ts";
+import { checkLayout } from "#engine/layout/check-layout.ts";
+import type { NixSource } from "#engine/layout/evaluate-layout.ts";
+import type { Layout, Path } from "#engine/layout/layout-schema.ts";
+import { refusal } from "#engine/layout/reasons.ts";
 import type { DiskLayoutSchema } from "./manifest-schemas.ts";
 
 /** A `DiskLayout`: a node, and a layout, or the Nix text or file that becomes one. */
 export interface WantedLayout {
   readonly node: { readonly name: string; readonly at: SourcePosition };
   readonly layout: Layout | NixSource;
-}
-
-export interface NixSource {
-  readonly at: SourcePosition;
-  readonly nix: { readonly text: string } | { readonly file: string };
 }
 
 const forms = ["diskLayout", "layoutNix", "layoutNixFile"] as const;
