@@ -1,8 +1,8 @@
-import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
-import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
+import type { JournalRecord, KeyRules, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
 import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";

@@ -48,7 +48,7 @@ export class Refusals {
     const peer = peers.get(about);
     // Both sides dial: a passing refusal does not count while another connection is open.
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
-    if (peer && by === "peer") peer.refusal = { code, message };
+    if (by === "peer") peer?.noteRefusal({ code, message });
     if (passing.has(code) || about === options.id) return;
     if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";

@@ -1,4 +1,5 @@
 // “Durable” (docs/replication.md): clock, timers, disk and links of a replica: a simulator can put faults into each.
+import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
@@ -30,6 +31,17 @@ export interface Timers {
   readonly after: (ms: number, run: () => void) => () => void;
   /** Calls `run` once, after the present turn of the event loop (setImmediate). */
   readonly soon: (run: () => void) => void;
+}
+
+/** The rules of keys. */
+export interface KeyRules {
+  readonly mergeKindOf: (key: string) => MergeKind;
+  /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
+  readonly isSecret?: (key: string) => boolean;
+  /** Whether two concurrent writes of the key are a conflict; without it, they are. */
+  readonly isContested?: (key: string) => boolean;
+  /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
+  readonly isKnown?: (key: string, text: string) => boolean;
 }
 
 /** One record of the journal, as plain JSON. */
