@@ -79,7 +79,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
         file: "controller/replica/writer.ts",
         from: "      await this.#core.commits.commit(records, registers);",
         to: `      const committed = this.#core.commits.commit(records, registers);
-      inBackground(committed.then(() => this.#outbox.add(registers)));
+      committed.then(() => this.#outbox.add(registers), () => undefined);
       return { o, s, hlc: encodeStamp({ ms, c }) };`,
       },
     ],

@@ -7,7 +7,7 @@ import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 import { Random } from "./random.ts";
-import { Scheduler } from "../sim/scheduler.ts";
+import { allPromises, Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;
 
@@ -42,7 +42,7 @@ export class TestReplica {
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
       db: {
         data: this.state,
-        // The promise is settled already, so that its continuation runs before the scheduler's next event.
+        // The promise is settled already, so that the replica applies the records before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
           if (this.#held) return new Promise((durable) => this.#held?.push({ records, durable }));
@@ -68,7 +68,7 @@ export class TestReplica {
       durable();
     }
     if (count === undefined) this.#held = undefined;
-    await Promise.resolve();
+    await allPromises();
   }
 
   /** Registers controllers, itself included. */
