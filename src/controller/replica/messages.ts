@@ -71,7 +71,7 @@ const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Se
  * peer may send them.
  */
 const Message = z.discriminatedUnion("t", [
-  /** `boot`: random per process. */
+  /** `boot`: random for each process of the sender. */
   Held.extend({
     t: z.literal("hello"),
     cluster: z.string().max(256),

@@ -59,7 +59,7 @@ export class Session implements LinkEvents, Stream {
       cluster: options.cluster,
       id: options.id,
       origin: state.origin,
-      boot: host.boot,
+      boot: host.processId,
       ...omitUndefined({ at: options.at }),
       proto: protocols,
       ready: state.isWhole,

@@ -7,8 +7,8 @@ import type { Writer } from "./writer.ts";
 
 /** The services that all sessions of a replica share, and the choice between sessions. */
 export interface SessionHost {
-  /** Random per process. */
-  readonly boot: string;
+  /** Random for each process. */
+  readonly processId: string;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;

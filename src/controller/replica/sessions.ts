@@ -26,7 +26,7 @@ interface Parts {
 
 /** The connections of a replica: refuses peers, chooses between two connections to one peer, and announces news to peers. */
 export class Sessions implements SessionHost {
-  readonly boot: string;
+  readonly processId: string;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;
@@ -36,7 +36,7 @@ export class Sessions implements SessionHost {
 
   constructor(core: Core, { outbox, dialler, soft, writer }: Parts) {
     this.#core = core;
-    this.boot = core.randomName();
+    this.processId = core.randomName();
     this.outbox = outbox;
     this.soft = soft;
     this.writer = writer;
@@ -90,9 +90,9 @@ export class Sessions implements SessionHost {
   #refuseItself({ isDialled, address }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
-    duplicates.answeredAtHome(boot === this.boot || !isDialled);
-    if (boot === this.boot) duplicates.accepted(id);
-    if (boot === this.boot) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
+    duplicates.answeredAtHome(boot === this.processId || !isDialled);
+    if (boot === this.processId) duplicates.accepted(id);
+    if (boot === this.processId) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
     const text = describeDuplicate(id, at, address);
     if (isDialled) {
       duplicates.refused(id, text);

@@ -752,6 +752,23 @@ describe("a controller that was put back, or mended", () => {
     ]);
   });
 
+  it("TWO_COPIES: a welcome that waits for the other process tells when the greeting came and when the answer left", async () => {
+    const { scheduler, a, wire } = await pair();
+    await scheduler.runUntil(3_000);
+    const hello = wire.sent[1][0] as object;
+    wire.isHeld = true;
+    const sent: PeerMessage[] = [];
+    const send = (message: PeerMessage): void => void sent.push(message);
+    const events = a.replica.connected({ peer: "b", initiator: false, send, close: () => undefined });
+    const before = scheduler.now;
+    events.received({ ...hello, boot: "another" }, 1);
+    await scheduler.runUntil(before + 2_500);
+    const welcome = sent.find((message) => message.t === "welcome");
+    const [arrived = 0, left = 0] = welcome?.walls ?? [];
+    expect(arrived).to.equal(1_700_000_000_000 + Math.floor(before));
+    expect(left - arrived).to.be.within(300, 2_000);
+  });
+
   it("V5: tells of the writes behind a damage as of writes under way, so that no deletion they missed is forgotten before", async () => {
     const { scheduler, a, b, wire } = await pair();
     wire.cut();
