@@ -109,7 +109,7 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
       const text = JSON.stringify(message);
       wire.sent[own].push(message);
       scheduler.after(delay, () => {
-        if (!isCut && !wire.isHeld) events[1 - own]?.received(JSON.parse(text), text.length);
+        if (!isCut && !wire.isHeld) events[1 - own]?.received(JSON.parse(text));
       });
     },
     close: () => {
@@ -133,8 +133,8 @@ export function greet(
 ): LinkEvents {
   const nothing = (): undefined => undefined;
   const events = to.replica.connected({ peer: "b", initiator: false, send: nothing, close: nothing, ...link });
-  events.received(hello, 1);
-  events.received({ t: "welcome", proto, walls: [1.7e12, 1.7e12] }, 1);
+  events.received(hello);
+  events.received({ t: "welcome", proto, walls: [1.7e12, 1.7e12] });
   return events;
 }
 

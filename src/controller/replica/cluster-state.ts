@@ -250,7 +250,6 @@ export class ClusterState {
     this.#condition = { storeId, origin, ready, behind, alone };
     if (meta.behind === false) this.#salvaged = [];
     if (meta.hlc !== undefined) this.advanceClock(decodeStamp(meta.hlc));
-    if (meta.vv !== undefined) this.map.merge([], meta.vv);
     this.#raiseFloor(meta.floor ?? [], meta.floorHlc === undefined ? zero : decodeStamp(meta.floorHlc));
     this.formerConflicts.add(meta.conflicts ?? []);
   }

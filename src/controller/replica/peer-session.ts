@@ -117,7 +117,7 @@ export class Session implements LinkEvents, Stream {
     this.#host.lost(this);
   }
 
-  received(value: unknown, bytes: number): void {
+  received(value: unknown): void {
     if (this.#isClosed || this.#core.isStopped) return;
     const message = parseMessage(value);
     if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
@@ -125,7 +125,7 @@ export class Session implements LinkEvents, Stream {
     this.#pinger.heard();
     this.peer.phi.heard(this.#core.options.clock.mono());
     try {
-      this.#handle(message, bytes);
+      this.#handle(message);
     } catch (error) {
       if (!(error instanceof MalformedPage)) throw error;
       this.malformed(error.message);
@@ -137,7 +137,7 @@ export class Session implements LinkEvents, Stream {
     this.refuse("MALFORMED", what);
   }
 
-  #handle(message: PeerMessage, bytes: number): void {
+  #handle(message: PeerMessage): void {
     if (message.t === "hello") return this.#hello(message);
     if (message.t === "welcome") return this.#welcome(message);
     if (message.t === "refuse") return this.#refused(message);
@@ -151,7 +151,7 @@ export class Session implements LinkEvents, Stream {
       case "credit":
         return inBackground(this.#pages.credit(message.sync));
       case "page":
-        return this.#puller.page(message, bytes);
+        return this.#puller.page(message);
       case "have":
         return this.#have(message);
       case "ping":

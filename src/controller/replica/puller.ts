@@ -31,11 +31,8 @@ interface Sync {
   /** The register with the highest stamp. */
   latest: Register | undefined;
   next: number;
-  askedAt: number;
   cancel: () => void;
 }
-
-const pageBytes = 1024 * 1024;
 
 /** Fetches the missing transactions from one peer. */
 export class Puller {
@@ -78,7 +75,6 @@ export class Puller {
       registers: [],
       latest: undefined,
       next: 0,
-      askedAt: options.clock.mono(),
       cancel: () => undefined,
     };
     this.#sync = sync;
@@ -95,7 +91,7 @@ export class Puller {
 
   #await(sync: Sync): void {
     sync.cancel();
-    sync.cancel = this.#core.after(this.#stream.peer.rtt.deadline(pageBytes), () => {
+    sync.cancel = this.#core.after(this.#stream.peer.rtt.pageTimeout, () => {
       this.#stream.peer.rtt.timedOut();
       this.abandon();
     });
@@ -108,10 +104,9 @@ export class Puller {
     this.#core.endFullExchange(this);
   }
 
-  page(message: MessageOf<"page">, bytes: number): void {
+  page(message: MessageOf<"page">): void {
     const sync = this.#sync;
     if (!sync || message.sync !== sync.id || message.index < sync.next) return;
-    this.#stream.peer.rtt.transferred(bytes, this.#core.options.clock.mono() - sync.askedAt);
     sync.early.set(message.index, message);
     for (let page = sync.early.get(sync.next); page; page = sync.early.get(sync.next)) {
       sync.early.delete(sync.next++);

@@ -71,7 +71,6 @@ export type JournalRecord =
       readonly origin?: string;
       readonly ready?: boolean;
       readonly hlc?: string;
-      readonly vv?: WireVector;
       readonly floor?: WireVector;
       readonly floorHlc?: string;
       /** Conflicts that an earlier version found, and had not yet written as registers. */
@@ -102,8 +101,8 @@ export interface PeerLink {
 
 /** The callbacks by which the transport reports a link's events. */
 export interface LinkEvents {
-  /** A message as parsed from JSON; the core checks its shape. `bytes`: its size on the wire. */
-  readonly received: (message: unknown, bytes: number) => void;
+  /** A message as parsed from JSON; the core checks its shape. */
+  readonly received: (message: unknown) => void;
   readonly closed: () => void;
 }
 

@@ -51,7 +51,7 @@ async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestR
     {
       send: (message) => {
         if (message.t === "pull" && closed.length === 0)
-          scheduler.after(1, () => events.received(answer(message, a), 1));
+          scheduler.after(1, () => events.received(answer(message, a)));
       },
       close: (why) => void closed.push(why),
     },
@@ -154,7 +154,7 @@ describe("a hostile peer", () => {
     const events = greet(a, { ...wire.sent[1][0], ready: true });
     const origins = new Set<string>();
     for (let index = 0; index < 50; index++) {
-      events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] }, 1);
+      events.received({ t: "have", ready: true, vv: [[a.replica.status().origin, 10 ** 9]] });
       await a.replica.write([{ key: "own", value: index }]);
       origins.add(a.replica.status().origin);
       await scheduler.runUntil(scheduler.now + 100);
@@ -171,7 +171,7 @@ describe("a hostile peer", () => {
     const events = greet(a, { ...wire.sent[1][0], ready: true }, { proto: 2 });
     for (let message = 0; message < 10; message++) {
       const vv = Array.from({ length: 10_000 }, (_, index) => [`x${message}-${index}`, 1]);
-      events.received({ t: "have", ready: true, vv }, 1);
+      events.received({ t: "have", ready: true, vv });
     }
     const peer = a.replica.status().peers.find(({ id }) => id === "b");
     // The peer claims transactions that are not here.
@@ -185,7 +185,7 @@ describe("a hostile peer", () => {
     const send = (message: PeerMessage): void => void (message.t === "pull" && ({ sync } = message));
     const events = greet(a, { ...wire.sent[1][0], ready: true, vv: [["b#9", 9]] }, { send });
     for (let index = 0; index < 100; index++) {
-      events.received({ t: "page", sync, index, full: true, page: nothing }, 1);
+      events.received({ t: "page", sync, index, full: true, page: nothing });
       await a.replica.write([{ key: "own", value: index }]);
       await scheduler.runUntil(scheduler.now + 100);
     }
@@ -200,7 +200,7 @@ describe("a hostile peer", () => {
     for (let seq = 1; seq <= 50; seq++) {
       const ms = 1.7e12 + scheduler.now + 9_990;
       const page = { origins: ["b#2"], contexts: [[]], registers: [["late", String(seq), ms, 65_535, 0, seq, 0]] };
-      events.received({ t: "push", page, origin: "b#2", from: seq - 1, upto: seq }, 1);
+      events.received({ t: "push", page, origin: "b#2", from: seq - 1, upto: seq });
       await scheduler.runUntil(scheduler.now + 1);
       await a.replica.write([{ key: "own", value: seq }]);
       await scheduler.runUntil(scheduler.now + 50);
@@ -222,7 +222,7 @@ describe("a hostile peer", () => {
       let sync = 0;
       const events = greet(a, hello, { send: (message) => void (message.t === "pull" && (sync = message.sync)) });
       const message = spoil(random.pick(good), random);
-      events.received(typeof message === "object" ? { ...message, ...(sync > 0 ? { sync } : {}) } : message, 1);
+      events.received(typeof message === "object" ? { ...message, ...(sync > 0 ? { sync } : {}) } : message);
       events.closed();
     }
     expect(a.replica.get("own")?.text).to.equal("1");

@@ -243,7 +243,7 @@ describe("two replicas", () => {
     const closings: string[] = [];
     const close = (why: string): void => void closings.push(why);
     const hello = wire.sent[0].find(({ t }) => t === "hello");
-    greet(c, hello, { close }).received(forged, 1);
+    greet(c, hello, { close }).received(forged);
     expect(c.alarms().filter((alarm) => alarm.startsWith("EQUIVOCATION"))).to.have.length(1);
     expect(c.replica.get("k")?.text).to.equal('"true"');
     expect(closings).to.deep.equal(["EQUIVOCATION"]);
@@ -260,7 +260,7 @@ describe("two replicas", () => {
       const send = (sent: PeerMessage): void => void (sent.t === "pull" && (asked = sent));
       const hello = wire.sent[1].find(({ t }) => t === "hello");
       const events = greet(a, hello, { send, close });
-      events.received({ ...(message as object), ...(asked ? { sync: asked.sync } : {}) }, 1);
+      events.received({ ...(message as object), ...(asked ? { sync: asked.sync } : {}) });
       return closed;
     };
     await scheduler.runUntil(scheduler.now + 3_000);
@@ -302,9 +302,9 @@ describe("two replicas", () => {
     const page = { origins: ["b#1"], contexts: [[]], registers: [["k", "2", 1_700_000_000_050, 0, 0, 1, 0]] };
     const [first] = sent.filter((message) => message.t === "pull");
     const answer = { t: "page", sync: first?.sync, index: 0, full: false };
-    events.received({ ...answer, page: { origins: [], contexts: [], registers: [] }, end: endOf(vv.slice(0, -1)) }, 1);
+    events.received({ ...answer, page: { origins: [], contexts: [], registers: [] }, end: endOf(vv.slice(0, -1)) });
     await scheduler.runUntil(scheduler.now + 1);
-    events.received({ t: "push", page, origin: "b#1", from: 0, upto: 1 }, 1);
+    events.received({ t: "push", page, origin: "b#1", from: 0, upto: 1 });
     await scheduler.runUntil(scheduler.now + 1);
     expect(a.replica.get("k")).to.equal(undefined);
     expect(sent.filter(({ t }) => t === "pull").length).to.equal(2);
@@ -382,7 +382,7 @@ describe("two replicas", () => {
     const send = (message: PeerMessage): void => {
       if (message.t !== "pull") return;
       const answer = { t: "page", sync: message.sync, index: 0, full: false, page, end };
-      scheduler.after(1, () => events.received(answer, 1));
+      scheduler.after(1, () => events.received(answer));
     };
     const events = greet(old, { ...wire.sent[1][0], ready: true, vv: Object.entries(vv) }, { send });
     await scheduler.runUntil(scheduler.now + 100);
@@ -443,7 +443,7 @@ describe("two replicas", () => {
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true });
     const say = (key: string, text: string, boot: number): void =>
-      events.received({ t: "soft", entries: [{ key, boot, seq: 1, text }] }, 1);
+      events.received({ t: "soft", entries: [{ key, boot, seq: 1, text }] });
     const highest = Number.MAX_SAFE_INTEGER;
     say("live/n/a", '"forged"', highest);
     say("live/n/c", '"forged"', highest);
@@ -731,8 +731,8 @@ describe("a controller that was put back, or mended", () => {
     const refuse = async (): Promise<string> => {
       const link = { peer: "b", initiator: false, send: () => undefined, close: () => undefined };
       const events = a.replica.connected(link);
-      events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage, 1);
-      events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" }, 1);
+      events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage);
+      events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" });
       await scheduler.runUntil(scheduler.now + 1_000);
       return a.replica.write([{ key: "k", value: scheduler.now }]).then(
         () => "written",
@@ -761,7 +761,7 @@ describe("a controller that was put back, or mended", () => {
     const send = (message: PeerMessage): void => void sent.push(message);
     const events = a.replica.connected({ peer: "b", initiator: false, send, close: () => undefined });
     const before = scheduler.now;
-    events.received({ ...hello, boot: "another" }, 1);
+    events.received({ ...hello, boot: "another" });
     await scheduler.runUntil(before + 2_500);
     const welcome = sent.find((message) => message.t === "welcome");
     const [arrived = 0, left = 0] = welcome?.walls ?? [];
