@@ -37,7 +37,7 @@ export function receivePush(
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   checkOrigins(state, [[origin, upto]], fresh);
-  // A restored peer may have written this before it learned of a deletion that is forgotten here (`floor` in cluster-state.ts). A pull
+  // A restored peer may have written this before it learned of a deletion that is forgotten here (deletion-floor.ts). A pull
   // brings its corrected state; a push brings the transaction as written.
   const isBehind = fresh.some((register) => [...state.floor.vector].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));

@@ -319,6 +319,7 @@ describe("two replicas", () => {
     await a.replica.write([{ key: "k", value: "a" }]);
     await scheduler.runUntil(scheduler.now + 10);
     const writing = b.replica.write([{ key: "k", value: "b" }]);
+    await scheduler.runUntil(scheduler.now);
     await b.release(1);
     const present = b.replica.get("k");
     expect(present?.text).to.equal('"a"');
