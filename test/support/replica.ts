@@ -126,15 +126,11 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
 }
 
 /** A link to `to` on which the test itself speaks, as `b` by default, after a greeting. */
-export function greet(
-  to: TestReplica,
-  hello: object | undefined,
-  { proto = 1, ...link }: Partial<PeerLink> & { readonly proto?: number } = {},
-): LinkEvents {
+export function greet(to: TestReplica, hello: object | undefined, link: Partial<PeerLink> = {}): LinkEvents {
   const nothing = (): undefined => undefined;
   const events = to.replica.connected({ peer: "b", initiator: false, send: nothing, close: nothing, ...link });
   events.received(hello);
-  events.received({ t: "welcome", proto, walls: [1.7e12, 1.7e12] });
+  events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] });
   return events;
 }
 

@@ -3,10 +3,10 @@ import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
 import { inBackground } from "./commit-queue.ts";
 import type { ReplicaContext } from "./context.ts";
-import type { PeerMessage } from "./messages.ts";
+import type { MessageOf } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
-type Said = Pick<Extract<PeerMessage, { t: "have" }>, "vv" | "soon">;
+type Said = Pick<MessageOf<"have">, "vv" | "soon">;
 
 /**
  * The last record of a store that `kcore controller restore` or `repair` wrote. With it the controller never writes again under its former

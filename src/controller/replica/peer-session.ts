@@ -16,7 +16,7 @@ import {
   type RefusalCode,
 } from "./messages.ts";
 import { PageSender } from "./page-sender.ts";
-import type { Peer, Stream } from "./peer.ts";
+import type { Peer, PeerProcess, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
@@ -32,8 +32,7 @@ export class Session implements LinkEvents, Stream {
   readonly #core: Core;
   readonly #host: SessionHost;
   readonly #pages: PageSender;
-  /** The peer's process, as its greeting describes it. */
-  #process = { id: "", address: "" };
+  #process: PeerProcess = { id: "", address: "" };
   #openedAt = 0;
   /** The report of a process under the peer's identity, for the next ping. */
   #duplicateReport: string | undefined;
@@ -82,12 +81,8 @@ export class Session implements LinkEvents, Stream {
     return this.#link.initiator;
   }
 
-  get processId(): string {
-    return this.#process.id;
-  }
-
-  get address(): string {
-    return this.#process.address;
+  get process(): PeerProcess {
+    return this.#process;
   }
 
   get openedAt(): number {

@@ -4,6 +4,14 @@ import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { BackOff, RttEstimator } from "./rtt.ts";
 
+/** A process of a peer. */
+export interface PeerProcess {
+  /** Random for each process; empty before the greeting. */
+  readonly id: string;
+  /** The address of the process, for messages. */
+  readonly address: string;
+}
+
 /** A connection to a peer, for the parts of a replica. */
 export interface Stream {
   readonly peer: Peer;
@@ -11,12 +19,10 @@ export interface Stream {
   readonly isDialled: boolean;
   /** Whether both sides have accepted each other and the connection is not closed. */
   readonly isOpen: boolean;
-  /** The random id of the peer's process; empty before its greeting. */
-  readonly processId: string;
+  /** The peer's process, as its greeting describes it. */
+  readonly process: PeerProcess;
   /** The (monotonic) time at which the connection opened. */
   readonly openedAt: number;
-  /** The address of the peer's process, for messages. */
-  readonly address: string;
   /** Pings; resolves with whether the peer's process answered in time. */
   readonly probe: () => Promise<boolean>;
   /** Tells the peer with the next ping that another process runs under its identity. */

@@ -87,13 +87,13 @@ export class Sessions implements SessionHost {
   }
 
   /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
-  #refuseItself({ isDialled, address }: Stream, boot: string): Refusal {
+  #refuseItself({ isDialled, process }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
     duplicates.answeredAtHome(boot === this.processId || !isDialled);
     if (boot === this.processId) duplicates.accepted(id);
     if (boot === this.processId) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
-    const text = describeDuplicate(id, at, address);
+    const text = describeDuplicate(id, at, process.address);
     if (isDialled) {
       duplicates.refused(id, text);
       this.#core.after(checkAgainMs, () => this.#dialler.dialItself());
@@ -103,12 +103,12 @@ export class Sessions implements SessionHost {
 
   duplicateOf(stream: Stream): Stream | undefined {
     const other = stream.peer.stream;
-    return other && other !== stream && other.isOpen && other.processId !== stream.processId ? other : undefined;
+    return other && other !== stream && other.isOpen && other.process.id !== stream.process.id ? other : undefined;
   }
 
   refuseDuplicate(stream: Stream, rival: Stream): void {
     const { id } = stream.peer;
-    const text = describeDuplicate(id, rival.address, stream.address);
+    const text = describeDuplicate(id, rival.process.address, stream.process.address);
     this.#core.duplicates.see(id, text);
     rival.reportDuplicate(text);
     stream.refuse("TWO_COPIES", text);
@@ -120,7 +120,7 @@ export class Sessions implements SessionHost {
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
       // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old one up.
-      const isTwin = other.processId === stream.processId && stream.openedAt - other.openedAt < 2000;
+      const isTwin = other.process.id === stream.process.id && stream.openedAt - other.openedAt < 2000;
       if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
         return false;
