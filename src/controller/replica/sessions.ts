@@ -87,13 +87,13 @@ export class Sessions implements SessionHost {
   }
 
   /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
-  #refuseItself({ isDialled, process }: Stream, boot: string): Refusal {
+  #refuseItself({ isDialled, process: other }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
     duplicates.answeredAtHome(boot === this.processId || !isDialled);
     if (boot === this.processId) duplicates.accepted(id);
     if (boot === this.processId) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
-    const text = describeDuplicate(id, at, process.address);
+    const text = describeDuplicate(id, at, other.address);
     if (isDialled) {
       duplicates.refused(id, text);
       this.#core.after(checkAgainMs, () => this.#dialler.dialItself());
