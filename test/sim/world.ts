@@ -174,7 +174,7 @@ export class World {
   }
 
   #snapshot(node: SimNode): void {
-    if (node.state && !node.isPaused) node.disk.replace(node.state.snapshot());
+    if (node.state && !node.isPaused && !node.state.isMerging) node.disk.replace(node.state.snapshot());
   }
 
   #backUp(node: SimNode): void {

@@ -23,8 +23,6 @@ interface Merge {
   readonly registers: readonly Register[];
   /** How many of the registers are merged. */
   at: number;
-  /** Changed keys that `mergeNext` has not returned yet. */
-  readonly changed: string[];
 }
 
 const snapshotPage = 1000;
@@ -133,24 +131,18 @@ export class ClusterState {
 
   /** Begins the merge of a record, which `mergeNext` carries out. `registers`: those of the record and its parts. */
   beginMerge(record: Apply, registers: readonly Register[]): void {
-    this.#merge = { record, registers, at: 0, changed: [] };
+    this.#merge = { record, registers, at: 0 };
   }
 
   /** Merges the next `count` registers; returns keys as `apply` does. */
   mergeNext(count: number): readonly string[] {
     const merge = this.#merge as Merge;
-    this.#advance(merge, count);
-    if (merge.at >= merge.registers.length) this.#merge = undefined;
-    return merge.changed.splice(0);
-  }
-
-  #advance(merge: Merge, count: number): void {
-    const { record, registers, at, changed } = merge;
-    // `snapshot` has completed this merge meanwhile.
-    if (at > 0 && at >= registers.length) return;
+    const { record, registers, at } = merge;
     merge.at += count;
-    for (const key of this.#mergeSlice(registers.slice(at, merge.at), record)) changed.push(key);
-    if (merge.at >= registers.length) for (const key of this.#finishMerge(record, registers)) changed.push(key);
+    const changed = this.#mergeSlice(registers.slice(at, merge.at), record);
+    if (merge.at < registers.length) return changed;
+    this.#merge = undefined;
+    return [...changed, ...this.#finishMerge(record, registers)];
   }
 
   #mergeSlice(registers: readonly Register[], { repair }: Apply): readonly string[] {
@@ -255,11 +247,10 @@ export class ClusterState {
   }
 
   /**
-   * The state as records: registers first, then the `apply` that makes them effective. It completes a merge that is under
-   * way. The caller may read on during writes, since registers are immutable.
+   * The state as records: registers first, then the `apply` that makes them effective. The caller may read on during writes, since
+   * registers are immutable. No merge may be under way.
    */
   snapshot(): Iterable<JournalRecord> {
-    if (this.#merge) this.#advance(this.#merge, Infinity);
     const registers = [...this.map.all(), ...this.map.siblings.all()];
     const meta = this.meta();
     const salvaged = this.#salvaged;

@@ -18,7 +18,7 @@ export interface CommitPorts {
 
 /**
  * The one way to change the state: records are journaled, then applied in the order of the journal. All waiting is by promises, which
- * settle before the next turn of the event loop. So a snapshot holds all durable records, and one seed of the simulator decides the order.
+ * settle before the next turn of the event loop, and before the simulator's next event. So one seed decides the order.
  */
 export class CommitQueue {
   readonly #ports: CommitPorts;

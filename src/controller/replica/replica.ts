@@ -121,8 +121,8 @@ export interface SoftValue {
  * - after a rejection no record of this call is ever found again (after ENOSPC the journal is truncated, and later appends may succeed).
  *   After EIO, when that is unknown, it must end the process instead;
  * - after a crash `data` begins with the newest snapshot's records, then those of the journal since, in order.
- * The replica applies a durable record to `data` before the next turn of the event loop, except behind a large merge. So a snapshot contains
- * all acknowledged appends that were fulfilled before the present turn. Once on the disk, it replaces them.
+ * The replica applies a durable record to `data` before the next turn of the event loop; behind a large merge (`isMerging`) right after it.
+ * So a snapshot outside of a merge contains all appends that were fulfilled before the present turn. Once on the disk, it replaces them.
  */
 export interface Database {
   readonly data: ClusterState;

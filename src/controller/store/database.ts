@@ -59,6 +59,7 @@ class FolderAdapter implements Adapter<ClusterState> {
   /** Bytes of the journal since the newest snapshot, about. */
   #bytes = 0;
   #restUntil = 0;
+  #isClosing = false;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
@@ -119,8 +120,11 @@ class FolderAdapter implements Adapter<ClusterState> {
     this.#restUntil = Infinity;
     const began = this.#monotonic();
     try {
-      // The replica applies a durable record within the same turn of the event loop, so wait for the next turn.
-      await nextTurn();
+      // The snapshot replaces all durable records, so the state must hold them. The replica applies each before the next turn of the event
+      // loop, but behind a large merge only after the merge, which a stopped replica does not end.
+      do await nextTurn();
+      while (state.isMerging && !this.#isClosing);
+      if (state.isMerging) return;
       const bytes = this.#bytes;
       // The index is read before the state: the state may include later records, which a recovery may apply twice without harm.
       const index = this.journal.durable;
@@ -137,6 +141,11 @@ class FolderAdapter implements Adapter<ClusterState> {
     } finally {
       this.#restUntil = this.#monotonic() + (this.#monotonic() - began) / snapshotShare;
     }
+  }
+
+  /** Ends the waiting for a merge: the journal alone holds it then. */
+  beginClose(): void {
+    this.#isClosing = true;
   }
 
   /** Keeps the two newest snapshots and the journal since the older one, so a damaged snapshot loses nothing. */
@@ -203,6 +212,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
   /** Writes waiting records and a last snapshot, and releases the folder. */
   async close(): Promise<void> {
     const { journal } = this.#adapter;
+    this.#adapter.beginClose();
     await journal.idle();
     try {
       if (!journal.problem) await this.write();
