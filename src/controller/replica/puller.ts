@@ -66,7 +66,7 @@ export class Puller {
       return;
     }
     const { until = 0, stampMs = 0 } = this.#deferral ?? {};
-    if (options.clock.mono() < until && this.#core.future.admissionOf(stampMs) !== "take") return;
+    if (options.clock.mono() < until && this.#core.futureStamps.admissionOf(stampMs) !== "take") return;
     const sync: Sync = {
       id: ++this.#started,
       isRepair: buckets !== undefined,
@@ -117,7 +117,7 @@ export class Puller {
         if (!sync.latest || compareStamps(register, sync.latest) > 0) sync.latest = register;
       }
       const { latest } = sync;
-      if (latest && this.#core.future.admissionOf(latest.ms) === "defer") return this.defer(latest.o, latest.ms);
+      if (latest && this.#core.futureStamps.admissionOf(latest.ms) === "defer") return this.defer(latest.o, latest.ms);
       sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
       this.#stream.send({ t: "credit", sync: sync.id });
@@ -127,17 +127,17 @@ export class Puller {
 
   #finish(sync: Sync, end: PullEnd): void {
     sync.cancel();
-    const { state, future } = this.#core;
+    const { state, futureStamps } = this.#core;
     const { peer } = this.#stream;
     const { ms } = decodeStamp(end.hlc);
     const { o, ms: latest } = sync.latest ?? { o: peer.id, ms: 0 };
     const [origin, stampMs] = latest < ms ? [peer.id, ms] : [o, latest];
-    const admission = future.admissionOf(stampMs);
+    const admission = futureStamps.admissionOf(stampMs);
     if (admission === "defer") return this.defer(origin, stampMs);
     if (admission === "wait") {
       // Wait, then apply these pages. A new pull could be deferred for ever, since newer writes lie as far ahead.
-      future.waits(peer.id, origin, stampMs);
-      sync.cancel = this.#core.after(future.excessOf(stampMs), () => this.#finishLate(sync, end));
+      futureStamps.waits(peer.id, origin, stampMs);
+      sync.cancel = this.#core.after(futureStamps.excessOf(stampMs), () => this.#finishLate(sync, end));
       return;
     }
     peer.acknowledged({ vv: end.upto, soon: end.soon });
@@ -217,7 +217,7 @@ export class Puller {
   }
 
   #done(sync: Sync): void {
-    this.#core.future.allTaken(this.#stream.peer.id);
+    this.#core.futureStamps.allTaken(this.#stream.peer.id);
     this.#core.endFullExchange(this);
     if (this.#sync !== sync) return;
     this.#sync = undefined;
@@ -233,9 +233,9 @@ export class Puller {
    */
   defer(origin: string, stampMs: number): void {
     this.abandon();
-    const { tuning, options, future } = this.#core;
-    const wait = Math.min(Math.max(future.excessOf(stampMs), 500), tuning.pullEvery);
-    future.waits(this.#stream.peer.id, origin, stampMs);
+    const { tuning, options, futureStamps } = this.#core;
+    const wait = Math.min(Math.max(futureStamps.excessOf(stampMs), 500), tuning.pullEvery);
+    futureStamps.waits(this.#stream.peer.id, origin, stampMs);
     this.#deferral = { until: options.clock.mono() + wait, stampMs };
     this.#core.after(wait, () => this.pull());
   }

@@ -20,7 +20,7 @@ export function receivePush(
   { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
   push: MessageOf<"push">,
 ): void {
-  const { state, future } = core;
+  const { state, futureStamps } = core;
   const { accepted } = core.commits;
   const { peer } = stream;
   const { origin, from, upto } = push;
@@ -43,18 +43,18 @@ export function receivePush(
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();
   const latest = Math.max(0, ...registers.map(({ ms }) => ms));
-  const admission = future.admissionOf(latest);
+  const admission = futureStamps.admissionOf(latest);
   if (admission === "defer") return puller.defer(origin, latest);
   if (admission === "wait") return puller.pull();
   inBackground(mergePush(core, peer.id, push, fresh));
 }
 
 async function mergePush(
-  { commits, future }: Core,
+  { commits, futureStamps }: Core,
   peer: string,
   { page, origin, from, upto }: MessageOf<"push">,
   registers: readonly Register[],
 ): Promise<void> {
   await commits.commit([{ t: "apply", page, upto: [[origin, upto]], from: [[origin, from]] }], registers);
-  future.taken(peer, origin);
+  futureStamps.taken(peer, origin);
 }

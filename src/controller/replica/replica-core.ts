@@ -22,7 +22,7 @@ export class Core {
   /** The one way to change the state. */
   readonly commits: CommitQueue;
   readonly guard: ClockGuard;
-  readonly future: FutureStamps;
+  readonly futureStamps: FutureStamps;
   readonly refusals: Refusals;
   readonly duplicates: DuplicateIdentity;
   readonly generation: OriginGeneration;
@@ -44,7 +44,7 @@ export class Core {
     this.alarms = new Alarms(this.options.clock.wall, ({ code, about, message }) =>
       options.log?.("warn", message, { alarm: code, about }),
     );
-    this.future = new FutureStamps(this.options.clock, this.tuning, this.alarms);
+    this.futureStamps = new FutureStamps(this.options.clock, this.tuning, this.alarms);
     this.commits = new CommitQueue({
       db: options.db,
       alarms: this.alarms,

@@ -25,7 +25,7 @@ export function statusOf(
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),
     registers: state.map.size,
     tombstones: state.map.tombstones().size,
-    deferred: Object.fromEntries(core.future.origins),
+    deferred: Object.fromEntries(core.futureStamps.origins),
     quarantined: [...quarantined],
     alarms: alarms.all(),
   };
