@@ -7,7 +7,7 @@ import type { Underway } from "./messages.ts";
 import { WriteRefused, type Database } from "./replica.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
-export interface CommitPorts {
+interface CommitPorts {
   readonly db: Database;
   readonly alarms: Alarms;
   /** Registers that are merged in one turn of the event loop. */

@@ -4,7 +4,7 @@ import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** The treatment of a received stamp. */
-export type Admission =
+type Admission =
   | "take"
   /** Its pages wait for the few seconds until they may be taken. */
   | "wait"
