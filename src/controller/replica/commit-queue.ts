@@ -61,7 +61,7 @@ export class CommitQueue {
       throw new WriteRefused("FULL", undefined, { cause });
     }
     this.#ports.alarms.clear("STORAGE_FULL", "journal");
-    await this.inTurn(() => this.#apply(records, registers));
+    await this.inTurn(() => this.#apply(records, registers)).finally(() => this.#journaling.delete(records));
   }
 
   #accept(records: readonly JournalRecord[]): void {
@@ -102,7 +102,6 @@ export class CommitQueue {
         this.#notify(this.#state.mergeNext(slice));
       }
     }
-    this.#journaling.delete(records);
   }
 
   #notify(changed: readonly string[]): void {
