@@ -3,7 +3,8 @@ import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
-interface Append extends PromiseWithResolvers<void> {
+/** Records on their way to a disk. */
+export interface Append extends PromiseWithResolvers<void> {
   readonly records: readonly JournalRecord[];
 }
 

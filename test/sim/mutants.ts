@@ -101,9 +101,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: "controller/replica/push.ts",
-        from: `  if (admission === "defer") return puller.defer(origin, latest);
-  if (admission === "wait") return puller.pull();`,
-        to: `  if (admission !== "take") fresh.length = 0;`,
+        from: `  if (treatment === "defer") return puller.defer(origin, latest);
+  if (treatment === "wait") return puller.pull();`,
+        to: `  if (treatment !== "take") fresh.length = 0;`,
       },
     ],
   },

@@ -15,7 +15,7 @@ import type { JournalRecord, KeyRules } from "./replica-ports.ts";
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;
 /** The parts of the state beside registers, clock and floor. */
-type Condition = Readonly<Required<Pick<Meta, "storeId" | "origin" | "ready" | "behind" | "alone">>>;
+type StoreCondition = Readonly<Required<Pick<Meta, "storeId" | "origin" | "ready" | "behind" | "alone">>>;
 
 /** A merge that is carried out in slices. */
 interface Merge {
@@ -39,7 +39,7 @@ export class ClusterState {
   readonly reader = new PageReader();
   readonly rules: Required<KeyRules>;
   #clock: Stamp = zero;
-  #condition: Condition = { storeId: "", origin: "", ready: false, behind: false, alone: false };
+  #condition: StoreCondition = { storeId: "", origin: "", ready: false, behind: false, alone: false };
   #salvaged: Register[] = [];
   #parts: Register[] = [];
   #merge: Merge | undefined;

@@ -4,7 +4,7 @@ import type { Clock } from "./replica-ports.ts";
 import type { Tuning } from "./tuning.ts";
 
 /** The treatment of a received stamp. */
-type Admission =
+type StampTreatment =
   | "take"
   /** Its pages wait for the few seconds until they may be taken. */
   | "wait"
@@ -27,7 +27,7 @@ export class FutureStamps {
     this.#alarms = alarms;
   }
 
-  admissionOf(ms: number): Admission {
+  treatmentOf(ms: number): StampTreatment {
     const excess = this.excessOf(ms);
     return excess === 0 ? "take" : excess <= this.#tuning.fenceAt ? "wait" : "defer";
   }

@@ -66,7 +66,7 @@ export class Puller {
       return;
     }
     const { until = 0, stampMs = 0 } = this.#deferral ?? {};
-    if (options.clock.mono() < until && this.#core.futureStamps.admissionOf(stampMs) !== "take") return;
+    if (options.clock.mono() < until && this.#core.futureStamps.treatmentOf(stampMs) !== "take") return;
     const sync: Sync = {
       id: ++this.#started,
       isRepair: buckets !== undefined,
@@ -117,7 +117,7 @@ export class Puller {
         if (!sync.latest || compareStamps(register, sync.latest) > 0) sync.latest = register;
       }
       const { latest } = sync;
-      if (latest && this.#core.futureStamps.admissionOf(latest.ms) === "defer") return this.defer(latest.o, latest.ms);
+      if (latest && this.#core.futureStamps.treatmentOf(latest.ms) === "defer") return this.defer(latest.o, latest.ms);
       sync.pages.push(page.page);
       if (page.end) return this.#finish(sync, page.end);
       this.#stream.send({ t: "credit", sync: sync.id });
@@ -132,9 +132,9 @@ export class Puller {
     const { ms } = decodeStamp(end.hlc);
     const { o, ms: latest } = sync.latest ?? { o: peer.id, ms: 0 };
     const [origin, stampMs] = latest < ms ? [peer.id, ms] : [o, latest];
-    const admission = futureStamps.admissionOf(stampMs);
-    if (admission === "defer") return this.defer(origin, stampMs);
-    if (admission === "wait") {
+    const treatment = futureStamps.treatmentOf(stampMs);
+    if (treatment === "defer") return this.defer(origin, stampMs);
+    if (treatment === "wait") {
       // Wait, then apply these pages. A new pull could be deferred for ever, since newer writes lie as far ahead.
       futureStamps.waits(peer.id, origin, stampMs);
       sync.cancel = this.#core.after(futureStamps.excessOf(stampMs), () => this.#finishLate(sync, end));

@@ -43,9 +43,9 @@ export function receivePush(
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();
   const latest = Math.max(0, ...registers.map(({ ms }) => ms));
-  const admission = futureStamps.admissionOf(latest);
-  if (admission === "defer") return puller.defer(origin, latest);
-  if (admission === "wait") return puller.pull();
+  const treatment = futureStamps.treatmentOf(latest);
+  if (treatment === "defer") return puller.defer(origin, latest);
+  if (treatment === "wait") return puller.pull();
   inBackground(mergePush(core, peer.id, push, fresh));
 }
 

@@ -1,13 +1,10 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Random } from "#support/random.ts";
+import type { Append } from "../disk.ts";
 import type { Scheduler } from "../scheduler.ts";
 
 /** The moment at which the process dies: before or after its records are durable, or not at all. */
 export type Fate = "before" | "after" | undefined;
-
-interface Append extends PromiseWithResolvers<void> {
-  readonly records: readonly JournalRecord[];
-}
 
 /** The disk below a controller's journal: appends become durable in order, each after a while. A death leaves some of them. */
 export class RolloutDisk {
