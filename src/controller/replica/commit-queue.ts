@@ -79,8 +79,8 @@ export class CommitQueue {
   }
 
   /**
-   * Does work in the order of the calls, between durable records and never within a merge, which may take several turns of the event loop:
-   * a write has seen all of a merge or nothing, overtakes no durable record, and a page contains all or nothing.
+   * Does work in the order of the calls, between durable records and never within a merge; a large one takes several turns of the event
+   * loop. So a write has seen all of a merge or nothing, and overtakes no durable record. A page contains all of a merge or nothing.
    */
   inTurn<Value>(work: () => Value | Promise<Value>): Promise<Value> {
     const done = this.#line.then(work);

@@ -43,7 +43,7 @@ export class OriginGeneration {
   readonly #confirmedBy = new Set<string>();
   /** The highest seq of this origin that a peer holds and this store lost. */
   #lost: number | undefined;
-  /** The waiting of first writes. */
+  /** Resolves for the first writes, which wait for the confirmation. */
   #waiting: PromiseWithResolvers<void> | undefined;
 
   constructor(core: ReplicaContext) {

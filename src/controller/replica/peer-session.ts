@@ -214,7 +214,7 @@ export class Session implements LinkEvents, Stream {
     this.#core.refusals.connected(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
-    // Not before the peer lets this controller in: the peer may know transactions of another process with this controller's id.
+    // The greeting counts only once the peer lets this controller in: before, the peer may speak of another process with this controller's id.
     if (this.#greeting) this.#core.generation.heard(this.peer.id, this.#greeting);
     this.#openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;

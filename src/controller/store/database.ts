@@ -121,7 +121,7 @@ class FolderAdapter implements Adapter<ClusterState> {
     const began = this.#monotonic();
     try {
       // The snapshot replaces all durable records, so the state must hold them. The replica applies each before the next turn of the event
-      // loop, but behind a large merge only after the merge, which a stopped replica does not end.
+      // loop. Behind a large merge the replica applies them after the merge, which a stopped replica does not end.
       do await nextTurn();
       while (state.isMerging && !this.#isClosing);
       if (state.isMerging) return;
