@@ -64,16 +64,16 @@ async function lied(answer: (pull: Extract<PeerMessage, { t: "pull" }>, a: TestR
 const nothing = { origins: [], contexts: [], registers: [] };
 const zero = encodeStamp(zeroStamp);
 
-/** A full exchange without a register, which deletes all registers that this vector and `floor` cover, if they may be deleted. */
+/** A full exchange without a register, which deletes all registers that the vector and `more` cover, if they may be deleted. */
 const emptying =
-  (floor: readonly (readonly [string, number])[]) =>
+  (floor: readonly (readonly [string, number])[], more = floor) =>
   ({ sync }: { readonly sync: number }, { replica }: TestReplica): unknown => ({
     t: "page",
     sync,
     index: 0,
     full: true,
     page: nothing,
-    end: { upto: [...Object.entries(replica.status().vv), ...floor], hlc: zero, full: { floor, hlc: zero } },
+    end: { upto: [...Object.entries(replica.status().vv), ...more], hlc: zero, full: { floor, hlc: zero } },
   });
 
 describe("a hostile peer", () => {
@@ -142,6 +142,11 @@ describe("a hostile peer", () => {
     "H3: fills no version vector with origins of no registered controller",
     refusesVector(invented((index) => `ghost${index}#1`)),
   );
+  it("H3: fills no floor of forgotten deletions with origins that it does not claim to have", async () => {
+    const { a, closed } = await lied(emptying(invented((index) => `ghost${index}#1`)([]), []));
+    expect(a.state.floor.vector.size).to.equal(0);
+    expect(closed).to.deep.equal(["MALFORMED"]);
+  });
   it(
     "H2: raises no vector by claiming more of this controller's transactions than it wrote",
     refusesVector((vv) => vv.map(([origin, seq]) => [origin, seq + 10 ** 9])),
