@@ -33,6 +33,7 @@ export function originOf(id: string, word: string): string {
  */
 export class OriginGeneration {
   readonly #core: ReplicaContext;
+  #origin: string;
   /** The last seq that was assigned. */
   #issued: number;
   /** Whether this process made the present origin. */
@@ -48,11 +49,12 @@ export class OriginGeneration {
 
   constructor(core: ReplicaContext) {
     this.#core = core;
-    this.#issued = core.state.map.vector.get(core.state.origin) ?? 0;
+    this.#origin = core.state.origin;
+    this.#issued = core.state.map.vector.get(this.#origin) ?? 0;
   }
 
   get origin(): string {
-    return this.#core.state.origin;
+    return this.#origin;
   }
 
   wrote(origin: string): boolean {
@@ -67,7 +69,7 @@ export class OriginGeneration {
   /** Takes a new origin. */
   renew(): void {
     const origin = originOf(this.#core.options.id, this.#core.randomName().slice(0, 8));
-    this.#core.state.apply({ t: "meta", origin });
+    this.#origin = origin;
     this.#issued = 0;
     this.#isFresh = true;
     this.#own.add(origin);

@@ -55,7 +55,7 @@ export class Outbox {
 
   /** Called for an opened connection: pushes all that its peer has not acknowledged. */
   opened(stream: Stream): void {
-    const { origin } = this.#core.state;
+    const { origin } = this.#core.generation;
     this.#sent.set(stream, { origin, seq: stream.peer.acked?.get(origin) ?? 0 });
     this.#push(stream);
   }

@@ -57,7 +57,7 @@ export class Session implements LinkEvents, Stream {
       t: "hello",
       cluster: options.cluster,
       id: options.id,
-      origin: state.origin,
+      origin: core.generation.origin,
       boot: host.processId,
       ...omitUndefined({ at: options.at }),
       proto: protocols,

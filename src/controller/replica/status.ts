@@ -15,7 +15,7 @@ export function statusOf(
   const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
   return {
     id: options.id,
-    origin: state.origin,
+    origin: core.generation.origin,
     ready: state.ready && !state.isBehind,
     catchingUp: state.isBehind || core.isAsking,
     readOnly,
