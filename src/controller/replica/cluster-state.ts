@@ -8,7 +8,7 @@ import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, toWire, type WireVector } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, type ConflictRecord } from "./conflict-record.ts";
 import { DeletionFloor } from "./deletion-floor.ts";
-import { FormerConflicts } from "./former-conflicts.ts";
+import { formerConflicts } from "./former-conflicts.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord, KeyRules } from "./replica-ports.ts";
 
@@ -35,7 +35,6 @@ export class ClusterState {
   readonly map: LwwMap;
   /** A peer that does not cover the floor gets a full exchange. */
   readonly floor = new DeletionFloor();
-  readonly formerConflicts = new FormerConflicts();
   readonly reader = new PageReader();
   readonly rules: Required<KeyRules>;
   #clock: Stamp = zero;
@@ -155,7 +154,6 @@ export class ClusterState {
 
   #acknowledge(key: string): readonly Register[] {
     if (!key.startsWith(conflictKey("")) || this.map.get(key)?.text !== null) return [];
-    this.formerConflicts.forget(key);
     const lost = this.map.acknowledge(key.slice(conflictKey("").length));
     return lost ? [lost] : [];
   }
@@ -233,7 +231,7 @@ export class ClusterState {
 
   /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
-    const { open } = this.formerConflicts.sorted(this.map, this.rules.isContested);
+    const { open } = formerConflicts(this.map, this.rules.isContested);
     return conflictsIn(this.map, open, this.rules.isSecret);
   }
 
@@ -243,7 +241,6 @@ export class ClusterState {
     if (meta.behind === false) this.#salvaged = [];
     if (meta.hlc !== undefined) this.advanceClock(decodeStamp(meta.hlc));
     this.#raiseFloor(meta.floor ?? [], meta.floorHlc === undefined ? zero : decodeStamp(meta.floorHlc));
-    this.formerConflicts.add(meta.conflicts ?? []);
   }
 
   /**
@@ -267,7 +264,6 @@ export class ClusterState {
   /** The state beside the registers. */
   meta(): Meta {
     const { storeId, origin, ready, behind, alone } = this.#condition;
-    const conflicts = this.formerConflicts.unwritten();
     return {
       t: "meta",
       format: 1,
@@ -277,7 +273,6 @@ export class ClusterState {
       hlc: encodeStamp(this.#clock),
       floor: toWire(this.floor.vector),
       floorHlc: encodeStamp(this.floor.stamp),
-      ...(conflicts.length > 0 ? { conflicts } : {}),
       behind,
       ...(alone ? { alone } : {}),
     };

@@ -3,42 +3,19 @@ import { hasSeen, lossId } from "#crdt/conflict.ts";
 import type { LwwMap } from "#crdt/lww-map.ts";
 import { conflictKey, type ConflictRecord, type ConflictSide } from "./conflict-record.ts";
 
-/** Records of conflicts by earlier versions: registers, and those that such a version had found and not yet written. */
-export class FormerConflicts {
-  /** The unwritten ones, by the key that their register would have. */
-  readonly #unwritten = new Map<string, ConflictRecord>();
-
-  add(records: readonly ConflictRecord[]): void {
-    for (const record of records) this.#unwritten.set(conflictKey(record.id), record);
+/** The records of earlier versions by the key of their register: the open ones, and the keys of the settled ones. */
+export function formerConflicts(
+  map: LwwMap,
+  isContested: (key: string) => boolean,
+): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
+  const open = new Map<string, ConflictRecord>();
+  const settled: string[] = [];
+  for (const { key, text } of map.withPrefix(conflictKey(""))) {
+    const record = text === null ? undefined : readRecord(text);
+    if (record && isContested(record.key) && isOpen(map, record)) open.set(key, record);
+    else if (record) settled.push(key);
   }
-
-  forget(key: string): void {
-    this.#unwritten.delete(key);
-  }
-
-  /** The records that no register holds. */
-  unwritten(): readonly ConflictRecord[] {
-    return [...this.#unwritten.values()];
-  }
-
-  /** Open ones by the key of their register, and the keys of settled ones. */
-  sorted(
-    map: LwwMap,
-    isContested: (key: string) => boolean,
-  ): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
-    const open = new Map<string, ConflictRecord>();
-    const settled: string[] = [];
-    const sort = (key: string, record: ConflictRecord): void => {
-      if (isContested(record.key) && isOpen(map, record)) open.set(key, record);
-      else settled.push(key);
-    };
-    for (const { key, text } of map.withPrefix(conflictKey(""))) {
-      const record = text === null ? undefined : readRecord(text);
-      if (record) sort(key, record);
-    }
-    for (const [key, record] of this.#unwritten) if (!map.get(key)) sort(key, record);
-    return { open, settled };
-  }
+  return { open, settled };
 }
 
 function readRecord(text: string): ConflictRecord | undefined {
