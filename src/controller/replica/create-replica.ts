@@ -136,9 +136,9 @@ async function untilConfirmed(core: Core): Promise<void> {
 function isConfirmed(core: Core): boolean {
   const { others, state } = core;
   const isHeld = others.some((id) => {
-    const { acked, refusal } = core.peerOf(id);
+    const { acked } = core.peerOf(id);
     // A member that knows of the removal refuses this controller.
-    return dominates(acked ?? new Map(), state.map.vector) || refusal?.code === "NOT_REGISTERED";
+    return dominates(acked ?? new Map(), state.map.vector) || core.refusals.lastOf(id)?.code === "NOT_REGISTERED";
   });
   return isHeld || others.length === 0;
 }

@@ -210,7 +210,6 @@ export class Session implements LinkEvents, Stream {
   }
 
   #opened(): void {
-    this.peer.clearRefusal();
     this.#core.refusals.connected(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
@@ -227,7 +226,7 @@ export class Session implements LinkEvents, Stream {
   }
 
   #refused({ code, message }: MessageOf<"refuse">): void {
-    this.peer.noteRefusal({ code, message });
+    this.#core.refusals.remember(this.peer.id, { code, message });
     if (code === "TWO_COPIES") this.#core.duplicates.refused(this.peer.id, message);
     else this.#core.refusals.note(this.peer.id, { by: "peer", code, message });
     if (code === "EQUIVOCATION") this.#core.generation.dispute();

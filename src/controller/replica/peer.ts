@@ -59,7 +59,6 @@ export class Peer {
   #isReady: boolean | undefined;
   #stream: Stream | undefined;
   #isDialling = false;
-  #refusal: { readonly code: string; readonly message: string } | undefined;
 
   constructor(id: string, backOffCap: number) {
     this.id = id;
@@ -116,18 +115,5 @@ export class Peer {
 
   setDialling(isDialling: boolean): void {
     this.#isDialling = isDialling;
-  }
-
-  /** The peer's last refusal of this controller; undefined once both have accepted each other. */
-  get refusal(): { readonly code: string; readonly message: string } | undefined {
-    return this.#refusal;
-  }
-
-  noteRefusal({ code, message }: { readonly code: string; readonly message: string }): void {
-    this.#refusal = { code, message };
-  }
-
-  clearRefusal(): void {
-    this.#refusal = undefined;
   }
 }

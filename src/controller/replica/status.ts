@@ -31,16 +31,17 @@ export function statusOf(
   };
 }
 
-function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
+function peerStatusOf({ options, state, guard, refusals }: Core, peer: Peer): PeerStatus {
   const now = options.clock.mono();
   const { vector } = state.map;
   const acked = peer.acked ?? new Map<string, number>();
   const phi = peer.phi.phi(now);
+  const refusal = refusals.lastOf(peer.id);
   return {
     id: peer.id,
     state: peer.stream?.isOpen
       ? "connected"
-      : peer.refusal
+      : refusal
         ? "refused"
         : peer.isDialling
           ? "connecting"
@@ -52,7 +53,7 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
     behind: lag(vector, acked),
     ahead: lag(acked, vector),
     ready: peer.isReady,
-    ...(peer.refusal ? { refusal: peer.refusal } : {}),
+    ...(refusal ? { refusal } : {}),
   };
 }
 

@@ -20,8 +20,9 @@ function queued() {
     () => undefined,
   );
   const append = (): Promise<void> => {
-    appends.push(Promise.withResolvers<void>());
-    return appends.at(-1)?.promise ?? Promise.reject(new Error("no append"));
+    const appended = Promise.withResolvers<void>();
+    appends.push(appended);
+    return appended.promise;
   };
   const nextTurn = (): Promise<void> => new Promise((resolve) => turns.push(resolve));
   const commits = new CommitQueue({ db: { data, append }, alarms, slice: 1, nextTurn });
