@@ -5,22 +5,28 @@ function batchFor(size: number): number {
 
 /** Keys in order, for iteration by prefix. New keys are merged in batches, and before each iteration. */
 export class KeyIndex {
+  readonly #isPresent: (key: string) => boolean;
   #sorted: string[] = [];
   #added: string[] = [];
-  #removed = 0;
+  #removals = 0;
+
+  /** `isPresent`: whether a key is still in the map that this index serves. */
+  constructor(isPresent: (key: string) => boolean) {
+    this.#isPresent = isPresent;
+  }
 
   add(key: string): void {
     this.#added.push(key);
     if (this.#added.length >= batchFor(this.#sorted.length)) this.#mergeAdded();
   }
 
-  /** Counts a removed key; after many of them drops all keys that `isPresent` denies. */
-  remove(isPresent: (key: string) => boolean): void {
-    this.#removed++;
-    if (this.#removed < 64 || this.#removed * 2 < this.#sorted.length) return;
+  /** Counts a key that left the map. After many of them the index drops all absent keys at once. */
+  countRemoval(): void {
+    this.#removals++;
+    if (this.#removals < 64 || this.#removals * 2 < this.#sorted.length) return;
     this.#mergeAdded();
-    this.#sorted = this.#sorted.filter(isPresent);
-    this.#removed = 0;
+    this.#sorted = this.#sorted.filter(this.#isPresent);
+    this.#removals = 0;
   }
 
   /** Keys with the prefix, in order; removed keys may be among them. */

@@ -39,7 +39,7 @@ export class LwwMap {
   readonly #registers = new Map<string, Register>();
   readonly #tombstones = new Map<string, Register>();
   readonly #logs = new Map<string, OriginLog>();
-  readonly #keys = new KeyIndex();
+  readonly #keys = new KeyIndex((key) => this.#registers.has(key));
   readonly #vector = new Map<string, number>();
   readonly digest = new Digest();
   readonly siblings: Siblings;
@@ -148,7 +148,7 @@ export class LwwMap {
     this.#tombstones.delete(register.key);
     this.digest.remove(register);
     this.#retire(register);
-    this.#keys.remove((key) => this.#registers.has(key));
+    this.#keys.countRemoval();
   }
 
   /** Applies an operator's acknowledgement of a loss. Returns the lost register, the first time only. */

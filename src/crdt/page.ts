@@ -50,6 +50,9 @@ class Table<T> {
   }
 }
 
+/** The most origins, and the most contexts, that a reader keeps to share them. */
+const mostShared = 4096;
+
 /**
  * Reads pages from untrusted JSON. Equal origins and contexts become one object across pages, so 100,000 registers share a few of them.
  */
@@ -68,8 +71,11 @@ export class PageReader {
   #originOf(name: unknown): string {
     if (typeof name !== "string" || name === "" || name.length > 128) throw new MalformedPage("an origin is no name");
     const known = this.#origins.get(name);
-    if (known === undefined) this.#origins.set(name, name);
-    return known ?? name;
+    if (known !== undefined) return known;
+    // Names are shared before they are checked, so their number is bounded here.
+    if (this.#origins.size >= mostShared) this.#origins.clear();
+    this.#origins.set(name, name);
+    return name;
   }
 
   #contextOf(flat: unknown, names: readonly string[]): Context {
@@ -82,7 +88,7 @@ export class PageReader {
       origins: pairs.filter((_, index) => index % 2 === 0).map((place) => names[place] as string),
       seqs: pairs.filter((_, index) => index % 2 === 1),
     };
-    if (this.#contexts.size > 4096) this.#contexts.clear();
+    if (this.#contexts.size >= mostShared) this.#contexts.clear();
     this.#contexts.set(id, context);
     return context;
   }

@@ -3,15 +3,15 @@ import type { Random } from "#support/random.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { Swarm } from "./swarm.ts";
 
-interface Waiting {
+/** Records on their way to a disk. */
+export interface Append extends PromiseWithResolvers<void> {
   readonly records: readonly JournalRecord[];
-  onDurable?: () => void;
-  onFailed?: (error: unknown) => void;
 }
 
 /**
  * A virtual disk below a journal: appends become durable in order, after a while, in groups. A crash loses the unsynced suffix, or keeps a
- * part of it. The torn last append is gone, since the real store truncates it.
+ * part of it. The torn last append is gone, since the real store truncates it. Each append of a group has an event of its own, so the replica
+ * has applied it before the next one is durable.
  */
 export class SimDisk {
   durable: JournalRecord[] = [];
@@ -19,7 +19,7 @@ export class SimDisk {
   /** Called with each append that became durable, before the replica continues. */
   onDurable: (records: readonly JournalRecord[]) => void = () => undefined;
   onAppend: (records: readonly JournalRecord[]) => void = () => undefined;
-  #waiting: Waiting[] = [];
+  #waiting: Append[] = [];
   #isSyncing = false;
   #isSlow = false;
   #generation = 0;
@@ -33,20 +33,12 @@ export class SimDisk {
     this.#swarm = swarm;
   }
 
-  append(records: readonly JournalRecord[]): PromiseLike<void> {
-    const entry: Waiting = { records };
+  append(records: readonly JournalRecord[]): Promise<void> {
+    const append = { records, ...Promise.withResolvers<void>() };
     this.onAppend(records);
-    this.#waiting.push(entry);
+    this.#waiting.push(append);
     this.#sync();
-    const thenable = {
-      // A thenable of our own: the continuation of an append runs within the event that made it durable.
-      // eslint-disable-next-line unicorn/no-thenable
-      then(onDurable: () => void, onFailed: (error: unknown) => void): void {
-        entry.onDurable = onDurable;
-        entry.onFailed = onFailed;
-      },
-    };
-    return thenable as unknown as PromiseLike<void>;
+    return append.promise;
   }
 
   #sync(): void {
@@ -55,23 +47,32 @@ export class SimDisk {
     const group = this.#waiting.length;
     // Slow syncs come in spells.
     this.#isSlow = this.#swarm.slowSync && this.#random.chance(this.#isSlow ? 0.5 : 0.05);
-    const isSlow = this.#isSlow;
-    const generation = this.#generation;
-    this.#scheduler.after(isSlow ? this.#random.between(50, 2500) : this.#random.between(0.1, 3), () => {
-      if (generation !== this.#generation) return;
+    this.#after(this.#isSlow ? this.#random.between(50, 2500) : this.#random.between(0.1, 3), () => {
+      if (!this.isFull) return this.#complete(group);
       this.#isSyncing = false;
-      if (this.isFull) {
-        // Later appends fail too, as in the real journal.
-        for (const { onFailed } of this.#waiting.splice(0)) onFailed?.(new Error("ENOSPC"));
-        return;
-      }
-      for (const entry of this.#waiting.splice(0, group)) {
-        if (generation !== this.#generation) return;
-        this.durable.push(...entry.records);
-        this.onDurable(entry.records);
-        entry.onDurable?.();
-      }
-      this.#sync();
+      // Later appends fail too, as in the real journal.
+      for (const { reject } of this.#waiting.splice(0)) reject(new Error("ENOSPC"));
+    });
+  }
+
+  /** The next `count` appends become durable, one after the other. */
+  #complete(count: number): void {
+    const append = count > 0 ? this.#waiting.shift() : undefined;
+    if (!append) {
+      this.#isSyncing = false;
+      return this.#sync();
+    }
+    this.durable.push(...append.records);
+    this.onDurable(append.records);
+    append.resolve();
+    this.#after(0, () => this.#complete(count - 1));
+  }
+
+  /** Schedules an event of the disk, which a crash cancels. */
+  #after(ms: number, run: () => void): void {
+    const generation = this.#generation;
+    this.#scheduler.after(ms, () => {
+      if (generation === this.#generation) run();
     });
   }
 

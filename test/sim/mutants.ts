@@ -21,9 +21,6 @@ export interface Mutant {
   readonly swarm?: Partial<Swarm>;
 }
 
-const commitOfPull = `      recordsOf(sync.pages, apply),
-      sync.registers,`;
-
 export const mutants: Readonly<Record<string, Mutant>> = {
   vvfirst: {
     why: "the version vector is durable before the data that it promises (kcore's K2)",
@@ -31,11 +28,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: "controller/replica/puller.ts",
-        from: `    this.#core.commit(
-${commitOfPull}`,
-        to: `    this.#core.commit([{ t: "apply", page: emptyPage, ...apply }], [], () => undefined, () => undefined);
-    this.#core.commit(
-${commitOfPull}`,
+        from: "    await commits.commit(recordsOf(sync.pages, { upto: news, hlc: end.hlc }), sync.registers);",
+        to: `    inBackground(commits.commit([{ t: "apply", page: emptyPage, upto: news, hlc: end.hlc }]));
+    await commits.commit(recordsOf(sync.pages, { upto: news, hlc: end.hlc }), sync.registers);`,
       },
       {
         file: "crdt/lww-map.ts",
@@ -50,12 +45,12 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/cluster-state.ts",
-        from: "for (const register of registers) this.clock = witness(this.clock, register);",
-        to: "for (const register of registers) if (register.o === this.origin) this.clock = witness(this.clock, register);",
+        from: "for (const register of registers) this.advanceClock(register);",
+        to: "for (const register of registers) if (register.o === this.origin) this.advanceClock(register);",
       },
       {
         file: "controller/replica/cluster-state.ts",
-        from: "if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));",
+        from: "if (record.hlc !== undefined) this.advanceClock(decodeStamp(record.hlc));",
         to: "",
       },
     ],
@@ -65,8 +60,10 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/writer.ts",
-        from: "    this.#core.commit(\n",
-        to: "    done({ o, s, hlc: encodeStamp({ ms, c }) });\n    this.#core.commit(\n",
+        from: "      await this.#core.commits.commit(records, registers);",
+        to: `      const committed = this.#core.commits.commit(records, registers);
+      committed.then(() => this.#outbox.add(registers), () => undefined);
+      return { o, s, hlc: encodeStamp({ ms, c }) };`,
       },
     ],
   },
@@ -76,8 +73,8 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/writer.ts",
-        from: "    this.#core.commit(\n",
-        to: "    this.#outbox.add(registers);\n    this.#core.commit(\n",
+        from: "      await this.#core.commits.commit(records, registers);",
+        to: "      this.#outbox.add(registers);\n      await this.#core.commits.commit(records, registers);",
       },
     ],
   },
@@ -87,8 +84,9 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/push.ts",
-        from: "  if (ahead > tuning.fenceAt) return puller.defer(origin, ahead);\n  if (ahead > 0) return puller.pull();",
-        to: "  if (ahead > 0) fresh.length = 0;",
+        from: `  if (treatment === "defer") return puller.defer(origin, latest);
+  if (treatment === "wait") return puller.pull();`,
+        to: `  if (treatment !== "take") fresh.length = 0;`,
       },
     ],
   },
@@ -119,9 +117,9 @@ ${commitOfPull}`,
     seed: 55,
     edits: [
       {
-        file: "controller/replica/replica-core.ts",
-        from: "    raise(this.accepted, this.state.map.vector);\n    this.#members",
-        to: "    this.state.clock = { ms: 0, c: 0 };\n    raise(this.accepted, this.state.map.vector);\n    this.#members",
+        file: "controller/replica/cluster-state.ts",
+        from: "    for (const record of records) this.apply(record);",
+        to: "    for (const record of records) this.apply(record);\n    this.#clock = zero;",
       },
     ],
   },
@@ -163,10 +161,10 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/tombstone-gc.ts",
-        from: "  return { registers: collectable(needless(core), state.map.vector, acks), underway };",
+        from: "  return { registers: collectable(forgettable, state.map.vector, acks), underway };",
         to: `  const old = [...state.map.tombstones().values()].filter(({ ms }) => ms < core.options.clock.wall() - 8_000);
   for (const tombstone of old) state.map.drop(tombstone);
-  void [acks, collectable, needless, underway];
+  void [acks, collectable, forgettable, underway];
   return undefined;`,
       },
     ],
@@ -192,12 +190,12 @@ ${commitOfPull}`,
       },
       {
         file: "controller/replica/page-sender.ts",
-        from: "const isFull = !dominates(seen, state.floor);",
+        from: "const isFull = !dominates(seen, state.floor.vector);",
         to: "const isFull = false;",
       },
       {
         file: "controller/replica/page-sender.ts",
-        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();",
+        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor.vector)) return this.stop();",
         to: "void floor;",
       },
     ],
@@ -225,17 +223,17 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/page-sender.ts",
-        from: "const isFull = !dominates(seen, state.floor);",
+        from: "const isFull = !dominates(seen, state.floor.vector);",
         to: "const isFull = false;",
       },
       {
         file: "controller/replica/page-sender.ts",
-        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();",
+        from: "if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor.vector)) return this.stop();",
         to: "void floor;",
       },
       {
         file: "controller/replica/puller.ts",
-        from: "if (!dominates(upto, state.floor)) return this.abandon();",
+        from: "if (!dominates(upto, this.#core.state.floor.vector)) return this.abandon();",
         to: "",
       },
     ],
@@ -258,14 +256,9 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/writer.ts",
-        from: `    this.#commit(
-      standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x })),
-      done,`,
-        to: `    const anew = standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x }));
-    this.#core.commit(
-      [{ t: "apply", page: encodePage(anew), upto: [[o, s]] }],
-      anew,
-      () => done(),`,
+        from: "    await this.#commit(anew);",
+        to: `    const upto = [[draft.o, draft.s]] as const;
+    await this.#core.commits.commit([{ t: "apply", page: encodePage(anew), upto }], anew);`,
       },
     ],
     swarm: { nodes: 3, restores: true, partitions: true },
@@ -276,7 +269,7 @@ ${commitOfPull}`,
     edits: [
       {
         file: "controller/replica/tombstone-gc.ts",
-        from: "  for (const id of others) raise(underway, peers.get(id)?.soon ?? []);",
+        from: "  for (const id of others) raise(underway, peers.get(id)?.underway ?? []);",
         to: "  underway.clear();\n  void raise;",
       },
     ],

@@ -114,7 +114,7 @@ export class SimNetwork {
     if (!reorder) at = other.lastArrival = Math.max(at, other.lastArrival + 0.001);
     const { lineage } = own.endpoint;
     const arrive = (): void => {
-      if (own.endpoint.lineage === lineage) this.#deliver(other, (events) => events.received(value, 1000));
+      if (own.endpoint.lineage === lineage) this.#deliver(other, (events) => events.received(value));
     };
     this.#scheduler.after(at - this.#scheduler.now, arrive);
     if (!isHealed && this.#random.chance(duplicate))

@@ -1,6 +1,6 @@
 import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
-import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
-import type { DialTarget, JournalRecord } from "#controller/replica/replica-ports.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
+import type { DialTarget, JournalRecord, KeyRules } from "#controller/replica/replica-ports.ts";
 import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { VersionVector } from "#crdt/version-vector.ts";
 import { SimDisk } from "./disk.ts";

@@ -54,8 +54,9 @@ export class Scheduler {
     };
   }
 
-  /** Runs all events up to a time. Between two events, all promises that can settle do so; `look` is called after each event. */
+  /** Runs all events up to a time. Before each event, all promises that can settle do so; `look` is called after each event. */
   async runUntil(time: number, look: () => void = () => undefined): Promise<void> {
+    await allPromises();
     for (let event = this.#next(time); event; event = this.#next(time)) {
       if (!event.run) continue;
       this.now = event.at;
@@ -91,8 +92,11 @@ export class Scheduler {
   }
 }
 
-/** Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all of them. */
-async function allPromises(): Promise<void> {
+/**
+ * Resolves when no promise can continue, however long the chain: Node runs a tick that a promise requests only after all of them. So promises
+ * settle in an order that the code alone decides, and a seed stays repeatable.
+ */
+export async function allPromises(): Promise<void> {
   await Promise.resolve();
   await new Promise<void>((resolve) => process.nextTick(resolve));
 }

@@ -30,7 +30,7 @@ export class World {
   readonly nodes: SimNode[] = [];
   readonly figures = { crashes: 0, partitions: 0, jumps: 0, losses: 0, restores: 0, mends: 0, joins: 0, refused: 0 };
   readonly #random: Random;
-  #failure: Violation | undefined;
+  #failure: Error | undefined;
   #isHealed = false;
   #values = 0;
 
@@ -174,7 +174,7 @@ export class World {
   }
 
   #snapshot(node: SimNode): void {
-    if (node.state && !node.isPaused) node.disk.replace(node.state.snapshot());
+    if (node.state && !node.isPaused && !node.state.isMerging) node.disk.replace(node.state.snapshot());
   }
 
   #backUp(node: SimNode): void {
@@ -337,7 +337,7 @@ export class World {
     }
   }
 
-  fail(error: Violation): void {
+  fail(error: Error): void {
     this.#failure ??= error;
   }
 

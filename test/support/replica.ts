@@ -1,13 +1,13 @@
-import { ClusterState, type KeyRules } from "#controller/replica/cluster-state.ts";
+import { ClusterState } from "#controller/replica/cluster-state.ts";
 import { createReplica, type Replica } from "#controller/replica/create-replica.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import type { PeerMessage } from "#controller/replica/messages.ts";
-import type { JournalRecord, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
+import type { JournalRecord, KeyRules, LinkEvents, PeerLink } from "#controller/replica/replica-ports.ts";
 import type { ReplicaOptions } from "#controller/replica/replica.ts";
 import type { Tuning } from "#controller/replica/tuning.ts";
 import { mergeKindOf } from "../sim/kinds.ts";
 import { Random } from "./random.ts";
-import { Scheduler } from "../sim/scheduler.ts";
+import { allPromises, Scheduler } from "../sim/scheduler.ts";
 
 const epoch = 1_700_000_000_000;
 
@@ -42,7 +42,7 @@ export class TestReplica {
       net: { dial: (target) => void this.dialled.push("id" in target ? target.id : target.address) },
       db: {
         data: this.state,
-        // The promise is settled already, so that its continuation runs before the scheduler's next event.
+        // The promise is settled already, so that the replica applies the records before the scheduler's next event.
         append: (records) => {
           if (this.isFull) return Promise.reject(new Error("ENOSPC"));
           if (this.#held) return new Promise((durable) => this.#held?.push({ records, durable }));
@@ -68,7 +68,7 @@ export class TestReplica {
       durable();
     }
     if (count === undefined) this.#held = undefined;
-    await Promise.resolve();
+    await allPromises();
   }
 
   /** Registers controllers, itself included. */
@@ -109,7 +109,7 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
       const text = JSON.stringify(message);
       wire.sent[own].push(message);
       scheduler.after(delay, () => {
-        if (!isCut && !wire.isHeld) events[1 - own]?.received(JSON.parse(text), text.length);
+        if (!isCut && !wire.isHeld) events[1 - own]?.received(JSON.parse(text));
       });
     },
     close: () => {
@@ -126,15 +126,11 @@ export function connect(a: TestReplica, b: TestReplica, delay = 1): Wire {
 }
 
 /** A link to `to` on which the test itself speaks, as `b` by default, after a greeting. */
-export function greet(
-  to: TestReplica,
-  hello: object | undefined,
-  { proto = 1, ...link }: Partial<PeerLink> & { readonly proto?: number } = {},
-): LinkEvents {
+export function greet(to: TestReplica, hello: object | undefined, link: Partial<PeerLink> = {}): LinkEvents {
   const nothing = (): undefined => undefined;
   const events = to.replica.connected({ peer: "b", initiator: false, send: nothing, close: nothing, ...link });
-  events.received(hello, 1);
-  events.received({ t: "welcome", proto, walls: [1.7e12, 1.7e12] }, 1);
+  events.received(hello);
+  events.received({ t: "welcome", proto: 1, walls: [1.7e12, 1.7e12] });
   return events;
 }
 

@@ -22,17 +22,16 @@ const shortestPrefix = 4;
 export function watchNodeNames(records: Records) {
   const nodes = new Map<string, { readonly name: string; readonly since: string; readonly admission: Admission }>();
   /** `name/id`: an id has no slash, so a slash in a name does not matter. */
-  const order = new KeyIndex();
   const placeOf = (id: string, name: string): string => `${name.toLowerCase()}/${id}`;
-  const isPlaced = (place: string): boolean => {
+  const order = new KeyIndex((place) => {
     const id = place.slice(place.lastIndexOf("/") + 1);
     const node = nodes.get(id);
     return node !== undefined && placeOf(id, node.name) === place;
-  };
+  });
   const byName = new Map<string, Set<string>>();
   const forget = (id: string): void => {
     const name = nodes.get(id)?.name.toLowerCase() ?? "";
-    if (nodes.delete(id)) order.remove(isPlaced);
+    if (nodes.delete(id)) order.countRemoval();
     byName.get(name)?.delete(id);
     if (byName.get(name)?.size === 0) byName.delete(name);
   };

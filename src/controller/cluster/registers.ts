@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
-import type { KeyRules } from "../replica/cluster-state.ts";
+import type { KeyRules } from "../replica/replica-ports.ts";
 import { protocols } from "../replica/messages.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {

@@ -10,13 +10,11 @@ import type { JournalRecord } from "./replica-ports.ts";
  * registers salvaged behind a damage. The version vector may then cover lost transactions, which no controller in reach has. If
  * a controller brings one later, the digests differ, and both exchange the values.
  */
-export function endCatchUp(core: Core, onDone: () => void): void {
+export async function endCatchUp(core: Core): Promise<void> {
   const { salvaged } = core.state;
   const merge: JournalRecord = { t: "apply", page: encodePage(salvaged), upto: claimOf(salvaged) };
-  core.commit([...(salvaged.length > 0 ? [merge] : []), { t: "meta", behind: false }], salvaged, () => {
-    core.options.log?.("info", "this controller has caught up", { salvaged: salvaged.length });
-    onDone();
-  });
+  await core.commits.commit([...(salvaged.length > 0 ? [merge] : []), { t: "meta", behind: false }], salvaged);
+  core.options.log?.("info", "this controller has caught up", { salvaged: salvaged.length });
 }
 
 /** The version vector that covers these registers. */

@@ -32,6 +32,13 @@ export function raiseClockAlarms(core: Core): void {
   alarms.set(ahead > 0, "CLOCK_AHEAD", id, ahead > 0 ? describeAhead(core, ahead) : "");
 }
 
+/** Raises or clears the alarm that a peer's clock differs from this controller's. */
+export function watchDrift({ guard, tuning, alarms }: Core, peer: string): void {
+  const offset = guard.offsetOf(peer) ?? 0;
+  const text = `the clock of ${peer} differs by ${Math.round(offset)} ms`;
+  alarms.set(guard.driftOf(peer) >= tuning.driftWarning, "CLOCK_DRIFT", peer, text);
+}
+
 function describeAhead({ state, options, tuning }: Core, ahead: number): string {
   const { id, clock } = options;
   const limit = clock.wall() + tuning.maxReceiveAhead;

@@ -14,17 +14,15 @@ export class ClockGuard {
   readonly #peers = new Map<string, { readonly difference: number; readonly at: number; readonly roundTrip: number }>();
   readonly #clock: Clock;
   readonly #tuning: Tuning;
-  /** Origins whose stamps lie ahead of this controller's clock, and by how many ms. */
-  readonly deferred = new Map<string, number>();
   /** The wall clock minus the monotonic one when the wall clock was last trusted, and the (monotonic) time of that. */
-  #believed: { readonly difference: number; readonly at: number };
+  #lastTrusted: { readonly difference: number; readonly at: number };
   /** When a jump was noticed (monotonic). */
   #jumpedAt: number | undefined;
 
   constructor(clock: Clock, tuning: Tuning) {
     this.#clock = clock;
     this.#tuning = tuning;
-    this.#believed = this.#present();
+    this.#lastTrusted = this.#present();
   }
 
   #present(): { readonly difference: number; readonly at: number } {
@@ -34,25 +32,25 @@ export class ClockGuard {
 
   /**
    * The jump of the wall clock against the monotonic one, ms; 0: the wall clock is trusted. After a jump it is trusted
-   * again when a peer's clock agrees, or when it is set back; with `isAlone` also after `believeJumpAfter`.
+   * again when a peer's clock agrees, or when it is set back; with `isAlone` also after `trustJumpAfter`.
    */
   jump({ isAlone }: { readonly isAlone: boolean }): number {
     const present = this.#present();
-    const moved = present.difference - this.#believed.difference;
-    const slewed = 1 + (present.at - this.#believed.at) * slewRate;
-    if (Math.abs(moved) <= slewed) this.#believe();
+    const moved = present.difference - this.#lastTrusted.difference;
+    const slewed = 1 + (present.at - this.#lastTrusted.at) * slewRate;
+    if (Math.abs(moved) <= slewed) this.#trustWallClock();
     if (Math.abs(moved) <= this.#tuning.fenceAt + slewed) {
       this.#jumpedAt = undefined;
       return 0;
     }
     this.#jumpedAt ??= present.at;
-    if (!isAlone || present.at - this.#jumpedAt < this.#tuning.believeJumpAfter) return moved;
-    this.#believe();
+    if (!isAlone || present.at - this.#jumpedAt < this.#tuning.trustJumpAfter) return moved;
+    this.#trustWallClock();
     return 0;
   }
 
-  #believe(): void {
-    this.#believed = this.#present();
+  #trustWallClock(): void {
+    this.#lastTrusted = this.#present();
     this.#jumpedAt = undefined;
   }
 
@@ -66,7 +64,7 @@ export class ClockGuard {
     if (roundTrip >= 0 && roundTrip <= longestRoundTrip) {
       const difference = (there[0] - sentMono + (there[1] - now)) / 2;
       this.#peers.set(peer, { difference, at: now, roundTrip });
-      if (!this.isFenced()) this.#believe();
+      if (!this.isFenced()) this.#trustWallClock();
     }
     return roundTrip;
   }
@@ -99,16 +97,11 @@ export class ClockGuard {
   }
 
   /** The time for stamps, ms: the wall clock's; after an untrusted jump the time as if there had been no jump. */
-  trusted(): number {
+  trustedTime(): number {
     const present = this.#present();
-    const moved = present.difference - this.#believed.difference;
+    const moved = present.difference - this.#lastTrusted.difference;
     return Math.floor(
-      Math.abs(moved) > this.#tuning.fenceAt ? this.#believed.difference + present.at : this.#clock.wall(),
+      Math.abs(moved) > this.#tuning.fenceAt ? this.#lastTrusted.difference + present.at : this.#clock.wall(),
     );
-  }
-
-  /** The distance of a stamp beyond the latest acceptable one; 0 if it is acceptable. */
-  tooFarAhead(ms: number): number {
-    return Math.max(0, ms - this.#clock.wall() - this.#tuning.maxReceiveAhead);
   }
 }

@@ -1,28 +1,21 @@
 // “Durable” (docs/replication.md): the state changes by journal records alone, so a start after a crash rebuilds it.
 import { areInConflict, lossId } from "#crdt/conflict.ts";
-import { compareStamps, decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
+import { decodeStamp, encodeStamp, witness, zero, type Stamp } from "#crdt/hlc.ts";
 import { LwwMap } from "#crdt/lww-map.ts";
-import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
+import { endOf } from "#crdt/merge-kind.ts";
 import { emptyPage, encodePage, PageReader } from "#crdt/page.ts";
 import { isJson, type Register } from "#crdt/register.ts";
-import { covers, coversContext, raise, toWire } from "#crdt/version-vector.ts";
-import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
+import { covers, coversContext, toWire, type WireVector } from "#crdt/version-vector.ts";
+import { conflictKey, conflictsIn, type ConflictRecord } from "./conflict-record.ts";
+import { DeletionFloor } from "./deletion-floor.ts";
+import { formerConflicts } from "./former-conflicts.ts";
 import { concernsMembers } from "./registered-controllers.ts";
-import type { JournalRecord } from "./replica-ports.ts";
+import type { JournalRecord, KeyRules } from "./replica-ports.ts";
 
 type Apply = Extract<JournalRecord, { t: "apply" }>;
 type Meta = Extract<JournalRecord, { t: "meta" }>;
-
-/** The rules of keys. */
-export interface KeyRules {
-  readonly mergeKindOf: (key: string) => MergeKind;
-  /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
-  readonly isSecret?: (key: string) => boolean;
-  /** Whether two concurrent writes of the key are a conflict; without it, they are. */
-  readonly isContested?: (key: string) => boolean;
-  /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
-  readonly isKnown?: (key: string, text: string) => boolean;
-}
+/** The parts of the state beside registers, clock and floor. */
+type StoreCondition = Readonly<Required<Pick<Meta, "storeId" | "origin" | "ready" | "behind" | "alone">>>;
 
 /** A merge that is carried out in slices. */
 interface Merge {
@@ -30,8 +23,6 @@ interface Merge {
   readonly registers: readonly Register[];
   /** How many of the registers are merged. */
   at: number;
-  /** Changed keys that `mergeNext` has not returned yet. */
-  readonly changed: string[];
 }
 
 const snapshotPage = 1000;
@@ -42,24 +33,13 @@ const snapshotPage = 1000;
  */
 export class ClusterState {
   readonly map: LwwMap;
-  /** The hybrid logical clock: not below any stamp that was issued or seen here. */
-  clock: Stamp = zero;
-  storeId = "";
-  origin = "";
-  ready = false;
-  /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
-  isBehind = false;
-  /** An operator said that no other member is left, and no member has let this controller in since. */
-  isAlone = false;
-  /** Registers salvaged from behind a damage of the journal; merged when this controller has caught up. */
-  salvaged: Register[] = [];
-  /** For each origin the highest seq of a forgotten tombstone; a peer that does not cover the floor gets a full exchange. */
-  readonly floor = new Map<string, number>();
-  floorStamp: Stamp = zero;
-  /** Conflicts that an earlier version found and had not yet written as registers, by the key of the register. */
-  readonly formerConflicts = new Map<string, ConflictRecord>();
+  /** A peer that does not cover the floor gets a full exchange. */
+  readonly floor = new DeletionFloor();
   readonly reader = new PageReader();
   readonly rules: Required<KeyRules>;
+  #clock: Stamp = zero;
+  #condition: StoreCondition = { storeId: "", origin: "", ready: false, behind: false, alone: false };
+  #salvaged: Register[] = [];
   #parts: Register[] = [];
   #merge: Merge | undefined;
 
@@ -72,6 +52,43 @@ export class ClusterState {
     const isAcknowledged = (id: string): boolean => this.map.get(conflictKey(id))?.text === null;
     this.map = new LwwMap(mergeKindOf, { isContested, isAcknowledged });
     for (const record of records) this.apply(record);
+  }
+
+  /** The hybrid logical clock: not below any stamp that was issued or seen here. */
+  get clock(): Stamp {
+    return this.#clock;
+  }
+
+  /** Raises the clock to a stamp that was issued or seen. */
+  advanceClock(stamp: Stamp): void {
+    this.#clock = witness(this.#clock, stamp);
+  }
+
+  get storeId(): string {
+    return this.#condition.storeId;
+  }
+
+  get origin(): string {
+    return this.#condition.origin;
+  }
+
+  get ready(): boolean {
+    return this.#condition.ready;
+  }
+
+  /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
+  get isBehind(): boolean {
+    return this.#condition.behind;
+  }
+
+  /** An operator said that no other member is left, and no member has let this controller in since. */
+  get isAlone(): boolean {
+    return this.#condition.alone;
+  }
+
+  /** Registers salvaged from behind a damage of the journal; merged when this controller has caught up. */
+  get salvaged(): readonly Register[] {
+    return this.#salvaged;
   }
 
   /** Whether peers may take this state as complete: a restored store may lack deletions. */
@@ -101,7 +118,7 @@ export class ClusterState {
         this.#remember(record);
         return [];
       case "salvaged":
-        for (const register of this.reader.read(record.page)) this.salvaged.push(register);
+        for (const register of this.reader.read(record.page)) this.#salvaged.push(register);
         return [];
     }
   }
@@ -113,29 +130,23 @@ export class ClusterState {
 
   /** Begins the merge of a record, which `mergeNext` carries out. `registers`: those of the record and its parts. */
   beginMerge(record: Apply, registers: readonly Register[]): void {
-    this.#merge = { record, registers, at: 0, changed: [] };
+    this.#merge = { record, registers, at: 0 };
   }
 
   /** Merges the next `count` registers; returns keys as `apply` does. */
   mergeNext(count: number): readonly string[] {
     const merge = this.#merge as Merge;
-    this.#advance(merge, count);
-    if (merge.at >= merge.registers.length) this.#merge = undefined;
-    return merge.changed.splice(0);
-  }
-
-  #advance(merge: Merge, count: number): void {
-    const { record, registers, at, changed } = merge;
-    // `snapshot` has completed this merge meanwhile.
-    if (at > 0 && at >= registers.length) return;
+    const { record, registers, at } = merge;
     merge.at += count;
-    for (const key of this.#mergeSlice(registers.slice(at, merge.at), record)) changed.push(key);
-    if (merge.at >= registers.length) for (const key of this.#finishMerge(record, registers)) changed.push(key);
+    const changed = this.#mergeSlice(registers.slice(at, merge.at), record);
+    if (merge.at < registers.length) return changed;
+    this.#merge = undefined;
+    return [...changed, ...this.#finishMerge(record, registers)];
   }
 
   #mergeSlice(registers: readonly Register[], { repair }: Apply): readonly string[] {
     const { changed, siblings } = this.map.merge(registers, [], repair === true);
-    for (const register of registers) this.clock = witness(this.clock, register);
+    for (const register of registers) this.advanceClock(register);
     const acknowledged = changed.flatMap((key) => this.#acknowledge(key));
     const touched = [...siblings, ...acknowledged].map((lost) => conflictKey(lossId(lost.key, lost)));
     return touched.length > 0 ? [...changed, ...new Set(touched)] : changed;
@@ -143,13 +154,12 @@ export class ClusterState {
 
   #acknowledge(key: string): readonly Register[] {
     if (!key.startsWith(conflictKey("")) || this.map.get(key)?.text !== null) return [];
-    this.formerConflicts.delete(key);
     const lost = this.map.acknowledge(key.slice(conflictKey("").length));
     return lost ? [lost] : [];
   }
 
   #finishMerge(record: Apply, registers: readonly Register[]): readonly string[] {
-    if (record.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(record.hlc));
+    if (record.hlc !== undefined) this.advanceClock(decodeStamp(record.hlc));
     this.map.merge([], record.upto);
     return record.full ? this.#dropAbsent(record, registers) : [];
   }
@@ -191,8 +201,7 @@ export class ClusterState {
     );
     for (const register of [...lost, ...gone.flatMap(({ key }) => this.map.siblings.of(key)), ...gone])
       this.map.drop(register);
-    raise(this.floor, full?.floor ?? []);
-    this.#raiseFloorStamp(decodeStamp(full?.hlc ?? encodeStamp(zero)));
+    if (full) this.#raiseFloor(full.floor, decodeStamp(full.hlc));
     return gone.map(({ key }) => key);
   }
 
@@ -211,60 +220,37 @@ export class ClusterState {
       if (!isSibling && this.map.siblings.of(register.key).length > 0) continue;
       this.map.drop(register);
       if (isSibling) continue;
-      raise(this.floor, [[register.o, register.s]]);
-      this.#raiseFloorStamp(register);
+      this.#raiseFloor([[register.o, register.s]], register);
     }
   }
 
-  #raiseFloorStamp(stamp: Stamp): void {
-    if (compareStamps(stamp, this.floorStamp) > 0) this.floorStamp = { ms: stamp.ms, c: stamp.c };
-    this.clock = witness(this.clock, stamp);
+  #raiseFloor(vector: WireVector, stamp: Stamp): void {
+    this.floor.raise(vector, stamp);
+    this.advanceClock(stamp);
   }
 
   /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
-    return conflictsIn(this.map, this.formerRecords().open, this.rules.isSecret);
-  }
-
-  /** Records of conflicts by earlier versions (which knew no siblings): open ones by key of their register, and keys of settled ones. */
-  formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
-    const open = new Map<string, ConflictRecord>();
-    const settled: string[] = [];
-    const sort = (key: string, record: ConflictRecord): void => {
-      if (this.rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
-      else settled.push(key);
-    };
-    for (const { key, text } of this.map.withPrefix(conflictKey(""))) {
-      const record = text === null ? undefined : readFormerRecord(text);
-      if (record) sort(key, record);
-    }
-    for (const [key, record] of this.formerConflicts) if (!this.map.get(key)) sort(key, record);
-    return { open, settled };
+    const { open } = formerConflicts(this.map, this.rules.isContested);
+    return conflictsIn(this.map, open, this.rules.isSecret);
   }
 
   #remember(meta: Meta): void {
-    if (meta.storeId !== undefined) this.storeId = meta.storeId;
-    if (meta.origin !== undefined) this.origin = meta.origin;
-    if (meta.ready !== undefined) this.ready = meta.ready;
-    if (meta.behind !== undefined) this.isBehind = meta.behind;
-    if (meta.alone !== undefined) this.isAlone = meta.alone;
-    if (meta.behind === false) this.salvaged = [];
-    if (meta.hlc !== undefined) this.clock = witness(this.clock, decodeStamp(meta.hlc));
-    if (meta.vv !== undefined) this.map.merge([], meta.vv);
-    raise(this.floor, meta.floor ?? []);
-    if (meta.floorHlc !== undefined) this.#raiseFloorStamp(decodeStamp(meta.floorHlc));
-    for (const record of meta.conflicts ?? []) this.formerConflicts.set(conflictKey(record.id), record);
+    const { storeId, origin, ready, behind, alone } = { ...this.#condition, ...meta };
+    this.#condition = { storeId, origin, ready, behind, alone };
+    if (meta.behind === false) this.#salvaged = [];
+    if (meta.hlc !== undefined) this.advanceClock(decodeStamp(meta.hlc));
+    this.#raiseFloor(meta.floor ?? [], meta.floorHlc === undefined ? zero : decodeStamp(meta.floorHlc));
   }
 
   /**
-   * The state as records: registers first, then the `apply` that makes them effective. It completes a merge that is under
-   * way. The caller may read on during writes, since registers are immutable.
+   * The state as records: registers first, then the `apply` that makes them effective. The caller may read on during writes, since
+   * registers are immutable. No merge may be under way.
    */
   snapshot(): Iterable<JournalRecord> {
-    if (this.#merge) this.#advance(this.#merge, Infinity);
     const registers = [...this.map.all(), ...this.map.siblings.all()];
     const meta = this.meta();
-    const { salvaged } = this;
+    const salvaged = this.#salvaged;
     const upto = toWire(this.map.vector);
     return (function* (): Iterable<JournalRecord> {
       for (let at = 0; at < registers.length; at += snapshotPage)
@@ -277,18 +263,18 @@ export class ClusterState {
 
   /** The state beside the registers. */
   meta(): Meta {
+    const { storeId, origin, ready, behind, alone } = this.#condition;
     return {
       t: "meta",
       format: 1,
-      storeId: this.storeId,
-      origin: this.origin,
-      ready: this.ready,
-      hlc: encodeStamp(this.clock),
-      floor: toWire(this.floor),
-      floorHlc: encodeStamp(this.floorStamp),
-      ...(this.formerConflicts.size > 0 ? { conflicts: [...this.formerConflicts.values()] } : {}),
-      behind: this.isBehind,
-      ...(this.isAlone ? { alone: true } : {}),
+      storeId,
+      origin,
+      ready,
+      hlc: encodeStamp(this.#clock),
+      floor: toWire(this.floor.vector),
+      floorHlc: encodeStamp(this.floor.stamp),
+      behind,
+      ...(alone ? { alone } : {}),
     };
   }
 }

@@ -1,4 +1,6 @@
 // “Conflicts are listed” (docs/replication.md): an alarm says when some could not be kept; settled records of earlier versions go.
+import { inBackground } from "./commit-queue.ts";
+import { formerConflicts } from "./former-conflicts.ts";
 import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
 
@@ -18,14 +20,10 @@ export function startConflictCleanup(core: Core, writer: Writer): void {
     turnedAway = siblings.turnedAway;
     const text = `${siblings.count} writes stand in conflicts, and ${turnedAway} more could not be kept`;
     alarms.set(isCapped, "CONFLICTS_CAPPED", "conflicts", text);
-    const { settled } = state.formerRecords();
-    for (const key of settled) state.formerConflicts.delete(key);
-    const written = settled.filter((key) => state.map.get(key)).slice(0, batch);
-    if (isWriting || written.length === 0 || writer.refusal() !== undefined) return;
+    const settled = formerConflicts(state.map, state.rules.isContested).settled.slice(0, batch);
+    if (isWriting || settled.length === 0 || writer.refusal() !== undefined) return;
     isWriting = true;
-    writer.write(written.map((key) => ({ key, value: null }))).then(
-      () => (isWriting = false),
-      () => (isWriting = false),
-    );
+    const deletion = writer.write(settled.map((key) => ({ key, value: null })));
+    inBackground(deletion.finally(() => (isWriting = false)));
   });
 }

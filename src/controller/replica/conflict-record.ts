@@ -1,5 +1,5 @@
 // “Conflicts are listed” (docs/replication.md): a listed conflict has the value that stands and every value that lost without being seen.
-import { areInConflict, conflictId, hasSeen, lossId } from "#crdt/conflict.ts";
+import { areInConflict, conflictId, lossId } from "#crdt/conflict.ts";
 import { encodeStamp } from "#crdt/hlc.ts";
 import type { LwwMap } from "#crdt/lww-map.ts";
 import type { Dot, Register } from "#crdt/register.ts";
@@ -38,33 +38,6 @@ export function closingKeys({ key, winner, loser, others = [], former = [] }: Co
     conflictKey(conflictId(key, [winner, lost])),
   ]);
   return [...new Set([...names, ...former])];
-}
-
-/** Reads a record of earlier versions, which wrote one for each pair of conflicting writes, under `conflict/ID`. */
-export function readFormerRecord(text: string | null): ConflictRecord | undefined {
-  try {
-    const { id, key, winner, loser } = JSON.parse(text ?? "null") as ConflictRecord;
-    if (typeof id !== "string" || typeof key !== "string" || !isSide(winner) || !isSide(loser)) return undefined;
-    return { id, key, winner, loser };
-  } catch {
-    return undefined;
-  }
-}
-
-function isSide(side: unknown): side is ConflictSide {
-  const { o, s, text, hlc } = (side ?? {}) as Partial<Record<keyof ConflictSide, unknown>>;
-  const isText = typeof text === "string" || text === null;
-  return typeof o === "string" && Number.isSafeInteger(s) && isText && /^[0-9a-f]{16}$/.test(String(hlc));
-}
-
-/** Whether a record of an earlier version names an open conflict: no write that had seen its loser has come since. */
-export function isOpen(map: LwwMap, { key, loser }: ConflictRecord): boolean {
-  // The loser may be a sibling, which may be acknowledged.
-  const sibling = map.siblings.find(key, loser);
-  if (sibling) return !map.siblings.isSettled(sibling);
-  const standing = map.get(key);
-  if (map.get(conflictKey(lossId(key, loser)))?.text === null || standing?.text === loser.text) return false;
-  return ![...(standing ? [standing] : []), ...map.siblings.of(key)].some((known) => hasSeen(known, loser));
 }
 
 interface Gathered {

@@ -1,11 +1,12 @@
-// “Durable” (docs/replication.md): the parts of a replica change its state by `commit` alone.
+// “Durable” (docs/replication.md): the parts of a replica change its state by `commits` alone.
 import type { Alarms } from "./alarms.ts";
+import type { CommitQueue } from "./commit-queue.ts";
 import type { Peer } from "./peer.ts";
-import type { Clock, JournalRecord, Log } from "./replica-ports.ts";
+import type { Clock, Log } from "./replica-ports.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import type { Tuning } from "./tuning.ts";
 
-/** The part of the core (core.ts) that its components use. */
+/** The part of the core (replica-core.ts) that its components use. */
 export interface ReplicaContext {
   readonly options: { readonly id: string; readonly clock: Clock; readonly log?: Log };
   readonly tuning: Tuning;
@@ -14,7 +15,7 @@ export interface ReplicaContext {
   /** The other members, as far as this controller knows. */
   readonly others: readonly string[];
   readonly peers: ReadonlyMap<string, Peer>;
-  readonly commit: (records: readonly JournalRecord[]) => void;
+  readonly commits: CommitQueue;
   readonly randomName: () => string;
   /** A timer that stops with the replica; the result cancels it. */
   readonly after: (ms: number, run: () => void) => () => void;

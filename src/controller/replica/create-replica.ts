@@ -2,6 +2,7 @@
 import type { Register } from "#crdt/register.ts";
 import { dominates } from "#crdt/version-vector.ts";
 import { endCatchUp } from "./catch-up.ts";
+import { inBackground } from "./commit-queue.ts";
 import { startTombstoneGc } from "./tombstone-gc.ts";
 import { Core } from "./replica-core.ts";
 import { Dialler } from "./dialler.ts";
@@ -35,7 +36,7 @@ export function createReplica(options: ReplicaOptions) {
   const writer = new Writer(core, outbox);
   const sessions: Sessions = new Sessions(core, { outbox, dialler, soft, writer });
   // A restored controller that knows of no other one has nothing to catch up with.
-  if (state.ready && state.isBehind && core.others.length === 0) endCatchUp(core, () => undefined);
+  if (state.ready && state.isBehind && core.others.length === 0) inBackground(endCatchUp(core));
   askOthers(core, sessions);
   dialler.start();
   startTombstoneGc(core);
@@ -66,7 +67,7 @@ export function createReplica(options: ReplicaOptions) {
     /** Writes one transaction, all or nothing. Resolves when it is durable here; then it is pushed to peers. @throws WriteRefused */
     write: (changes: readonly Change[]): Promise<Written> => writer.write(changes),
     /** Calls `listener` with the keys after each durable change, local or remote; the result unsubscribes. */
-    watch: (listener: (keys: readonly string[]) => void): (() => void) => core.watch(listener),
+    watch: (listener: (keys: readonly string[]) => void): (() => void) => core.commits.watch(listener),
     /** The open conflicts, one for each key; the same on all replicas with the same state. */
     conflicts: (): readonly ConflictRecord[] => state.conflicts(),
     status: (): ReplicationStatus => statusOf(core, writer.refusal(), quarantine.keys),
@@ -112,7 +113,7 @@ export function createReplica(options: ReplicaOptions) {
 function askOthers(core: Core, sessions: Sessions): void {
   const { confirmWithin, recoverWithin } = core.tuning;
   const check = (): void => {
-    const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && peer.deferred.size === 0);
+    const isWorthIt = sessions.open().some(({ peer }) => peer.isReady === true && !core.futureStamps.hasWaiting(peer.id));
     if (!isWorthIt) core.endAsking();
     if (core.isAsking) core.after(confirmWithin, check);
   };
@@ -124,22 +125,20 @@ function initialise(core: Core): void {
   const meta = { t: "meta", format: 1, storeId: core.randomName(), ready: core.options.start === "found" } as const;
   core.state.apply(meta);
   // Not awaited: the first write is journaled behind this record, and fails with it.
-  core.commit([meta]);
+  inBackground(core.commits.commit([meta]));
 }
 
 /** Resolves when another member has acknowledged everything that this one holds; at once when there is no other member. */
-function untilConfirmed(core: Core): Promise<void> {
-  return new Promise((resolve) => {
-    const check = (): void => {
-      const { others, state } = core;
-      const isHeld = others.some((id) => {
-        const { acked, refusal } = core.peerOf(id);
-        // A member that knows of the removal refuses this controller.
-        return dominates(acked ?? new Map(), state.map.vector) || refusal?.code === "NOT_REGISTERED";
-      });
-      if (isHeld || others.length === 0) resolve();
-      else core.after(100, check);
-    };
-    check();
+async function untilConfirmed(core: Core): Promise<void> {
+  while (!isConfirmed(core)) await core.sleep(100);
+}
+
+function isConfirmed(core: Core): boolean {
+  const { others, state } = core;
+  const isHeld = others.some((id) => {
+    const { acked } = core.peerOf(id);
+    // A member that knows of the removal refuses this controller.
+    return dominates(acked ?? new Map(), state.map.vector) || core.refusals.lastOf(id)?.code === "NOT_REGISTERED";
   });
+  return isHeld || others.length === 0;
 }

@@ -43,7 +43,7 @@ export class Dialler {
   dial(id: string): void {
     const peer = this.#core.peerOf(id);
     if (peer.isDialling || !this.#core.others.includes(id)) return;
-    peer.isDialling = true;
+    peer.setDialling(true);
     this.#core.options.net.dial({ id }, peer.rtt.connectTimeout);
   }
 
@@ -53,14 +53,13 @@ export class Dialler {
   }
 
   connected(id: string): void {
-    this.#core.peerOf(id).isDialling = false;
+    this.#core.peerOf(id).setDialling(false);
   }
 
   failed(target: DialTarget): void {
     if ("address" in target) return this.#scheduleAddress(target.address);
     if (target.id === this.#core.options.id) return this.#core.duplicates.accepted(target.id);
-    const peer = this.#core.peerOf(target.id);
-    peer.isDialling = false;
+    this.#core.peerOf(target.id).setDialling(false);
     this.wanted(target.id);
   }
 

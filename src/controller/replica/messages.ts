@@ -39,7 +39,7 @@ const Vector = z.array(z.tuple([Name, Seq])).max(100_000);
 const Stamp = z.string().regex(/^[0-9a-f]{16}$/);
 const Sum = z.string().regex(/^[0-9a-f]{16}$/);
 const Protocols = z.tuple([Seq, Seq]);
-/** By the sender's wall clock: when the greeting or ping arrived, and when this answer was sent. */
+/** By the wall clock of the answering side: the arrival of the greeting or ping, and the sending of the answer. */
 const Walls = z.tuple([z.number(), z.number()]);
 /** Only an object here: `PageReader` checks the shape. */
 const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !== null);
@@ -47,16 +47,19 @@ const AnyPage = z.custom<Page>((value) => typeof value === "object" && value !==
  * The transactions that the sender is journaling, beside a version vector that acknowledges. They may not have seen the newest
  * deletions of the vector, so the receiver forgets no deletion before they have arrived.
  */
-const Soon = z.object({ soon: Vector.optional() });
+const Underway = z.object({ soon: Vector.optional() });
 /** The transactions that the sender holds, and whether its state is complete. */
-const Held = Soon.extend({ ready: z.boolean(), vv: Vector });
+const Held = Underway.extend({ ready: z.boolean(), vv: Vector });
 
 /** The end of a pull. */
-const PullEnd = Soon.extend({
+const PullEnd = Underway.extend({
   upto: Vector,
   /** Above every stamp the sender has seen. */
   hlc: Stamp,
-  /** Marks a full exchange: registers that `upto` covers and that were not sent are deleted. */
+  /**
+   * Marks a full exchange, since the puller has not seen deletions that the sender forgot: registers that `upto` covers and that were not
+   * sent are deleted.
+   */
   full: z.object({ floor: Vector, hlc: Stamp }).optional(),
 });
 
@@ -68,7 +71,7 @@ const SoftEntry = z.object({ key: z.string().min(1).max(256), boot: Seq, seq: Se
  * peer may send them.
  */
 const Message = z.discriminatedUnion("t", [
-  /** `boot`: random per process. */
+  /** `boot`: random for each process of the sender. */
   Held.extend({
     t: z.literal("hello"),
     cluster: z.string().max(256),
@@ -86,7 +89,7 @@ const Message = z.discriminatedUnion("t", [
   z.object({ t: z.literal("push"), page: AnyPage, origin: Name, from: Seq, upto: Seq }),
   Held.extend({ t: z.literal("have") }),
   /** `buckets`: a repair, which asks only for registers of these digest buckets, covered or not. */
-  Soon.extend({
+  Underway.extend({
     t: z.literal("pull"),
     sync: Seq,
     vv: Vector,
@@ -94,7 +97,7 @@ const Message = z.discriminatedUnion("t", [
     buckets: z.array(z.int().min(0).max(255)).max(256).optional(),
   }),
   z.object({ t: z.literal("credit"), sync: Seq }),
-  /** `full`: a full exchange, since the puller has not seen deletions that the sender forgot; it drops registers that the exchange lacks. */
+  /** `full`: whether the exchange is a full one; only former versions read it, since the end says so, too. */
   z.object({
     t: z.literal("page"),
     sync: Seq,
@@ -112,11 +115,13 @@ const Message = z.discriminatedUnion("t", [
 
 type Plain<Value> = { readonly [Key in keyof Value]: Plain<Value[Key]> };
 export type PeerMessage = Plain<z.infer<typeof Message>>;
-export type Soon = Plain<z.infer<typeof Soon>>;
+export type Underway = Plain<z.infer<typeof Underway>>;
 export interface Refusal {
   readonly code: RefusalCode;
   readonly message: string;
 }
+/** A message of one kind. */
+export type MessageOf<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 export type PullEnd = Plain<z.infer<typeof PullEnd>>;
 export type SoftEntry = Plain<z.infer<typeof SoftEntry>>;
 

@@ -1,11 +1,12 @@
 // “Numbers are used once” (docs/replication.md): an origin of which a peer knows more than this controller is given up.
 import { MalformedPage } from "#crdt/page.ts";
 import { covers, raise } from "#crdt/version-vector.ts";
+import { inBackground } from "./commit-queue.ts";
 import type { ReplicaContext } from "./context.ts";
-import type { PeerMessage } from "./messages.ts";
+import type { MessageOf } from "./messages.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
-type Said = Pick<Extract<PeerMessage, { t: "have" }>, "vv" | "soon">;
+type Said = Pick<MessageOf<"have">, "vv" | "soon">;
 
 /**
  * The last record of a store that `kcore controller restore` or `repair` wrote. With it the controller never writes again under its former
@@ -32,6 +33,7 @@ export function originOf(id: string, word: string): string {
  */
 export class OriginGeneration {
   readonly #core: ReplicaContext;
+  #origin: string;
   /** The last seq that was assigned. */
   #issued: number;
   /** Whether this process made the present origin. */
@@ -42,15 +44,17 @@ export class OriginGeneration {
   readonly #confirmedBy = new Set<string>();
   /** The highest seq of this origin that a peer holds and this store lost. */
   #lost: number | undefined;
-  #waiting: (() => void)[] = [];
+  /** Resolves for the first writes, which wait for the confirmation. */
+  #waiting: PromiseWithResolvers<void> | undefined;
 
   constructor(core: ReplicaContext) {
     this.#core = core;
-    this.#issued = core.state.map.vector.get(core.state.origin) ?? 0;
+    this.#origin = core.state.origin;
+    this.#issued = core.state.map.vector.get(this.#origin) ?? 0;
   }
 
   get origin(): string {
-    return this.#core.state.origin;
+    return this.#origin;
   }
 
   wrote(origin: string): boolean {
@@ -65,14 +69,14 @@ export class OriginGeneration {
   /** Takes a new origin. */
   renew(): void {
     const origin = originOf(this.#core.options.id, this.#core.randomName().slice(0, 8));
-    this.#core.state.apply({ t: "meta", origin });
+    this.#origin = origin;
     this.#issued = 0;
     this.#isFresh = true;
     this.#own.add(origin);
     this.#lost = undefined;
     // Not awaited: if the journal refuses this record, it refuses the writes under the new origin, too.
-    this.#core.commit([{ t: "meta", origin }]);
-    this.#flush();
+    inBackground(this.#core.commits.commit([{ t: "meta", origin }]));
+    this.#endWaiting();
   }
 
   /** Evaluates the transactions that a peer holds or is journaling: it confirms the origin, or shows lost transactions or a clone. */
@@ -80,7 +84,7 @@ export class OriginGeneration {
     const claimed = this.#claimedBy(said);
     if (claimed <= this.#issued) {
       this.#confirmedBy.add(peer);
-      this.#flush();
+      this.#endWaiting();
     } else if (this.wrote(this.origin)) {
       const text = `${peer} claims transaction ${claimed} of ${this.origin}, which wrote ${this.#issued}: there is a clone of this controller`;
       this.#core.alarms.raise("EQUIVOCATION", peer, text);
@@ -135,14 +139,16 @@ export class OriginGeneration {
     return this.#lost !== undefined;
   }
 
-  /** Calls `run` as soon as this controller may write under its origin, or under a new one. */
-  whenUsable(run: () => void): void {
-    if (this.#isUsable()) return run();
-    this.#waiting.push(run);
-    if (this.#waiting.length > 1) return;
-    this.#core.after(this.#core.tuning.confirmWithin, () => {
-      if (this.#waiting.length > 0 && !this.isRecovering) this.renew();
-    });
+  /** Resolves once this controller may write under its origin, or under a new one. */
+  async untilUsable(): Promise<void> {
+    if (this.#isUsable()) return;
+    if (!this.#waiting) {
+      this.#waiting = Promise.withResolvers();
+      this.#core.after(this.#core.tuning.confirmWithin, () => {
+        if (this.#waiting && !this.isRecovering) this.renew();
+      });
+    }
+    await this.#waiting.promise;
   }
 
   #isUsable(): boolean {
@@ -150,10 +156,9 @@ export class OriginGeneration {
     return this.#isFresh || this.#core.others.every((id) => this.#confirmedBy.has(id));
   }
 
-  #flush(): void {
+  #endWaiting(): void {
     if (!this.#isUsable()) return;
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const run of waiting) run();
+    this.#waiting?.resolve();
+    this.#waiting = undefined;
   }
 }

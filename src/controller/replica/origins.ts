@@ -1,7 +1,7 @@
 // “Members only” (docs/replication.md): a pull or push is refused when it holds transactions of a controller that was never registered.
 import { MalformedPage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
-import { covers, dominates, type VersionVector } from "#crdt/version-vector.ts";
+import { covers } from "#crdt/version-vector.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 
@@ -45,14 +45,4 @@ export function checkOrigins(
   for (const [owner, count] of counts)
     if (count > (owner === "" ? maxForeign : maxGenerations))
       throw new MalformedPage(`${count} origins of ${owner || "controllers that are not registered"}`);
-}
-
-/**
- * Checks that a full exchange is called for, since it drops registers that the peer does not send: the peer had seen the deletions that
- * it forgot, and this replica (`seen`) had not.
- * @throws MalformedPage
- */
-export function checkFloor(floor: VersionVector, upto: VersionVector, seen: VersionVector): void {
-  if (!dominates(upto, floor)) throw new MalformedPage("that it forgot what it never had");
-  if (dominates(seen, floor)) throw new MalformedPage("a full exchange that nothing calls for");
 }

@@ -2,6 +2,7 @@
 import { pageLimits } from "#crdt/delta.ts";
 import { encodePage } from "#crdt/page.ts";
 import type { Register } from "#crdt/register.ts";
+import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
 import type { Stream } from "./peer.ts";
 
@@ -17,7 +18,9 @@ export class Outbox {
   #before = 0;
   #last = 0;
   #origin = "";
-  #isFlushing = false;
+  #isPushing = false;
+  /** For each connection the last transaction that the peer was sent or had acknowledged. */
+  readonly #sent = new WeakMap<Stream, { readonly origin: string; readonly seq: number }>();
 
   constructor(core: Core) {
     this.#core = core;
@@ -39,20 +42,30 @@ export class Outbox {
       this.#registers -= gone.length;
       this.#before = (gone[0] as Register).s;
     }
-    if (this.#isFlushing) return;
-    this.#isFlushing = true;
-    // Deferred, so that the transactions of one group commit are pushed together.
-    this.#core.soon(() => {
-      this.#isFlushing = false;
-      for (const { stream } of this.#core.peers.values()) if (stream?.isOpen) this.push(stream);
-    });
+    if (!this.#isPushing) inBackground(this.#pushToAll());
+  }
+
+  /** Pushes in the next turn of the event loop, so that the transactions of one group commit are pushed together. */
+  async #pushToAll(): Promise<void> {
+    this.#isPushing = true;
+    await this.#core.nextTurn();
+    this.#isPushing = false;
+    for (const { stream } of this.#core.peers.values()) if (stream?.isOpen) this.#push(stream);
+  }
+
+  /** Called for an opened connection: pushes all that its peer has not acknowledged. */
+  opened(stream: Stream): void {
+    const { origin } = this.#core.generation;
+    this.#sent.set(stream, { origin, seq: stream.peer.acked?.get(origin) ?? 0 });
+    this.#push(stream);
   }
 
   /** Pushes the transactions that this stream has not sent yet; if they are too many or too large, a `have` makes the peer pull. */
-  push(stream: Stream): void {
-    const from = stream.pushed.origin === this.#origin ? stream.pushed.seq : this.#before;
+  #push(stream: Stream): void {
+    const sent = this.#sent.get(stream);
+    const from = sent?.origin === this.#origin ? sent.seq : this.#before;
     if (from >= this.#last) return;
-    stream.pushed = { origin: this.#origin, seq: this.#last };
+    this.#sent.set(stream, { origin: this.#origin, seq: this.#last });
     // Transactions of a former origin are pulled: peers may refuse that origin.
     if (from < this.#before || this.#origin !== this.#core.generation.origin) return stream.sendHave();
     const registers = this.#transactions.filter(([first]) => (first as Register).s > from).flat();

@@ -5,10 +5,10 @@ import { encodeStamp } from "#crdt/hlc.ts";
 import { encodePage } from "#crdt/page.ts";
 import { dominates, toWire } from "#crdt/version-vector.ts";
 import type { Core } from "./replica-core.ts";
-import type { PeerMessage, PullEnd } from "./messages.ts";
+import type { MessageOf, PullEnd } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 
-type Pull = Extract<PeerMessage, { t: "pull" }>;
+type Pull = MessageOf<"pull">;
 
 /** Answers a peer's pull page by page, as far as the peer's credit allows. */
 export class PageSender {
@@ -23,25 +23,25 @@ export class PageSender {
     this.#stream = stream;
   }
 
-  pull(pull: Pull): void {
-    const { state } = this.#core;
+  async pull(pull: Pull): Promise<void> {
+    const { state, commits } = this.#core;
     // A pull's number must exceed the last one: pages of a repeated or late pull must not mix with another's.
     if (pull.sync <= this.#last) return;
     this.#last = pull.sync;
     if (!state.ready || this.#core.fullExchange) return;
-    if (pull.buckets) return this.#core.whenSettled(() => this.#serveBuckets(pull, new Set(pull.buckets)));
+    if (pull.buckets) return commits.inTurn(() => this.#serveBuckets(pull, new Set(pull.buckets)));
     const seen = new Map(pull.vv);
     // A peer that has not seen a forgotten deletion gets all registers, and drops its others.
-    const isFull = !dominates(seen, state.floor);
+    const isFull = !dominates(seen, state.floor.vector);
     const cursor = startDelta(state.map, isFull ? new Map() : seen);
     this.#serving = { pull, isFull, cursor, index: 0, credit: pull.window };
-    this.#core.whenSettled(() => this.#send());
+    await commits.inTurn(() => this.#send());
   }
 
-  credit(sync: number): void {
+  async credit(sync: number): Promise<void> {
     if (this.#serving?.pull.sync !== sync) return;
     this.#serving.credit++;
-    this.#core.whenSettled(() => this.#send());
+    await this.#core.commits.inTurn(() => this.#send());
   }
 
   stop(): void {
@@ -55,7 +55,7 @@ export class PageSender {
     while (serving.credit > 0) {
       const { registers, next } = cutPage(map, serving.cursor, this.#core.tuning.page);
       // Tombstones that the peer needs were collected meanwhile: the peer pulls again, and gets a full exchange.
-      if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor)) return this.stop();
+      if (!serving.isFull && !dominates(new Map(serving.pull.vv), floor.vector)) return this.stop();
       this.#stream.send({
         t: "page",
         sync: serving.pull.sync,
@@ -71,12 +71,12 @@ export class PageSender {
   }
 
   #end(isFull: boolean): PullEnd {
-    const { map, clock, floor, floorStamp } = this.#core.state;
+    const { map, clock, floor } = this.#core.state;
     return {
       upto: toWire(map.vector),
-      ...this.#core.underway(),
+      ...this.#core.commits.underway(),
       hlc: encodeStamp(clock),
-      ...(isFull ? { full: { floor: toWire(floor), hlc: encodeStamp(floorStamp) } } : {}),
+      ...(isFull ? { full: { floor: toWire(floor.vector), hlc: encodeStamp(floor.stamp) } } : {}),
     };
   }
 

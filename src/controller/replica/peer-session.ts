@@ -1,8 +1,9 @@
 // “Convergent” (docs/replication.md): one connection: both controllers greet, pull missing transactions and push their own.
 import { omitUndefined } from "#base/omit-undefined.ts";
 import { MalformedPage } from "#crdt/page.ts";
-import { dominates, isSameVector, toWire } from "#crdt/version-vector.ts";
-import { differingBuckets } from "#crdt/digest.ts";
+import { dominates, toWire } from "#crdt/version-vector.ts";
+import { watchDrift } from "./clock-alarms.ts";
+import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
 import {
   isForeignHello,
@@ -10,18 +11,18 @@ import {
   protocols,
   protocolsText,
   speaks,
+  type MessageOf,
   type PeerMessage,
   type RefusalCode,
 } from "./messages.ts";
 import { PageSender } from "./page-sender.ts";
-import type { Peer, Stream } from "./peer.ts";
+import type { Peer, PeerProcess, Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
 import { Pinger } from "./pinger.ts";
 import { Puller } from "./puller.ts";
 import { receivePush } from "./push.ts";
+import { divergingBuckets, reportDivergence } from "./repair.ts";
 import type { SessionHost } from "./session-host.ts";
-
-type Of<T extends PeerMessage["t"]> = Extract<PeerMessage, { t: T }>;
 
 /** One connection to a peer: greetings both ways, then pulls, pushes and pings until it dies. */
 export class Session implements LinkEvents, Stream {
@@ -31,18 +32,16 @@ export class Session implements LinkEvents, Stream {
   readonly #core: Core;
   readonly #host: SessionHost;
   readonly #pages: PageSender;
-  /** The last own transaction that was sent. */
-  pushed: { readonly origin: string; readonly seq: number } = { origin: "", seq: 0 };
-  /** The random id of the peer's process, and the (monotonic) time at which the connection opened. */
-  boot = "";
-  openedAt = 0;
-  where = "";
-  copies: string | undefined;
+  #process: PeerProcess = { id: "", address: "" };
+  #openedAt = 0;
+  /** The report of a process under the peer's identity, for the next ping. */
+  #duplicateReport: string | undefined;
   #isWelcome = false;
   /** The peer's greeting, once it is accepted. */
-  #greeting: Of<"hello"> | undefined;
+  #greeting: MessageOf<"hello"> | undefined;
   #isClosed = false;
-  #helloAt: number;
+  /** The (monotonic) time at which this side greeted. */
+  readonly #greetedAt: number;
   readonly #pinger: Pinger;
 
   constructor(core: Core, host: SessionHost, link: PeerLink) {
@@ -52,19 +51,19 @@ export class Session implements LinkEvents, Stream {
     this.peer = core.peerOf(link.peer);
     this.#puller = new Puller(core, this, host.writer, () => host.synced(this));
     this.#pages = new PageSender(core, this);
-    this.#helloAt = core.options.clock.mono();
+    this.#greetedAt = core.options.clock.mono();
     const { state, options } = core;
     this.send({
       t: "hello",
       cluster: options.cluster,
       id: options.id,
-      origin: state.origin,
-      boot: host.boot,
+      origin: core.generation.origin,
+      boot: host.processId,
       ...omitUndefined({ at: options.at }),
       proto: protocols,
       ready: state.isWhole,
       vv: toWire(state.map.vector),
-      ...core.underway(),
+      ...core.commits.underway(),
     });
     this.#pinger = new Pinger(core, this.peer, {
       send: (n) => this.#sendPing(n),
@@ -80,6 +79,14 @@ export class Session implements LinkEvents, Stream {
 
   get isDialled(): boolean {
     return this.#link.initiator;
+  }
+
+  get process(): PeerProcess {
+    return this.#process;
+  }
+
+  get openedAt(): number {
+    return this.#openedAt;
   }
 
   pull(): void {
@@ -105,7 +112,7 @@ export class Session implements LinkEvents, Stream {
     this.#host.lost(this);
   }
 
-  received(value: unknown, bytes: number): void {
+  received(value: unknown): void {
     if (this.#isClosed || this.#core.isStopped) return;
     const message = parseMessage(value);
     if (!message && isForeignHello(value)) return this.refuse("PROTOCOL_UNKNOWN", protocolsText);
@@ -113,7 +120,7 @@ export class Session implements LinkEvents, Stream {
     this.#pinger.heard();
     this.peer.phi.heard(this.#core.options.clock.mono());
     try {
-      this.#handle(message, bytes);
+      this.#handle(message);
     } catch (error) {
       if (!(error instanceof MalformedPage)) throw error;
       this.malformed(error.message);
@@ -125,7 +132,7 @@ export class Session implements LinkEvents, Stream {
     this.refuse("MALFORMED", what);
   }
 
-  #handle(message: PeerMessage, bytes: number): void {
+  #handle(message: PeerMessage): void {
     if (message.t === "hello") return this.#hello(message);
     if (message.t === "welcome") return this.#welcome(message);
     if (message.t === "refuse") return this.#refused(message);
@@ -134,89 +141,92 @@ export class Session implements LinkEvents, Stream {
       case "push":
         return receivePush(this.#core, { stream: this, puller: this.#puller }, message);
       case "pull":
-        this.peer.confirmed(message.vv, message.soon);
-        return this.#pages.pull(message);
+        this.peer.acknowledged(message);
+        return inBackground(this.#pages.pull(message));
       case "credit":
-        return this.#pages.credit(message.sync);
+        return inBackground(this.#pages.credit(message.sync));
       case "page":
-        return this.#puller.page(message, bytes);
+        return this.#puller.page(message);
       case "have":
         return this.#have(message);
       case "ping":
-        this.send({ t: "pong", n: message.n, walls: this.#walls() });
+        this.send({ t: "pong", n: message.n, walls: this.#wallsSince(this.#core.options.clock.wall()) });
         this.#pinger.pinged();
         this.#have(message);
         if (message.copies !== undefined)
           this.#core.duplicates.see(this.#core.options.id, message.copies, this.peer.id);
-        return this.#compare(message);
+        return reportDivergence(this.#core, this, message);
       case "pong":
-        this.#pong(message);
-        return this.#watchClock();
-      case "digest":
-        return this.#repair(message);
+        return this.#pong(message);
+      case "digest": {
+        const buckets = divergingBuckets(this.#core, message);
+        if (buckets.length > 0) this.#puller.pull(buckets);
+        return;
+      }
       case "soft":
         return this.#host.soft.received(this.peer.id, message.entries);
     }
   }
 
-  #hello(hello: Of<"hello">): void {
-    this.boot = hello.boot;
+  #hello(hello: MessageOf<"hello">): void {
+    const arrivedAt = this.#core.options.clock.wall();
     const { remote } = this.#link;
     const at = hello.at ?? "an address that it does not tell";
-    this.where = remote === undefined ? at : `${at} (from ${remote})`;
+    this.#process = { id: hello.boot, address: remote === undefined ? at : `${at} (from ${remote})` };
     const refusal = this.#host.refusalFor(this, hello);
     if (refusal) {
       if (refusal.code === "NOT_REGISTERED") this.#core.generation.contradicted(hello);
       return this.refuse(refusal.code, refusal.message);
     }
     const rival = this.#host.duplicateOf(this);
-    if (!rival) return this.#accept(hello);
-    rival.probe((isAlive) => {
-      if (this.#isClosed) return;
-      if (isAlive) this.#host.refuseDuplicate(this, rival);
-      else this.#accept(hello);
-    });
+    if (rival) inBackground(this.#acceptUnlessAlive(rival, hello, arrivedAt));
+    else this.#accept(hello, arrivedAt);
   }
 
-  #accept(hello: Of<"hello">): void {
-    this.peer.confirmed(hello.vv, hello.soon);
-    this.peer.isReady = hello.ready;
+  /** Accepts the peer unless another process with its identity still answers on its own connection. */
+  async #acceptUnlessAlive(rival: Stream, hello: MessageOf<"hello">, arrivedAt: number): Promise<void> {
+    const isAlive = await rival.probe();
+    if (this.#isClosed) return;
+    if (isAlive) this.#host.refuseDuplicate(this, rival);
+    else this.#accept(hello, arrivedAt);
+  }
+
+  #accept(hello: MessageOf<"hello">, arrivedAt: number): void {
+    this.peer.acknowledged(hello);
     this.peer.backOff.reset();
     this.#greeting = hello;
-    this.send({ t: "welcome", proto: Math.min(protocols[1], hello.proto[1]), walls: this.#walls() });
+    const proto = Math.min(protocols[1], hello.proto[1]);
+    this.send({ t: "welcome", proto, walls: this.#wallsSince(arrivedAt) });
     if (this.isOpen) this.#opened();
   }
 
-  #welcome({ proto, walls }: Of<"welcome">): void {
+  #welcome({ proto, walls }: MessageOf<"welcome">): void {
     if (this.#isWelcome) return;
     if (!speaks([proto, proto])) return this.refuse("PROTOCOL_UNKNOWN", `${protocolsText}, and not ${proto}`);
     this.#isWelcome = true;
-    this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, this.#helloAt, walls));
-    this.#watchClock();
+    this.#sampleClock(this.#greetedAt, walls);
+    watchDrift(this.#core, this.peer.id);
     if (this.isOpen) this.#opened();
   }
 
   #opened(): void {
-    this.peer.refusal = undefined;
     this.#core.refusals.connected(this.peer.id);
     this.#core.heard();
     this.#core.duplicates.accepted(this.peer.id);
-    // Only now: a peer that does not let this controller in may be connected to another process with its id.
+    // The greeting counts only once the peer lets this controller in: before, the peer may speak of another process with this controller's id.
     if (this.#greeting) this.#core.generation.heard(this.peer.id, this.#greeting);
-    this.openedAt = this.#core.options.clock.mono();
+    this.#openedAt = this.#core.options.clock.mono();
     if (!this.#host.opened(this)) return;
     // The first ping was scheduled before the round trip was known.
     this.#pinger.restart();
-    // Both sides pull: with TLS 1.3 either side may miss the first messages of the other.
+    // Each side pulls for itself, also when the greeting shows nothing new: only a complete pull ends joining and catching up.
     this.#puller.pull();
-    const { state } = this.#core;
-    this.pushed = { origin: state.origin, seq: this.peer.acked?.get(state.origin) ?? 0 };
-    this.#host.outbox.push(this);
+    this.#host.outbox.opened(this);
     for (const entries of this.#host.soft.pages()) this.send({ t: "soft", entries });
   }
 
-  #refused({ code, message }: Of<"refuse">): void {
-    this.peer.refusal = { code, message };
+  #refused({ code, message }: MessageOf<"refuse">): void {
+    this.#core.refusals.remember(this.peer.id, { code, message });
     if (code === "TWO_COPIES") this.#core.duplicates.refused(this.peer.id, message);
     else this.#core.refusals.note(this.peer.id, { by: "peer", code, message });
     if (code === "EQUIVOCATION") this.#core.generation.dispute();
@@ -231,68 +241,51 @@ export class Session implements LinkEvents, Stream {
     this.close(code);
   }
 
-  #have(message: Of<"have"> | Of<"ping">): void {
-    const { vv, ready, soon } = message;
-    this.peer.isReady = ready;
-    this.peer.confirmed(vv, soon);
+  #have(message: MessageOf<"have"> | MessageOf<"ping">): void {
+    this.peer.acknowledged(message);
     this.#core.generation.heard(this.peer.id, message);
-    if (!dominates(this.#core.accepted, new Map(vv))) this.#puller.pull();
+    if (!dominates(this.#core.commits.accepted, new Map(message.vv))) this.#puller.pull();
   }
 
   sendHave(): void {
     const { map, isWhole: ready } = this.#core.state;
-    this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.underway() });
+    this.send({ t: "have", ready, vv: toWire(map.vector), ...this.#core.commits.underway() });
   }
 
-  /** Equal version vectors imply equal states. Otherwise a disk or a program is broken, and both sides exchange the differing registers. */
-  #compare({ vv, digest }: Of<"ping">): void {
-    const { map } = this.#core.state;
-    const own = this.#core.digest().digest;
-    if (!isSameVector(map.vector, new Map(vv)) || digest === undefined || own === undefined || digest === own) return;
-    const text = `${this.peer.id} has seen the same transactions and holds other values; they are being exchanged`;
-    this.#core.alarms.raise("STATE_DIVERGENCE", this.peer.id, text);
-    this.send({ t: "digest", vv, sums: map.digest.sums() });
+  /** The wall clock at the arrival of a message, and now that its answer is sent. */
+  #wallsSince(arrivedAt: number): readonly [arrived: number, sent: number] {
+    return [arrivedAt, this.#core.options.clock.wall()];
   }
 
-  #repair({ vv, sums }: Of<"digest">): void {
-    const { map } = this.#core.state;
-    if (!isSameVector(map.vector, new Map(vv)) || this.#core.digest().digest === undefined) return;
-    const buckets = differingBuckets(map.digest.sums(), sums);
-    if (buckets.length > 0) this.#puller.pull(buckets);
-  }
-
-  #watchClock(): void {
-    const offset = this.#core.guard.offsetOf(this.peer.id) ?? 0;
-    const isOff = this.#core.guard.driftOf(this.peer.id) >= this.#core.tuning.driftWarning;
-    const text = `the clock of ${this.peer.id} differs by ${Math.round(offset)} ms`;
-    this.#core.alarms.set(isOff, "CLOCK_DRIFT", this.peer.id, text);
-  }
-
-  #walls(): readonly [number, number] {
-    const wall = this.#core.options.clock.wall();
-    return [wall, wall];
-  }
-
-  hasNews(): void {
+  pingSoon(): void {
     this.#pinger.hurry();
+  }
+
+  reportDuplicate(text: string): void {
+    this.#duplicateReport = text;
   }
 
   #sendPing(n: number): void {
     if (!this.isOpen) return;
     const { map, isWhole: ready } = this.#core.state;
     const vv = toWire(map.vector);
-    const rest = { ...this.#core.underway(), ...this.#core.digest(), ...omitUndefined({ copies: this.copies }) };
-    this.copies = undefined;
-    this.send({ t: "ping", n, ready, vv, ...rest });
+    const { commits } = this.#core;
+    const copies = this.#duplicateReport;
+    this.#duplicateReport = undefined;
+    this.send({ t: "ping", n, ready, vv, ...commits.underway(), ...commits.digest(), ...omitUndefined({ copies }) });
   }
 
-  #pong({ n, walls }: Of<"pong">): void {
+  #pong({ n, walls }: MessageOf<"pong">): void {
     const sentAt = this.#pinger.answered(n);
-    if (sentAt === undefined) return;
+    if (sentAt !== undefined) this.#sampleClock(sentAt, walls);
+    watchDrift(this.#core, this.peer.id);
+  }
+
+  #sampleClock(sentAt: number, walls: readonly [arrived: number, sent: number]): void {
     this.peer.rtt.sample(this.#core.guard.sample(this.peer.id, sentAt, walls));
   }
 
-  probe(done: (isAlive: boolean) => void): void {
-    this.#pinger.probe(done);
+  probe(): Promise<boolean> {
+    return this.#pinger.probe();
   }
 }

@@ -1,9 +1,17 @@
 // “A deletion stays deleted” (docs/replication.md): each peer's acknowledgements; a deletion is kept until all peers have it.
 import { createBackoff, type Backoff } from "#base/backoff.ts";
-import { raise, type WireVector } from "#crdt/version-vector.ts";
+import { raise, type VersionVector, type WireVector } from "#crdt/version-vector.ts";
 import type { PeerMessage, RefusalCode } from "./messages.ts";
 import { PhiDetector } from "./phi.ts";
 import { RttEstimator } from "./rtt.ts";
+
+/** A process of a peer. */
+export interface PeerProcess {
+  /** Random for each process; empty before the greeting. */
+  readonly id: string;
+  /** The address of the process, for messages. */
+  readonly address: string;
+}
 
 /** A connection to a peer, for the parts of a replica. */
 export interface Stream {
@@ -12,26 +20,33 @@ export interface Stream {
   readonly isDialled: boolean;
   /** Whether both sides have accepted each other and the connection is not closed. */
   readonly isOpen: boolean;
-  /** The random id of the peer's process, and the (monotonic) time at which the connection opened. */
-  readonly boot: string;
+  /** The peer's process, as its greeting describes it. */
+  readonly process: PeerProcess;
+  /** The (monotonic) time at which the connection opened. */
   readonly openedAt: number;
-  /** The address of the peer's process, for messages. */
-  readonly where: string;
-  /** The text that the next ping carries if another process runs under the peer's identity. */
-  copies: string | undefined;
-  /** Pings, and calls back with whether the peer's process answered. */
-  readonly probe: (done: (isAlive: boolean) => void) => void;
-  /** The last own transaction that was sent. */
-  pushed: { readonly origin: string; readonly seq: number };
+  /** Pings; resolves with whether the peer's process answered in time. */
+  readonly probe: () => Promise<boolean>;
+  /** Tells the peer with the next ping that another process runs under its identity. */
+  readonly reportDuplicate: (text: string) => void;
   readonly send: (message: PeerMessage) => void;
   readonly sendHave: () => void;
-  /** Called when new records became durable here. */
-  readonly hasNews: () => void;
+  /** Brings the next ping forward, since new records became durable here. */
+  readonly pingSoon: () => void;
   readonly pull: () => void;
   readonly refuse: (code: RefusalCode, message: string) => void;
   /** Called for a message that no kcore sends: raises an alarm, and closes the connection. */
   readonly malformed: (what: string) => void;
   readonly close: (reason: string) => void;
+}
+
+/** An acknowledgement of a peer, as several messages hold one. */
+interface Acknowledgement {
+  /** The durable transactions. */
+  readonly vv: WireVector;
+  /** The transactions that the peer was journaling at that time. */
+  readonly soon?: WireVector | undefined;
+  /** Whether the peer's state is complete; absent where the message does not say. */
+  readonly ready?: boolean;
 }
 
 /** This controller's knowledge of another controller, kept across connections. */
@@ -40,32 +55,66 @@ export class Peer {
   readonly rtt = new RttEstimator(1000);
   readonly phi = new PhiDetector();
   readonly backOff: Backoff;
-  /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
-  acked: Map<string, number> | undefined;
-  /** The transactions that the peer was journaling at that time. */
-  soon: ReadonlyMap<string, number> = new Map();
-  isReady: boolean | undefined;
-  /** The chosen connection, of possibly several. */
-  stream: Stream | undefined;
-  isDialling = false;
-  /** Origins whose writes at the peer wait, since their stamps lie ahead of this controller's clock. */
-  readonly deferred = new Set<string>();
-  refusal: { readonly code: string; readonly message: string } | undefined;
+  #acked: Map<string, number> | undefined;
+  #underway: VersionVector = new Map();
+  #isReady: boolean | undefined;
+  #stream: Stream | undefined;
+  #isDialling = false;
 
   constructor(id: string, { cap, random }: { readonly cap: number; readonly random: () => number }) {
     this.id = id;
     this.backOff = createBackoff({ base: () => this.rtt.rto, cap, random, least: 0 });
   }
 
+  /** The version vector that the peer last acknowledged as durable; undefined until it spoke. */
+  get acked(): VersionVector | undefined {
+    return this.#acked;
+  }
+
+  /** The transactions that the peer was journaling at its last acknowledgement. */
+  get underway(): VersionVector {
+    return this.#underway;
+  }
+
+  /** Whether the peer's state is complete; undefined until it spoke. */
+  get isReady(): boolean | undefined {
+    return this.#isReady;
+  }
+
   /** Stores an acknowledgement. A delayed one counts, too: durable transactions stay durable. */
-  confirmed(vector: WireVector, soon: WireVector = []): void {
-    this.acked = new Map(vector);
-    this.soon = new Map(soon);
+  acknowledged({ vv, soon = [], ready = this.#isReady }: Acknowledgement): void {
+    this.#acked = new Map(vv);
+    this.#underway = new Map(soon);
+    this.#isReady = ready;
   }
 
   /** Called for a push: the peer has its own transactions of `origin` up to `upto`. */
   pushed(origin: string, upto: number): void {
-    this.acked ??= new Map();
-    raise(this.acked, [[origin, upto]]);
+    this.#acked ??= new Map();
+    raise(this.#acked, [[origin, upto]]);
+  }
+
+  /** The chosen connection, of possibly several. */
+  get stream(): Stream | undefined {
+    return this.#stream;
+  }
+
+  choose(stream: Stream): void {
+    this.#stream = stream;
+  }
+
+  /** Called when a connection ended; returns whether it was the chosen one. */
+  lost(stream: Stream): boolean {
+    if (this.#stream !== stream) return false;
+    this.#stream = undefined;
+    return true;
+  }
+
+  get isDialling(): boolean {
+    return this.#isDialling;
+  }
+
+  setDialling(isDialling: boolean): void {
+    this.#isDialling = isDialling;
   }
 }

@@ -57,17 +57,19 @@ export class Pinger {
     if (options.clock.mono() - this.#sentAt >= tuning.pingEvery / 2) this.#send();
   }
 
-  /** Pings at once, and calls back with whether the peer answered in time. */
-  probe(done: (isAlive: boolean) => void): void {
+  /** Pings at once; resolves with whether the peer answered in time. */
+  probe(): Promise<boolean> {
     this.#send();
-    const end = (isAlive: boolean): void => {
-      if (!this.#probes.delete(probe)) return;
-      cancel();
-      done(isAlive);
-    };
-    const probe = { n: this.#n, end };
-    this.#probes.add(probe);
-    const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.#peer.rtt.rto)), () => end(false));
+    return new Promise((resolve) => {
+      const end = (isAlive: boolean): void => {
+        if (!this.#probes.delete(probe)) return;
+        cancel();
+        resolve(isAlive);
+      };
+      const probe = { n: this.#n, end };
+      this.#probes.add(probe);
+      const cancel = this.#core.after(Math.min(2_000, Math.max(300, 4 * this.#peer.rtt.rto)), () => end(false));
+    });
   }
 
   /** Called for a pong. Returns the monotonic time at which its ping was sent; undefined if that was not the last ping. */

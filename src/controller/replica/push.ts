@@ -1,11 +1,13 @@
 // “Conflicts are listed” (docs/replication.md): a push counts only after all that its writer had seen, so conflicts stay exact.
 import { hasSeen } from "#crdt/conflict.ts";
 import { MalformedPage } from "#crdt/page.ts";
+import type { Register } from "#crdt/register.ts";
 import { covers, coversContext } from "#crdt/version-vector.ts";
+import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
 import { checkOrigins } from "./origins.ts";
 import { controllerOf } from "./registered-controllers.ts";
-import type { PeerMessage } from "./messages.ts";
+import type { MessageOf } from "./messages.ts";
 import type { Stream } from "./peer.ts";
 import type { Puller } from "./puller.ts";
 
@@ -16,9 +18,10 @@ import type { Puller } from "./puller.ts";
 export function receivePush(
   core: Core,
   { stream, puller }: { readonly stream: Stream; readonly puller: Puller },
-  push: Extract<PeerMessage, { t: "push" }>,
+  push: MessageOf<"push">,
 ): void {
-  const { state, guard, accepted, tuning } = core;
+  const { state, futureStamps } = core;
+  const { accepted } = core.commits;
   const { peer } = stream;
   const { origin, from, upto } = push;
   if (controllerOf(origin) !== peer.id) throw new MalformedPage(`transactions of another origin, ${origin}`);
@@ -34,16 +37,24 @@ export function receivePush(
   }
   const fresh = registers.filter(({ o, s }) => !covers(state.map.vector, o, s));
   checkOrigins(state, [[origin, upto]], fresh);
-  // A restored peer may have written this before it learned of a deletion that is forgotten here (`floor` in cluster-state.ts). A pull
+  // A restored peer may have written this before it learned of a deletion that is forgotten here (deletion-floor.ts). A pull
   // brings its corrected state; a push brings the transaction as written.
-  const isBehind = fresh.some((register) => [...state.floor].some(([o, s]) => !hasSeen(register, { o, s })));
+  const isBehind = fresh.some((register) => [...state.floor.vector].some(([o, s]) => !hasSeen(register, { o, s })));
   const isFounded = covers(accepted, origin, from) && registers.every(({ x }) => coversContext(accepted, x));
   if (isBehind || !isFounded) return puller.pull();
-  const ahead = Math.max(0, ...registers.map(({ ms }) => guard.tooFarAhead(ms)));
-  if (ahead > tuning.fenceAt) return puller.defer(origin, ahead);
-  if (ahead > 0) return puller.pull();
-  accepted.set(origin, upto);
-  core.commit([{ t: "apply", page: push.page, upto: [[origin, upto]], from: [[origin, from]] }], fresh, () =>
-    puller.undefer(origin),
-  );
+  const latest = Math.max(0, ...registers.map(({ ms }) => ms));
+  const treatment = futureStamps.treatmentOf(latest);
+  if (treatment === "defer") return puller.defer(origin, latest);
+  if (treatment === "wait") return puller.pull();
+  inBackground(mergePush(core, peer.id, push, fresh));
+}
+
+async function mergePush(
+  { commits, futureStamps }: Core,
+  peer: string,
+  { page, origin, from, upto }: MessageOf<"push">,
+  registers: readonly Register[],
+): Promise<void> {
+  await commits.commit([{ t: "apply", page, upto: [[origin, upto]], from: [[origin, from]] }], registers);
+  futureStamps.taken(peer, origin);
 }

@@ -1,6 +1,7 @@
 // “Neighbouring versions” (docs/replication.md): registers that this version cannot read are kept and passed on, and not shown.
 import { maxKeyBytes, maxValueBytes, type Register } from "#crdt/register.ts";
-import type { KeyRules } from "./cluster-state.ts";
+import type { KeyRules } from "./replica-ports.ts";
+import { inBackground } from "./commit-queue.ts";
 import type { Core } from "./replica-core.ts";
 
 /**
@@ -14,25 +15,24 @@ export class Quarantine {
 
   constructor(core: Core) {
     this.#core = core;
-    const { slice } = core.tuning;
-    const registers = core.state.map.all()[Symbol.iterator]();
-    const checkSome = (): void => {
-      for (let count = 0; count < slice; count++) {
-        const next = registers.next();
-        if (next.done === true) {
-          this.#isChecked = true;
-          break;
-        }
-        this.#check(next.value.key);
-      }
-      this.#raiseAlarm();
-      if (!this.#isChecked) core.soon(checkSome);
-    };
-    checkSome();
-    core.watch((keys) => {
+    inBackground(this.#checkAll());
+    core.commits.watch((keys) => {
       for (const key of keys) this.#check(key);
       this.#raiseAlarm();
     });
+  }
+
+  async #checkAll(): Promise<void> {
+    const { state, tuning } = this.#core;
+    let checked = 0;
+    for (const { key } of state.map.all()) {
+      this.#check(key);
+      if (++checked % tuning.slice > 0) continue;
+      this.#raiseAlarm();
+      await this.#core.nextTurn();
+    }
+    this.#isChecked = true;
+    this.#raiseAlarm();
   }
 
   get keys(): Iterable<string> {

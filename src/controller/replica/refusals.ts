@@ -29,6 +29,8 @@ const unknown: ReadonlySet<string> = new Set(["KEY_UNREGISTERED", "CONTROLLER_UN
 export class Refusals {
   readonly #core: ReplicaContext;
   readonly #named = new Map<string, () => void>();
+  /** The last refusal of this controller by each peer, until both accept each other. */
+  readonly #last = new Map<string, Omit<PeerRefusal, "by">>();
   #turnedOut: string | undefined;
 
   constructor(core: ReplicaContext) {
@@ -41,6 +43,15 @@ export class Refusals {
     return isLetIn ? undefined : this.#turnedOut;
   }
 
+  /** The peer's last refusal of this controller; undefined once both have accepted each other. */
+  lastOf(peer: string): Omit<PeerRefusal, "by"> | undefined {
+    return this.#last.get(peer);
+  }
+
+  remember(peer: string, { code, message }: Omit<PeerRefusal, "by">): void {
+    this.#last.set(peer, { code, message });
+  }
+
   /** Called for each refusal. `about`: the peer's id, or the address that was dialled. */
   note(about: string, refusal: PeerRefusal): void {
     const { alarms, peers, options } = this.#core;
@@ -48,7 +59,7 @@ export class Refusals {
     const peer = peers.get(about);
     // Both sides dial: a passing refusal does not count while another connection is open.
     if (by === "peer" && peer?.stream?.isOpen === true && passing.has(code)) return;
-    if (peer && by === "peer") peer.refusal = { code, message };
+    if (peer && by === "peer") this.remember(about, refusal);
     if (passing.has(code) || about === options.id) return;
     if (by === "peer" && code === "KEY_REVOKED" && this.#core.others.includes(about)) this.#turnOut(about, refusal);
     const alarm: AlarmCode = by === "peer" ? "REFUSED" : "REFUSING";
@@ -77,6 +88,7 @@ export class Refusals {
   /** Called when this controller and a peer have accepted each other. */
   connected(about: string): void {
     this.#turnedOut = undefined;
+    this.#last.delete(about);
     this.#core.alarms.clear("TURNED_OUT", this.#core.options.id);
     this.#forget("REFUSED", about);
     this.#forget("REFUSING", about);

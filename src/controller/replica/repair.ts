@@ -1,9 +1,31 @@
 // “Convergent” (docs/replication.md): two controllers that hold different values for the same transactions come to the same ones.
+import { differingBuckets } from "#crdt/digest.ts";
 import { compareRegisters } from "#crdt/merge-kind.ts";
 import { isSameDot, type Register } from "#crdt/register.ts";
-import { covers } from "#crdt/version-vector.ts";
+import { covers, isSameVector } from "#crdt/version-vector.ts";
+import type { MessageOf } from "./messages.ts";
+import type { Stream } from "./peer.ts";
 import type { Core } from "./replica-core.ts";
 import type { Writer } from "./writer.ts";
+
+/** Raises an alarm if a peer's ping shows that it holds other values for the same transactions: a disk or a program is broken. */
+export function reportDivergence({ state, commits, alarms }: Core, stream: Stream, ping: MessageOf<"ping">): void {
+  const { vv, digest } = ping;
+  const { map } = state;
+  const own = commits.digest().digest;
+  if (!isSameVector(map.vector, new Map(vv)) || digest === undefined || own === undefined || digest === own) return;
+  const { id } = stream.peer;
+  const text = `${id} has seen the same transactions and holds other values; they are being exchanged`;
+  alarms.raise("STATE_DIVERGENCE", id, text);
+  stream.send({ t: "digest", vv, sums: map.digest.sums() });
+}
+
+/** The buckets to fetch from a peer that reported a divergence; none if either has moved on since. */
+export function divergingBuckets({ state, commits }: Core, { vv, sums }: MessageOf<"digest">): readonly number[] {
+  const { map } = state;
+  if (!isSameVector(map.vector, new Map(vv)) || commits.digest().digest === undefined) return [];
+  return differingBuckets(map.digest.sums(), sums);
+}
 
 /**
  * The registers of a peer to merge when two controllers hold different values under one version vector (one lost some, or a clone
@@ -26,12 +48,12 @@ export function registersToRepair({ state, generation }: Core, registers: readon
  * Deletes again the values of a peer that lost their deletion, which all others have forgotten. Only the process that wrote such a value
  * knows that it was deleted.
  */
-export function deleteAgain({ state, generation }: Core, writer: Writer, registers: readonly Register[]): void {
+export async function deleteAgain(
+  { state, generation }: Core,
+  writer: Writer,
+  registers: readonly Register[],
+): Promise<void> {
   const back = registers.filter(({ key, text, o }) => text !== null && generation.wrote(o) && !state.map.get(key));
   if (back.length === 0 || writer.refusal() !== undefined) return;
-  writer.rewrite(
-    back.map((each) => ({ ...each, text: null })),
-    () => undefined,
-    () => undefined,
-  );
+  await writer.rewrite(back.map((each) => ({ ...each, text: null })));
 }

@@ -1,43 +1,39 @@
-// “Durable” (docs/replication.md): each change is journaled first; only then it counts here, and goes to peers.
-import type { Dot, Register } from "#crdt/register.ts";
-import { covers, raise } from "#crdt/version-vector.ts";
+// “Convergent” (docs/replication.md): the parts of a replica find each other here.
+import type { Dot } from "#crdt/register.ts";
 import { Alarms } from "./alarms.ts";
 import { ClockGuard } from "./clock-guard.ts";
+import { CommitQueue, inBackground } from "./commit-queue.ts";
 import { DuplicateIdentity } from "./duplicate-identity.ts";
-import type { Soon } from "./messages.ts";
+import { FutureStamps } from "./future-stamps.ts";
 import { OriginGeneration } from "./origin-generation.ts";
 import { Peer } from "./peer.ts";
-import type { JournalRecord } from "./replica-ports.ts";
 import type { ReplicaOptions } from "./replica.ts";
 import { Refusals } from "./refusals.ts";
 import { concernsMembers, controllerOf, membersOf } from "./registered-controllers.ts";
 import type { ClusterState } from "./cluster-state.ts";
 import { defaultTuning, type Tuning } from "./tuning.ts";
 
-/** The shared centre of a replica: its state, its peers, and the one way to change the state durably. */
+/** The shared centre of a replica: its parts, its members, and the conditions that concern all parts. */
 export class Core {
   readonly options: ReplicaOptions;
   readonly tuning: Tuning;
   readonly state: ClusterState;
   readonly alarms: Alarms;
+  /** The one way to change the state. */
+  readonly commits: CommitQueue;
   readonly guard: ClockGuard;
+  readonly futureStamps: FutureStamps;
   readonly refusals: Refusals;
   readonly duplicates: DuplicateIdentity;
   readonly generation: OriginGeneration;
-  readonly peers = new Map<string, Peer>();
-  /** The version vector as it will be when everything that is being journaled is applied. */
-  readonly accepted = new Map<string, number>();
+  readonly #peers = new Map<string, Peer>();
   #fullExchange: object | undefined;
   #isStopped = false;
   #isAsking: boolean;
   #hasHeard: boolean;
   /** Origins with two contents under one seq. */
   readonly #equivocal = new Set<string>();
-  /** Records that are being journaled, or are durable and wait to be applied. */
-  readonly #journaling = new Set<readonly JournalRecord[]>();
-  readonly #turns: (() => void)[] = [];
-  #members: readonly string[] = [];
-  readonly #listeners = new Set<(keys: readonly string[]) => void>();
+  #members: readonly string[];
 
   constructor(options: ReplicaOptions) {
     // Stamps are whole milliseconds; the clock may give fractions.
@@ -48,11 +44,20 @@ export class Core {
     this.alarms = new Alarms(this.options.clock.wall, ({ code, about, message }) =>
       options.log?.("warn", message, { alarm: code, about }),
     );
+    this.futureStamps = new FutureStamps(this.options.clock, this.tuning, this.alarms);
+    this.commits = new CommitQueue({
+      db: options.db,
+      alarms: this.alarms,
+      slice: this.tuning.slice,
+      nextTurn: () => this.nextTurn(),
+    });
     this.refusals = new Refusals(this);
     this.duplicates = new DuplicateIdentity(this);
     this.generation = new OriginGeneration(this);
-    raise(this.accepted, this.state.map.vector);
     this.#members = membersOf(this.state.map);
+    this.commits.watch((changed) => {
+      if (concernsMembers(changed)) this.#members = membersOf(this.state.map);
+    });
     this.#isAsking = this.others.length > 0;
     this.#hasHeard = this.state.isAlone || !this.hasCompany;
   }
@@ -117,111 +122,17 @@ export class Core {
   /** Called when a member lets this controller in: its writes reach a member from now on. */
   heard(): void {
     this.#hasHeard = true;
-    if (this.state.isAlone) this.commit([{ t: "meta", alone: false }]);
+    if (this.state.isAlone) inBackground(this.commits.commit([{ t: "meta", alone: false }]));
+  }
+
+  get peers(): ReadonlyMap<string, Peer> {
+    return this.#peers;
   }
 
   peerOf(id: string): Peer {
-    let peer = this.peers.get(id);
-    if (!peer) this.peers.set(id, (peer = new Peer(id, { cap: this.tuning.backOffCap, random: this.options.rng })));
+    let peer = this.#peers.get(id);
+    if (!peer) this.#peers.set(id, (peer = new Peer(id, { cap: this.tuning.backOffCap, random: this.options.rng })));
     return peer;
-  }
-
-  /** Journals records as one, applies them once durable, then calls `onApplied`. `registers`: the decoded ones of the `apply`. */
-  commit(
-    records: readonly JournalRecord[],
-    registers: readonly Register[] = [],
-    onApplied: () => void = ignore,
-    onFailed: (error: unknown) => void = ignore,
-  ): void {
-    this.#journaling.add(records);
-    this.#accept(records);
-    this.options.db.append(records).then(
-      () => {
-        this.alarms.clear("STORAGE_FULL", "journal");
-        this.#inTurn(() =>
-          this.#applyAll(records, registers, () => {
-            this.#journaling.delete(records);
-            onApplied();
-          }),
-        );
-      },
-      (error: unknown) => {
-        this.#journaling.delete(records);
-        this.alarms.raise("STORAGE_FULL", "journal", "the journal cannot be written; this controller is read-only");
-        // Recomputed without the failed records, so that transactions which depend on them are pulled again.
-        this.accepted.clear();
-        raise(this.accepted, this.state.map.vector);
-        for (const others of this.#journaling) this.#accept(others);
-        onFailed(error);
-      },
-    );
-  }
-
-  #accept(records: readonly JournalRecord[]): void {
-    for (const record of records) if (record.t === "apply") raise(this.accepted, record.upto);
-  }
-
-  /** The number of appends that are not applied yet. */
-  get inFlight(): number {
-    return this.#journaling.size;
-  }
-
-  /**
-   * The field `soon`, which accompanies every version vector that is an acknowledgement (messages.ts): transactions that are being
-   * journaled, and salvaged ones, which are merged at the end of catching up. A peer that lacks them forgets no deletion.
-   */
-  underway(): Soon {
-    const soon = new Map(this.accepted);
-    raise(
-      soon,
-      this.state.salvaged.map(({ o, s }) => [o, s] as const),
-    );
-    const entries = [...soon].filter(([origin, seq]) => !covers(this.state.map.vector, origin, seq));
-    return entries.length > 0 ? { soon: entries } : {};
-  }
-
-  /**
-   * Applies durable records in order. A large merge takes several turns of the event loop. Records and writes that come meanwhile wait
-   * behind it, since no write may overtake a durable record.
-   */
-  #inTurn(run: () => void): void {
-    if (this.state.isMerging || this.#turns.length > 0) this.#turns.push(run);
-    else run();
-  }
-
-  /** The digest for peers; absent during a merge, because it would not match the version vector. */
-  digest(): { readonly digest?: string } {
-    return this.state.isMerging ? {} : { digest: this.state.map.digest.total() };
-  }
-
-  /** Calls `run` when no merge is incomplete: a write must have seen all of a merge or nothing, and a page must contain all or nothing. */
-  whenSettled(run: () => void): void {
-    this.#inTurn(run);
-  }
-
-  #applyAll(records: readonly JournalRecord[], registers: readonly Register[], onApplied: () => void): void {
-    const { slice } = this.tuning;
-    const last = records.at(-1);
-    if (last?.t !== "apply" || last.from !== undefined || registers.length <= slice) {
-      for (const record of records)
-        if (record.t !== "part") this.#notify(this.state.apply(record, record.t === "apply" ? registers : undefined));
-      return onApplied();
-    }
-    this.state.beginMerge(last, registers);
-    const mergeNext = (): void => {
-      this.#notify(this.state.mergeNext(slice));
-      if (this.state.isMerging) return this.soon(mergeNext);
-      onApplied();
-      while (this.#turns.length > 0 && !this.state.isMerging) this.#turns.shift()?.();
-    };
-    mergeNext();
-  }
-
-  #notify(changed: readonly string[]): void {
-    raise(this.accepted, this.state.map.vector);
-    if (changed.length === 0) return;
-    if (concernsMembers(changed)) this.#members = membersOf(this.state.map);
-    for (const listener of this.#listeners) listener(changed);
   }
 
   /**
@@ -246,11 +157,6 @@ export class Core {
     return this.#equivocal.has(origin);
   }
 
-  watch(listener: (keys: readonly string[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   /** A random name of 16 hex digits. */
   randomName(): string {
     const word = (): string =>
@@ -267,10 +173,18 @@ export class Core {
     });
   }
 
-  soon(run: () => void): void {
-    this.options.timers.soon(() => {
-      if (!this.isStopped) run();
-    });
+  /** Resolves after `ms`; never once the replica has stopped. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve));
+  }
+
+  /** Resolves in the next turn of the event loop; never once the replica has stopped. */
+  nextTurn(): Promise<void> {
+    return new Promise((resolve) =>
+      this.options.timers.soon(() => {
+        if (!this.isStopped) resolve();
+      }),
+    );
   }
 
   /** Repeats `run` with ±20 % jitter, so that replicas do not act in step. */
@@ -281,5 +195,3 @@ export class Core {
     });
   }
 }
-
-function ignore(): void {}

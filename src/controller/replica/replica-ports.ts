@@ -1,7 +1,7 @@
 // “Durable” (docs/replication.md): clock, timers, disk and links of a replica: a simulator can put faults into each.
+import type { MergeKind } from "#crdt/merge-kind.ts";
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
-import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
@@ -32,6 +32,17 @@ export interface Timers {
   readonly soon: (run: () => void) => void;
 }
 
+/** The rules of keys. */
+export interface KeyRules {
+  readonly mergeKindOf: (key: string) => MergeKind;
+  /** Whether a conflict record must not hold this key's values; without it, no key is secret. */
+  readonly isSecret?: (key: string) => boolean;
+  /** Whether two concurrent writes of the key are a conflict; without it, they are. */
+  readonly isContested?: (key: string) => boolean;
+  /** Whether this version can read the value: unreadable values are kept and relayed, not shown. Without it, all JSON is readable. */
+  readonly isKnown?: (key: string, text: string) => boolean;
+}
+
 /** One record of the journal, as plain JSON. */
 export type JournalRecord =
   /** Registers of the `apply` that follows; without effect until then. */
@@ -59,11 +70,8 @@ export type JournalRecord =
       readonly origin?: string;
       readonly ready?: boolean;
       readonly hlc?: string;
-      readonly vv?: WireVector;
       readonly floor?: WireVector;
       readonly floorHlc?: string;
-      /** Conflicts that an earlier version found, and had not yet written as registers. */
-      readonly conflicts?: readonly ConflictRecord[];
       /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
       readonly behind?: boolean;
       /** An operator said that no other member is left; false once a member lets this controller in. */
@@ -90,8 +98,8 @@ export interface PeerLink {
 
 /** The callbacks by which the transport reports a link's events. */
 export interface LinkEvents {
-  /** A message as parsed from JSON; the core checks its shape. `bytes`: its size on the wire. */
-  readonly received: (message: unknown, bytes: number) => void;
+  /** A message as parsed from JSON; the core checks its shape. */
+  readonly received: (message: unknown) => void;
   readonly closed: () => void;
 }
 

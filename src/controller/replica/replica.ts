@@ -30,7 +30,7 @@ export class WriteRefused extends Error {
   /** For CONFLICT: the key with another dot. */
   readonly key: string | undefined;
 
-  constructor(code: WriteRefusal, message: string, { key, cause }: { key?: string; cause?: unknown } = {}) {
+  constructor(code: WriteRefusal, message = reasons[code], { key, cause }: { key?: string; cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
     this.name = "WriteRefused";
     this.code = code;
@@ -38,6 +38,18 @@ export class WriteRefused extends Error {
     this.key = key;
   }
 }
+
+const reasons: Readonly<Record<WriteRefusal, string>> = {
+  STOPPED: "this controller is stopping",
+  NOT_READY: "this controller has not caught up with its cluster yet, or was removed from it",
+  FENCED: "this controller's clock is too far from its peers'; it is read-only until that is set right",
+  CLOCK_JUMP: "this controller's clock has jumped; nothing is stamped by it until a peer's clock agrees",
+  CLOCK_SKEW: "this controller has stamped or seen what lies ahead of its clock; it is read-only until then",
+  TWO_COPIES: "another process runs as this controller; one of the two must be stopped",
+  CONFLICT: "changed meanwhile",
+  FULL: "this controller's disk cannot take the write",
+  TOO_LARGE: "too large",
+};
 
 const statusOf: Readonly<Record<WriteRefusal, number>> = {
   CONFLICT: 409,
@@ -109,12 +121,12 @@ export interface SoftValue {
  * - after a rejection no record of this call is ever found again (after ENOSPC the journal is truncated, and later appends may succeed).
  *   After EIO, when that is unknown, it must end the process instead;
  * - after a crash `data` begins with the newest snapshot's records, then those of the journal since, in order.
- * The replica applies a record to `data` in the callback of `then` itself. So a snapshot contains all appends that were fulfilled before
- * the present turn of the event loop. Once on the disk, it replaces them.
+ * The replica applies a durable record to `data` before the next turn of the event loop; behind a large merge (`isMerging`) right after it.
+ * So a snapshot outside of a merge contains all appends that were fulfilled before the present turn. Once on the disk, it replaces them.
  */
 export interface Database {
   readonly data: ClusterState;
-  readonly append: (records: readonly JournalRecord[]) => PromiseLike<void>;
+  readonly append: (records: readonly JournalRecord[]) => Promise<void>;
 }
 
 export interface ReplicaOptions {

@@ -73,7 +73,7 @@ export function restamp(state: ClusterState, { id, now, word }: RestampOptions):
   const parts: JournalRecord[] = [];
   for (let at = 0; at < registers.length; at += pageSize)
     parts.push({ t: "part", page: encodePage(registers.slice(at, at + pageSize)) });
-  const floor = compareStamps(state.floorStamp, clock) > 0 ? clock : state.floorStamp;
+  const floor = compareStamps(state.floor.stamp, clock) > 0 ? clock : state.floor.stamp;
   const meta = { ...state.meta(), hlc: encodeStamp(clock), floorHlc: encodeStamp(floor) };
   const [former, present] = [
     [...ahead, ...aheadSalvaged],

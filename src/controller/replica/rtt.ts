@@ -8,7 +8,6 @@ export class RttEstimator {
   #smoothed: number | undefined;
   #variation = 0;
   #backOff = 1;
-  #bytesPerMs = 100;
   readonly #initial: number;
 
   /** `initial`: the timeout before the first sample, ms. */
@@ -27,11 +26,6 @@ export class RttEstimator {
     this.#smoothed += (rtt - this.#smoothed) / 8;
   }
 
-  /** Adds a sample of the throughput; transfers up to 16 KiB do not count. */
-  transferred(bytes: number, ms: number): void {
-    if (bytes > 16_384 && ms > 0) this.#bytesPerMs += (bytes / ms - this.#bytesPerMs) / 8;
-  }
-
   timedOut(): void {
     this.#backOff = Math.min(this.#backOff * 2, 64);
   }
@@ -46,9 +40,9 @@ export class RttEstimator {
     return clamp(base * this.#backOff, 200, 30_000);
   }
 
-  /** The timeout for an answer of so many bytes, ms. */
-  deadline(bytes: number): number {
-    return 2 * this.rto + bytes / Math.max(this.#bytesPerMs, 1) + 1000;
+  /** The timeout for a page, ms. A page of 1 MiB that takes longer does not arrive at all, since pings behind it end the connection. */
+  get pageTimeout(): number {
+    return 2 * this.rto + 11_500;
   }
 
   get connectTimeout(): number {

@@ -1,10 +1,11 @@
 // “Members only” (docs/replication.md): lets registered controllers in, refuses all others, and keeps one connection to each.
 import { endCatchUp } from "./catch-up.ts";
+import { inBackground } from "./commit-queue.ts";
 import { describeDuplicate } from "./duplicate-identity.ts";
 import type { Core } from "./replica-core.ts";
 import type { Dialler } from "./dialler.ts";
 import { authKeyOf, concernsMembers } from "./registered-controllers.ts";
-import { protocolsText, speaks, type PeerMessage, type Refusal } from "./messages.ts";
+import { protocolsText, speaks, type MessageOf, type Refusal } from "./messages.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Stream } from "./peer.ts";
 import type { LinkEvents, PeerLink } from "./replica-ports.ts";
@@ -25,7 +26,7 @@ interface Parts {
 
 /** The connections of a replica: refuses peers, chooses between two connections to one peer, and announces news to peers. */
 export class Sessions implements SessionHost {
-  readonly boot: string;
+  readonly processId: string;
   readonly outbox: Outbox;
   readonly soft: SoftState;
   readonly writer: Writer;
@@ -35,14 +36,14 @@ export class Sessions implements SessionHost {
 
   constructor(core: Core, { outbox, dialler, soft, writer }: Parts) {
     this.#core = core;
-    this.boot = core.randomName();
+    this.processId = core.randomName();
     this.outbox = outbox;
     this.soft = soft;
     this.writer = writer;
     this.#dialler = dialler;
-    core.watch((keys) => {
+    core.commits.watch((keys) => {
       if (concernsMembers(keys)) this.#membersChanged();
-      for (const stream of this.open()) stream.hasNews();
+      for (const stream of this.open()) stream.pingSoon();
     });
     core.every(core.tuning.pullEvery, () => {
       for (const stream of this.open()) stream.pull();
@@ -62,7 +63,7 @@ export class Sessions implements SessionHost {
 
   refusalFor(
     stream: Stream,
-    { cluster, id, origin, boot, proto }: Extract<PeerMessage, { t: "hello" }>,
+    { cluster, id, origin, boot, proto }: MessageOf<"hello">,
   ): Refusal | undefined {
     const { options, state, members } = this.#core;
     const { peer } = stream;
@@ -86,13 +87,13 @@ export class Sessions implements SessionHost {
   }
 
   /** Refuses a greeting with this controller's own id. A controller dials its own address at intervals, and finds itself or a duplicate. */
-  #refuseItself({ isDialled, where }: Stream, boot: string): Refusal {
+  #refuseItself({ isDialled, process: other }: Stream, boot: string): Refusal {
     const { options, duplicates } = this.#core;
     const { id, at = "an address that it was not told" } = options;
-    duplicates.answeredAtHome(boot === this.boot || !isDialled);
-    if (boot === this.boot) duplicates.accepted(id);
-    if (boot === this.boot) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
-    const text = describeDuplicate(id, at, where);
+    duplicates.answeredAtHome(boot === this.processId || !isDialled);
+    if (boot === this.processId) duplicates.accepted(id);
+    if (boot === this.processId) return { code: "SAME_CONTROLLER", message: `this is ${id} itself` };
+    const text = describeDuplicate(id, at, other.address);
     if (isDialled) {
       duplicates.refused(id, text);
       this.#core.after(checkAgainMs, () => this.#dialler.dialItself());
@@ -102,14 +103,14 @@ export class Sessions implements SessionHost {
 
   duplicateOf(stream: Stream): Stream | undefined {
     const other = stream.peer.stream;
-    return other && other !== stream && other.isOpen && other.boot !== stream.boot ? other : undefined;
+    return other && other !== stream && other.isOpen && other.process.id !== stream.process.id ? other : undefined;
   }
 
   refuseDuplicate(stream: Stream, rival: Stream): void {
     const { id } = stream.peer;
-    const text = describeDuplicate(id, rival.where, stream.where);
+    const text = describeDuplicate(id, rival.process.address, stream.process.address);
     this.#core.duplicates.see(id, text);
-    rival.copies = text;
+    rival.reportDuplicate(text);
     stream.refuse("TWO_COPIES", text);
   }
 
@@ -119,15 +120,15 @@ export class Sessions implements SessionHost {
     const other = peer.stream;
     if (other && other !== stream && other.isOpen) {
       // Of two connections of one moment the one that the smaller id dialled stays. A peer that dials later, or restarted, has given the old one up.
-      const isTwin = other.boot === stream.boot && stream.openedAt - other.openedAt < 2000;
+      const isTwin = other.process.id === stream.process.id && stream.openedAt - other.openedAt < 2000;
       if (isTwin && this.#isPreferred(other) && !this.#isPreferred(stream)) {
         stream.close("another connection stands");
         return false;
       }
-      peer.stream = stream;
+      peer.choose(stream);
       other.close("another connection took its place");
     }
-    peer.stream = stream;
+    peer.choose(stream);
     return true;
   }
 
@@ -138,10 +139,7 @@ export class Sessions implements SessionHost {
   lost(stream: Stream): void {
     this.#sessions.delete(stream);
     const { peer } = stream;
-    if (peer.stream === stream) {
-      peer.stream = undefined;
-      this.#core.guard.forget(peer.id);
-    }
+    if (peer.lost(stream)) this.#core.guard.forget(peer.id);
     if (!this.#core.isStopped) this.#dialler.wanted(peer.id);
   }
 
@@ -155,17 +153,23 @@ export class Sessions implements SessionHost {
   }
 
   synced({ peer }: Stream): void {
-    this.#core.generation.progressed();
-    const { state, options, members } = this.#core;
+    const { generation, state, options, members } = this.#core;
+    generation.progressed();
     this.#core.endAsking();
-    if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer))
-      endCatchUp(this.#core, () => this.#sendHaveToAll());
-    if (state.ready || peer.isReady !== true || !members.includes(options.id)) return;
+    if (state.isBehind && peer.isReady !== undefined && this.#core.isSource(peer)) inBackground(this.#endCatchUp());
     // The joining is complete: this state came from a ready controller, and includes this controller's registration.
-    this.#core.commit([{ t: "meta", ready: true }], [], () => {
-      options.log?.("info", "this controller has joined", { sponsor: peer.id });
-      this.#sendHaveToAll();
-    });
+    if (!state.ready && peer.isReady === true && members.includes(options.id)) inBackground(this.#endJoining(peer.id));
+  }
+
+  async #endCatchUp(): Promise<void> {
+    await endCatchUp(this.#core);
+    this.#sendHaveToAll();
+  }
+
+  async #endJoining(sponsor: string): Promise<void> {
+    await this.#core.commits.commit([{ t: "meta", ready: true }]);
+    this.#core.options.log?.("info", "this controller has joined", { sponsor });
+    this.#sendHaveToAll();
   }
 
   #sendHaveToAll(): void {

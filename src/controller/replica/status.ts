@@ -15,7 +15,7 @@ export function statusOf(
   const known = new Set([...others, ...[...peers.values()].flatMap(({ id, stream }) => (stream ? [id] : []))]);
   return {
     id: options.id,
-    origin: state.origin,
+    origin: core.generation.origin,
     ready: state.ready && !state.isBehind,
     catchingUp: state.isBehind || core.isAsking,
     readOnly,
@@ -25,22 +25,23 @@ export function statusOf(
     peers: [...known].toSorted().map((id) => peerStatusOf(core, core.peerOf(id))),
     registers: state.map.size,
     tombstones: state.map.tombstones().size,
-    deferred: Object.fromEntries(core.guard.deferred),
+    deferred: Object.fromEntries(core.futureStamps.origins),
     quarantined: [...quarantined],
     alarms: alarms.all(),
   };
 }
 
-function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
+function peerStatusOf({ options, state, guard, refusals }: Core, peer: Peer): PeerStatus {
   const now = options.clock.mono();
   const { vector } = state.map;
   const acked = peer.acked ?? new Map<string, number>();
   const phi = peer.phi.phi(now);
+  const refusal = refusals.lastOf(peer.id);
   return {
     id: peer.id,
     state: peer.stream?.isOpen
       ? "connected"
-      : peer.refusal
+      : refusal
         ? "refused"
         : peer.isDialling
           ? "connecting"
@@ -52,7 +53,7 @@ function peerStatusOf({ options, state, guard }: Core, peer: Peer): PeerStatus {
     behind: lag(vector, acked),
     ahead: lag(acked, vector),
     ready: peer.isReady,
-    ...(peer.refusal ? { refusal: peer.refusal } : {}),
+    ...(refusal ? { refusal } : {}),
   };
 }
 

@@ -34,33 +34,34 @@ export function startTombstoneGc(core: Core): void {
  */
 function candidatesOf(core: Core): Candidates | undefined {
   const { state, others, peers, options } = core;
-  // A joining controller knows no members yet, so everything would look acknowledged; so it would to a removed one.
+  // Without a complete list of members every tombstone would look acknowledged: a joining controller knows no member yet, and a removed
+  // one is none.
   if (!state.ready || state.isBehind || core.fullExchange || !core.members.includes(options.id)) return undefined;
   const acks = others.map((id) => peers.get(id)?.acked);
-  const underway = new Map(core.accepted);
-  for (const id of others) raise(underway, peers.get(id)?.soon ?? []);
-  return { registers: collectable(needless(core), state.map.vector, acks), underway };
+  const underway = new Map(core.commits.accepted);
+  for (const id of others) raise(underway, peers.get(id)?.underway ?? []);
+  const forgettable = [...forgettableTombstones(core), ...forgettableSiblings(core)];
+  return { registers: collectable(forgettable, state.map.vector, acks), underway };
 }
 
-/** All tombstones except those of memberships, which stay on record, and those in a conflict. */
-function deletions({ state }: Core): readonly Register[] {
+/** All tombstones except those of memberships, which stay on record, and those with a sibling, which would become the value again. */
+function forgettableTombstones({ state }: Core): readonly Register[] {
   const { map } = state;
   return [...map.tombstones().values()].filter(({ key }) => !concernsMembers([key]) && !map.siblings.of(key).length);
 }
 
-/** The tombstones and siblings that may go: siblings that are settled or in no conflict with the winner. */
-function needless(core: Core): readonly Register[] {
-  const { map } = core.state;
-  const mute = [...map.siblings.all()].filter((lost) => {
+/** The siblings that are settled, or in no conflict with the winner. */
+function forgettableSiblings({ state }: Core): readonly Register[] {
+  const { map } = state;
+  return [...map.siblings.all()].filter((lost) => {
     const standing = map.get(lost.key);
     return standing === undefined || !areInConflict(standing, lost) || map.siblings.isSettled(lost);
   });
-  return [...deletions(core), ...mute];
 }
 
 function watchTombstones(core: Core): void {
   const { alarms, tuning, options } = core;
-  const tombstones = deletions(core);
+  const tombstones = forgettableTombstones(core);
   const bound = options.clock.wall() - tuning.tombstoneAlarmAge;
   const isOld = tombstones.some(({ ms }) => ms < bound);
   alarms.set(

@@ -12,8 +12,8 @@ export interface Tuning {
   readonly maxReceiveAhead: number;
   /** A controller refuses writes when its clock is further from the median of its peers' clocks. */
   readonly fenceAt: number;
-  /** A controller without peers accepts a jump of its wall clock after this time; less than its agents wait for an answer. */
-  readonly believeJumpAfter: number;
+  /** A controller without peers trusts a jump of its wall clock after this time; less than its agents wait for an answer. */
+  readonly trustJumpAfter: number;
   readonly driftWarning: number;
   /** The interval of pings on an idle link; a silent peer is pinged sooner (rtt.ts). */
   readonly pingEvery: number;
@@ -40,7 +40,7 @@ export const defaultTuning: Tuning = {
   maxIssueAhead: 15_000,
   maxReceiveAhead: 10_000,
   fenceAt: 5_000,
-  believeJumpAfter: 3_000,
+  trustJumpAfter: 3_000,
   driftWarning: 500,
   pingEvery: 2_000,
   pullEvery: 15_000,

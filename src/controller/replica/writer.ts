@@ -8,6 +8,7 @@ import { aheadOf, raiseClockAlarms } from "./clock-alarms.ts";
 import type { Core } from "./replica-core.ts";
 import { authKeyOf } from "./registered-controllers.ts";
 import type { Outbox } from "./outbox.ts";
+import type { JournalRecord } from "./replica-ports.ts";
 import { WriteRefused, type Change, type WriteRefusal, type Written } from "./replica.ts";
 
 const maxChanges = 500;
@@ -26,29 +27,18 @@ export class Writer {
     this.#outbox = outbox;
   }
 
-  write(changes: readonly Change[]): Promise<Written> {
-    return new Promise((resolve, reject) => {
-      const attempt = (): void => {
-        try {
-          this.#start(changes, resolve, reject);
-        } catch (error) {
-          reject(error as Error);
-        }
-      };
-      try {
-        checkSizes(changes);
-        this.#checkWritable();
-      } catch (error) {
-        return reject(error as Error);
-      }
-      this.#whenBelieved(() => this.#core.generation.whenUsable(() => this.#core.whenSettled(attempt)));
-    });
+  async write(changes: readonly Change[]): Promise<Written> {
+    checkSizes(changes);
+    this.#checkWritable();
+    await this.#untilClockTrusted();
+    await this.#core.generation.untilUsable();
+    const { committed } = await this.#core.commits.inTurn(() => this.#start(changes));
+    return committed;
   }
 
-  /** Runs a write. Without another controller to compare clocks with, it waits until a clock that jumped is trusted again. */
-  #whenBelieved(run: () => void): void {
-    if (this.#core.hasCompany || this.#core.guard.jump({ isAlone: true }) === 0) return run();
-    this.#core.after(100, () => this.#whenBelieved(run));
+  /** Without another controller to compare clocks with, a write waits until a clock that jumped is trusted again. */
+  async #untilClockTrusted(): Promise<void> {
+    while (!this.#core.hasCompany && this.#core.guard.jump({ isAlone: true }) !== 0) await this.#core.sleep(100);
   }
 
   /** The code with which a write would be refused now. */
@@ -68,61 +58,42 @@ export class Writer {
     if (refusal === undefined) return;
     // Only if the alarm is not raised yet: computing it iterates over all registers, and each status request does so anyway.
     if (!this.#core.alarms.has("CLOCK_AHEAD", this.#core.options.id)) raiseClockAlarms(this.#core);
-    throw new WriteRefused(refusal, reasons[refusal]);
+    throw new WriteRefused(refusal);
   }
 
-  #start(changes: readonly Change[], done: (written: Written) => void, failed: (error: Error) => void): void {
+  /** Stamps and journals a write in one turn, so that no other change comes between. */
+  #start(changes: readonly Change[]): { readonly committed: Promise<Written> } {
     this.#checkWritable();
     for (const { key, ifMatch } of changes) if (ifMatch !== undefined) this.#checkMatch(key, ifMatch);
-    const registers = this.#stamp(changes);
-    for (const register of registers) this.#pending.set(register.key, register);
-    const forget = (): void => {
-      for (const register of registers)
-        if (this.#pending.get(register.key) === register) this.#pending.delete(register.key);
-    };
-    this.#commit(
-      registers,
-      (written) => {
-        forget();
-        done(written);
-      },
-      (cause) => {
-        forget();
-        failed(new WriteRefused("FULL", reasons.FULL, { cause }));
-      },
-    );
+    return { committed: this.#commit(this.#stamp(changes)) };
   }
 
   /**
    * Writes present registers again with a stamp above all seen ones; works also during a full exchange, when no other write
    * is accepted.
    */
-  rewrite(standing: readonly Register[], done: () => void, failed: () => void): void {
-    const { state } = this.#core;
-    const { origin: o } = this.#core.generation;
-    state.clock = nextStamp(state.clock, this.#core.guard.trusted());
-    const { ms, c } = state.clock;
-    const s = this.#core.generation.nextSeq();
-    const x = this.#contextNow();
-    this.#commit(
-      standing.map(({ key, text }): Register => ({ key, text, ms, c, o, s, x })),
-      done,
-      failed,
-    );
+  async rewrite(standing: readonly Register[]): Promise<void> {
+    const { state, guard, generation } = this.#core;
+    const stamp = nextStamp(state.clock, guard.trustedTime());
+    state.advanceClock(stamp);
+    const draft = { ms: stamp.ms, c: stamp.c, o: generation.origin, s: generation.nextSeq(), x: this.#contextNow() };
+    const anew = standing.map(({ key, text }): Register => ({ key, text, ...draft }));
+    await this.#commit(anew);
   }
 
   /** Commits an own transaction. Every one must pass here, since a push claims that the outbox is complete. */
-  #commit(registers: readonly Register[], done: (written: Written) => void, failed: (cause: unknown) => void): void {
+  async #commit(registers: readonly Register[]): Promise<Written> {
     const { o, s, ms, c } = registers[0] as Register;
-    this.#core.commit(
-      [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }],
-      registers,
-      () => {
-        done({ o, s, hlc: encodeStamp({ ms, c }) });
-        this.#outbox.add(registers);
-      },
-      failed,
-    );
+    for (const register of registers) this.#pending.set(register.key, register);
+    const records: readonly JournalRecord[] = [{ t: "apply", page: encodePage(registers), upto: [[o, s]] }];
+    try {
+      await this.#core.commits.commit(records, registers);
+    } finally {
+      for (const register of registers)
+        if (this.#pending.get(register.key) === register) this.#pending.delete(register.key);
+    }
+    this.#outbox.add(registers);
+    return { o, s, hlc: encodeStamp({ ms, c }) };
   }
 
   #checkMatch(key: string, ifMatch: NonNullable<Change["ifMatch"]> | null): void {
@@ -144,7 +115,7 @@ export class Writer {
       x,
     }));
     for (const register of drafts) this.#checkWins(register);
-    state.clock = stamp;
+    state.advanceClock(stamp);
     const s = this.#core.generation.nextSeq();
     return drafts.map((register) => ({ ...register, s }));
   }
@@ -176,18 +147,6 @@ export class Writer {
     return this.#context.context;
   }
 }
-
-const reasons: Readonly<Record<WriteRefusal, string>> = {
-  STOPPED: "this controller is stopping",
-  NOT_READY: "this controller has not caught up with its cluster yet, or was removed from it",
-  FENCED: "this controller's clock is too far from its peers'; it is read-only until that is set right",
-  CLOCK_JUMP: "this controller's clock has jumped; nothing is stamped by it until a peer's clock agrees",
-  CLOCK_SKEW: "this controller has stamped or seen what lies ahead of its clock; it is read-only until then",
-  TWO_COPIES: "another process runs as this controller; one of the two must be stopped",
-  CONFLICT: "changed meanwhile",
-  FULL: "this controller's disk cannot take the write",
-  TOO_LARGE: "too large",
-};
 
 function checkSizes(changes: readonly Change[]): void {
   if (changes.length === 0 || changes.length > maxChanges)

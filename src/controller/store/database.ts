@@ -5,8 +5,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { Low, type Adapter } from "lowdb";
 import { KcoreError } from "#errors/problem.ts";
 import { ensurePrivateFolder } from "#base/folder.ts";
-import { ClusterState, type KeyRules } from "../replica/cluster-state.ts";
-import type { JournalRecord } from "../replica/replica-ports.ts";
+import { ClusterState } from "../replica/cluster-state.ts";
+import type { JournalRecord, KeyRules } from "../replica/replica-ports.ts";
 import type { Database } from "../replica/replica.ts";
 import { realDisk, type Disk } from "./durable-disk.ts";
 import { holdFolder } from "./hold-folder.ts";
@@ -59,6 +59,7 @@ class FolderAdapter implements Adapter<ClusterState> {
   /** Bytes of the journal since the newest snapshot, about. */
   #bytes = 0;
   #restUntil = 0;
+  #isClosing = false;
 
   constructor(options: DatabaseOptions) {
     this.#options = options;
@@ -119,8 +120,11 @@ class FolderAdapter implements Adapter<ClusterState> {
     this.#restUntil = Infinity;
     const began = this.#monotonic();
     try {
-      // The replica applies a durable record within the same turn of the event loop, so wait for the next turn.
-      await nextTurn();
+      // The snapshot replaces all durable records, so the state must hold them. The replica applies each before the next turn of the event
+      // loop. Behind a large merge the replica applies them after the merge, which a stopped replica does not end.
+      do await nextTurn();
+      while (state.isMerging && !this.#isClosing);
+      if (state.isMerging) return;
       const bytes = this.#bytes;
       // The index is read before the state: the state may include later records, which a recovery may apply twice without harm.
       const index = this.journal.durable;
@@ -137,6 +141,11 @@ class FolderAdapter implements Adapter<ClusterState> {
     } finally {
       this.#restUntil = this.#monotonic() + (this.#monotonic() - began) / snapshotShare;
     }
+  }
+
+  /** Ends the waiting for a merge: the journal alone holds it then. */
+  beginClose(): void {
+    this.#isClosing = true;
   }
 
   /** Keeps the two newest snapshots and the journal since the older one, so a damaged snapshot loses nothing. */
@@ -203,6 +212,7 @@ export class ControllerDatabase extends Low<ClusterState> implements Database {
   /** Writes waiting records and a last snapshot, and releases the folder. */
   async close(): Promise<void> {
     const { journal } = this.#adapter;
+    this.#adapter.beginClose();
     await journal.idle();
     try {
       if (!journal.problem) await this.write();

@@ -17,7 +17,7 @@ export class LineReader {
   }
 
   /** Calls `take` for each complete line, in order. */
-  push(chunk: Buffer, take: (value: unknown, bytes: number) => void): void {
+  push(chunk: Buffer, take: (value: unknown) => void): void {
     let from = 0;
     for (let at = chunk.indexOf(newline); at >= 0; at = chunk.indexOf(newline, from)) {
       this.#keep(chunk.subarray(from, at));
@@ -25,7 +25,7 @@ export class LineReader {
       this.#parts = [];
       this.#size = 0;
       from = at + 1;
-      take(parseLine(line), line.length + 1);
+      take(parseLine(line));
     }
     this.#keep(chunk.subarray(from));
   }

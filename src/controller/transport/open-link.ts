@@ -56,8 +56,8 @@ export function openLink({ socket, peer, initiator, head, log, connected, onByte
     // Corked, so that all answers to one chunk are sent together and wake the peer once.
     socket.cork();
     try {
-      reader.push(chunk, (value, bytes) => {
-        if (isOpen) events.received(value, bytes);
+      reader.push(chunk, (value) => {
+        if (isOpen) events.received(value);
       });
     } catch (error) {
       // A peer that breaks the framing is cut at once; the core checks the messages themselves (S-24).

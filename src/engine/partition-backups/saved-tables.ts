@@ -125,13 +125,13 @@ async function openSave(folder: string, now: () => number): Promise<TableSave> {
     }
     await pieces.sync();
     await pieces.close();
-    await mkdir(dirname(place), { recursive: true, mode: 0o700 });
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
     // A damaged save of this id is replaced.
-    await replaceFolder(place, async (fresh) => {
+    await replaceFolder(target, async (fresh) => {
       await rename(aside, join(fresh, "pieces.gz"));
       await writeSave(fresh, { version: 1, id, nodeId, ...device, occasions });
     });
-    for (const above of [dirname(dirname(place)), folder]) await syncFolder(above);
+    for (const above of [dirname(dirname(target)), folder]) await syncFolder(above);
     return { id, isNew: true, bytes, forget };
   };
   return {

@@ -1,21 +1,17 @@
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import type { Random } from "#support/random.ts";
+import type { Append } from "../disk.ts";
 import type { Scheduler } from "../scheduler.ts";
 
 /** The moment at which the process dies: before or after its records are durable, or not at all. */
 export type Fate = "before" | "after" | undefined;
-
-interface Entry {
-  readonly records: readonly JournalRecord[];
-  onDurable?: () => void;
-}
 
 /** The disk below a controller's journal: appends become durable in order, each after a while. A death leaves some of them. */
 export class RolloutDisk {
   readonly records: JournalRecord[] = [];
   readonly #scheduler: Scheduler;
   readonly #random: Random;
-  #waiting: Entry[] = [];
+  #waiting: Append[] = [];
   #isWriting = false;
   #boot = 0;
   /** Called with each append right before it is durable. */
@@ -27,35 +23,39 @@ export class RolloutDisk {
     this.#random = random;
   }
 
-  append(records: readonly JournalRecord[]): PromiseLike<void> {
-    const entry: Entry = { records };
-    this.#waiting.push(entry);
+  append(records: readonly JournalRecord[]): Promise<void> {
+    const append = { records, ...Promise.withResolvers<void>() };
+    this.#waiting.push(append);
     this.#write();
-    const thenable = {
-      // A thenable of our own: the continuation of an append runs within the event that made it durable.
-      // eslint-disable-next-line unicorn/no-thenable
-      then(onDurable: () => void): void {
-        entry.onDurable = onDurable;
-      },
-    };
-    return thenable as unknown as PromiseLike<void>;
+    return append.promise;
   }
 
   #write(): void {
     if (this.#isWriting || this.#waiting.length === 0) return;
     this.#isWriting = true;
-    const boot = this.#boot;
-    this.#scheduler.after(this.#random.between(1, 40), () => {
-      if (boot !== this.#boot) return;
+    const group = this.#waiting.length;
+    this.#after(this.#random.between(1, 40), () => this.#complete(group));
+  }
+
+  /** The next `count` appends become durable, each in an event of its own: the process has applied one before the next is durable. */
+  #complete(count: number): void {
+    const append = count > 0 ? this.#waiting.shift() : undefined;
+    if (!append) {
       this.#isWriting = false;
-      for (const { records, onDurable } of this.#waiting.splice(0)) {
-        const fate = this.onDurable(records);
-        if (fate !== "before") this.records.push(...records);
-        if (fate !== undefined) return this.onDeath();
-        onDurable?.();
-        if (boot !== this.#boot) return;
-      }
-      this.#write();
+      return this.#write();
+    }
+    const fate = this.onDurable(append.records);
+    if (fate !== "before") this.records.push(...append.records);
+    if (fate !== undefined) return this.onDeath();
+    append.resolve();
+    this.#after(0, () => this.#complete(count - 1));
+  }
+
+  /** Schedules an event of the disk, which the death of its process cancels. */
+  #after(ms: number, run: () => void): void {
+    const boot = this.#boot;
+    this.#scheduler.after(ms, () => {
+      if (boot === this.#boot) run();
     });
   }
 

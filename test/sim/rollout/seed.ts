@@ -12,6 +12,9 @@ export async function runRolloutSeed(
   const world = new RolloutWorld(seed, swarm, kill);
   let failure: string | undefined;
   let convergedAfter = 0;
+  // Work in the background of a replica has no caller that hears of a fault.
+  const note = (error: unknown): void => void world.note(String((error as Error).stack));
+  process.on("unhandledRejection", note);
   try {
     await world.found();
     await world.disturb();
@@ -21,6 +24,8 @@ export async function runRolloutSeed(
     world.check();
   } catch (error) {
     failure = error instanceof Violation ? error.message : String((error as Error).stack);
+  } finally {
+    process.off("unhandledRejection", note);
   }
   const { scheduler, figures, writes } = world;
   return {

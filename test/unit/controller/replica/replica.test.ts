@@ -243,7 +243,7 @@ describe("two replicas", () => {
     const closings: string[] = [];
     const close = (why: string): void => void closings.push(why);
     const hello = wire.sent[0].find(({ t }) => t === "hello");
-    greet(c, hello, { close }).received(forged, 1);
+    greet(c, hello, { close }).received(forged);
     expect(c.alarms().filter((alarm) => alarm.startsWith("EQUIVOCATION"))).to.have.length(1);
     expect(c.replica.get("k")?.text).to.equal('"true"');
     expect(closings).to.deep.equal(["EQUIVOCATION"]);
@@ -260,7 +260,7 @@ describe("two replicas", () => {
       const send = (sent: PeerMessage): void => void (sent.t === "pull" && (asked = sent));
       const hello = wire.sent[1].find(({ t }) => t === "hello");
       const events = greet(a, hello, { send, close });
-      events.received({ ...(message as object), ...(asked ? { sync: asked.sync } : {}) }, 1);
+      events.received({ ...(message as object), ...(asked ? { sync: asked.sync } : {}) });
       return closed;
     };
     await scheduler.runUntil(scheduler.now + 3_000);
@@ -302,9 +302,9 @@ describe("two replicas", () => {
     const page = { origins: ["b#1"], contexts: [[]], registers: [["k", "2", 1_700_000_000_050, 0, 0, 1, 0]] };
     const [first] = sent.filter((message) => message.t === "pull");
     const answer = { t: "page", sync: first?.sync, index: 0, full: false };
-    events.received({ ...answer, page: { origins: [], contexts: [], registers: [] }, end: endOf(vv.slice(0, -1)) }, 1);
+    events.received({ ...answer, page: { origins: [], contexts: [], registers: [] }, end: endOf(vv.slice(0, -1)) });
     await scheduler.runUntil(scheduler.now + 1);
-    events.received({ t: "push", page, origin: "b#1", from: 0, upto: 1 }, 1);
+    events.received({ t: "push", page, origin: "b#1", from: 0, upto: 1 });
     await scheduler.runUntil(scheduler.now + 1);
     expect(a.replica.get("k")).to.equal(undefined);
     expect(sent.filter(({ t }) => t === "pull").length).to.equal(2);
@@ -319,6 +319,7 @@ describe("two replicas", () => {
     await a.replica.write([{ key: "k", value: "a" }]);
     await scheduler.runUntil(scheduler.now + 10);
     const writing = b.replica.write([{ key: "k", value: "b" }]);
+    await scheduler.runUntil(scheduler.now);
     await b.release(1);
     const present = b.replica.get("k");
     expect(present?.text).to.equal('"a"');
@@ -382,7 +383,7 @@ describe("two replicas", () => {
     const send = (message: PeerMessage): void => {
       if (message.t !== "pull") return;
       const answer = { t: "page", sync: message.sync, index: 0, full: false, page, end };
-      scheduler.after(1, () => events.received(answer, 1));
+      scheduler.after(1, () => events.received(answer));
     };
     const events = greet(old, { ...wire.sent[1][0], ready: true, vv: Object.entries(vv) }, { send });
     await scheduler.runUntil(scheduler.now + 100);
@@ -443,7 +444,7 @@ describe("two replicas", () => {
     wire.cut();
     const events = greet(a, { ...wire.sent[1][0], ready: true });
     const say = (key: string, text: string, boot: number): void =>
-      events.received({ t: "soft", entries: [{ key, boot, seq: 1, text }] }, 1);
+      events.received({ t: "soft", entries: [{ key, boot, seq: 1, text }] });
     const highest = Number.MAX_SAFE_INTEGER;
     say("live/n/a", '"forged"', highest);
     say("live/n/c", '"forged"', highest);
@@ -731,8 +732,8 @@ describe("a controller that was put back, or mended", () => {
     const refuse = async (): Promise<string> => {
       const link = { peer: "b", initiator: false, send: () => undefined, close: () => undefined };
       const events = a.replica.connected(link);
-      events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage, 1);
-      events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" }, 1);
+      events.received({ ...(sent[0] as object), boot: "another" } as PeerMessage);
+      events.received({ t: "refuse", code: "TWO_COPIES", message: "two processes run as controller a" });
       await scheduler.runUntil(scheduler.now + 1_000);
       return a.replica.write([{ key: "k", value: scheduler.now }]).then(
         () => "written",
@@ -750,6 +751,23 @@ describe("a controller that was put back, or mended", () => {
       "TWO_COPIES",
       "b says that",
     ]);
+  });
+
+  it("TWO_COPIES: a welcome that waits for the other process tells when the greeting came and when the answer left", async () => {
+    const { scheduler, a, wire } = await pair();
+    await scheduler.runUntil(3_000);
+    const hello = wire.sent[1][0] as object;
+    wire.isHeld = true;
+    const sent: PeerMessage[] = [];
+    const send = (message: PeerMessage): void => void sent.push(message);
+    const events = a.replica.connected({ peer: "b", initiator: false, send, close: () => undefined });
+    const before = scheduler.now;
+    events.received({ ...hello, boot: "another" });
+    await scheduler.runUntil(before + 2_500);
+    const welcome = sent.find((message) => message.t === "welcome");
+    const [arrived = 0, left = 0] = welcome?.walls ?? [];
+    expect(arrived).to.equal(1_700_000_000_000 + Math.floor(before));
+    expect(left - arrived).to.be.within(300, 2_000);
   });
 
   it("V5: tells of the writes behind a damage as of writes under way, so that no deletion they missed is forgotten before", async () => {

@@ -29,11 +29,6 @@ describe("timeouts that a peer teaches", () => {
     estimator.sample(1);
     expect(estimator.rto).to.equal(200);
   });
-
-  it("give a large answer the time that it needs on this link", () => {
-    const estimator = new RttEstimator(1000);
-    for (let index = 0; index < 100; index++) estimator.transferred(1_000_000, 100_000);
-    expect(estimator.deadline(1_000_000)).to.be.greaterThan(90_000);
   });
 });
 

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { appendFile, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
+import { PageReader } from "#crdt/page.ts";
 import { keyRules } from "#controller/cluster/registers.ts";
 import { openDatabase, type ControllerDatabase, type DatabaseLimits } from "#controller/store/database.ts";
 import { eventually } from "../../../support/cluster.ts";
@@ -61,6 +63,34 @@ describe("a controller's database", () => {
     await abandon();
     await open();
     expect(names()).to.deep.equal(["a", "b", "ü\u2028\n"]);
+  });
+
+  it("takes no snapshot within a large merge: a record that is acknowledged after it would be in neither snapshot nor journal", async () => {
+    const { data } = await open();
+    const merge = oneRegister(++seq, "merged");
+    await db?.append([merge]);
+    data.beginMerge(merge, new PageReader().read(merge.page));
+    const behind = oneRegister(++seq, "behind");
+    await db?.append([behind]);
+    const snapshot = db?.write();
+    for (let turn = 0; turn < 3; turn++) await nextTurn();
+    data.mergeNext(Infinity);
+    data.apply(behind);
+    await snapshot;
+    await abandon();
+    await open();
+    expect(names()).to.deep.equal(["behind", "merged"]);
+  });
+
+  it("ends a snapshot that waits for a merge when it is closed, and finds all in the journal", async () => {
+    const { data } = await open();
+    const merge = oneRegister(++seq, "merged");
+    await db?.append([merge]);
+    data.beginMerge(merge, new PageReader().read(merge.page));
+    const snapshot = db?.write();
+    await open();
+    await snapshot;
+    expect(names()).to.deep.equal(["merged"]);
   });
 
   it("keeps files 0600 and the folder 0700 whatever the umask, after each rewrite (S-23)", async () => {
