@@ -2,7 +2,7 @@ import type { ActionContext } from "#engine/orchestrate/action.ts";
 
 const opened = new Map<string, Promise<unknown>>();
 
-/** Calls `open` once a run, since opening a CA's key takes 0.2 s of CPU on purpose (ADR 0111). The next caller repeats a failed call. */
+/** Calls `open` once a run: opening a CA's key takes 0.2 s of CPU on purpose (ADR 0111). The next caller repeats a failed call. */
 export function onceARun<Opened>(
   what: string,
   { runId }: Pick<ActionContext, "runId">,

@@ -236,15 +236,9 @@ function hostsOf(
   return isHostName(name) ? { host: name, addresses: [address, ...hosts] } : { host: address, addresses: hosts };
 }
 
-const asked = new Map<string, Promise<ReadonlySet<string> | undefined>>();
-
 /** The recorded keys that the cluster has revoked, read once a run; undefined if no controller tells them. */
 function revokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
-  const key = `${context.runId} ${context.home} ${context.context ?? ""}`;
-  const asking = asked.get(key) ?? fetchRevokedKeys(context);
-  asked.set(key, asking);
-  asking.catch(() => asked.delete(key));
-  return asking;
+  return onceARun(`revoked keys ${context.home} ${context.context ?? ""}`, context, () => fetchRevokedKeys(context));
 }
 
 async function fetchRevokedKeys(context: ActionContext): Promise<ReadonlySet<string> | undefined> {
