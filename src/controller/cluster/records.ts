@@ -1,7 +1,6 @@
 import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
 import { canonical } from "./canonical.ts";
-import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
 import type { Replica } from "../replica/create-replica.ts";
@@ -46,14 +45,10 @@ export function readRecords(replica: Replica) {
   };
   /**
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each written register,
-   * or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   * or `absent`. @throws Refused 409 MATCH_FAILED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
-    checkCommonProtocol(
-      replica,
-      changes.map(({ key }) => key),
-    );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
     const written: Change[] = changes.map(({ key, value, isFree }) => ({
       key,

@@ -6,7 +6,7 @@ import { endOf, type MergeKind } from "#crdt/merge-kind.ts";
 import { emptyPage, encodePage, PageReader } from "#crdt/page.ts";
 import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, raise, toWire } from "#crdt/version-vector.ts";
-import { conflictKey, conflictsIn, isOpen, readFormerRecord, type ConflictRecord } from "./conflict-record.ts";
+import { conflictKey, conflictsIn, type ConflictRecord } from "./conflict-record.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord } from "./replica-ports.ts";
 
@@ -56,8 +56,6 @@ export class ClusterState {
   /** For each origin the highest seq of a forgotten tombstone; a peer that does not cover the floor gets a full exchange. */
   readonly floor = new Map<string, number>();
   floorStamp: Stamp = zero;
-  /** Conflicts that an earlier version found and had not yet written as registers, by the key of the register. */
-  readonly formerConflicts = new Map<string, ConflictRecord>();
   readonly reader = new PageReader();
   readonly rules: Required<KeyRules>;
   #parts: Register[] = [];
@@ -143,7 +141,6 @@ export class ClusterState {
 
   #acknowledge(key: string): readonly Register[] {
     if (!key.startsWith(conflictKey("")) || this.map.get(key)?.text !== null) return [];
-    this.formerConflicts.delete(key);
     const lost = this.map.acknowledge(key.slice(conflictKey("").length));
     return lost ? [lost] : [];
   }
@@ -223,23 +220,7 @@ export class ClusterState {
 
   /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
-    return conflictsIn(this.map, this.formerRecords().open, this.rules.isSecret);
-  }
-
-  /** Records of conflicts by earlier versions (which knew no siblings): open ones by key of their register, and keys of settled ones. */
-  formerRecords(): { readonly open: ReadonlyMap<string, ConflictRecord>; readonly settled: readonly string[] } {
-    const open = new Map<string, ConflictRecord>();
-    const settled: string[] = [];
-    const sort = (key: string, record: ConflictRecord): void => {
-      if (this.rules.isContested(record.key) && isOpen(this.map, record)) open.set(key, record);
-      else settled.push(key);
-    };
-    for (const { key, text } of this.map.withPrefix(conflictKey(""))) {
-      const record = text === null ? undefined : readFormerRecord(text);
-      if (record) sort(key, record);
-    }
-    for (const [key, record] of this.formerConflicts) if (!this.map.get(key)) sort(key, record);
-    return { open, settled };
+    return conflictsIn(this.map, this.rules.isSecret);
   }
 
   #remember(meta: Meta): void {
@@ -253,7 +234,6 @@ export class ClusterState {
     if (meta.vv !== undefined) this.map.merge([], meta.vv);
     raise(this.floor, meta.floor ?? []);
     if (meta.floorHlc !== undefined) this.#raiseFloorStamp(decodeStamp(meta.floorHlc));
-    for (const record of meta.conflicts ?? []) this.formerConflicts.set(conflictKey(record.id), record);
   }
 
   /**
@@ -286,7 +266,6 @@ export class ClusterState {
       hlc: encodeStamp(this.clock),
       floor: toWire(this.floor),
       floorHlc: encodeStamp(this.floorStamp),
-      ...(this.formerConflicts.size > 0 ? { conflicts: [...this.formerConflicts.values()] } : {}),
       behind: this.isBehind,
       ...(this.isAlone ? { alone: true } : {}),
     };

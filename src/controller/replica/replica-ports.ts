@@ -1,7 +1,6 @@
 // “Durable” (docs/replication.md): clock, timers, disk and links of a replica: a simulator can put faults into each.
 import type { Page } from "#crdt/page.ts";
 import type { WireVector } from "#crdt/version-vector.ts";
-import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerMessage } from "./messages.ts";
 
 /**
@@ -62,8 +61,6 @@ export type JournalRecord =
       readonly vv?: WireVector;
       readonly floor?: WireVector;
       readonly floorHlc?: string;
-      /** Conflicts that an earlier version found, and had not yet written as registers. */
-      readonly conflicts?: readonly ConflictRecord[];
       /** The store was restored to an earlier state, or repaired, and has not caught up with another controller since. */
       readonly behind?: boolean;
       /** An operator said that no other member is left; false once a member lets this controller in. */
