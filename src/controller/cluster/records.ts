@@ -85,17 +85,12 @@ export function readRecords(replica: Replica) {
     },
     write,
     /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
-    async put(changes: readonly RegisterChange[], ifMatch?: string): Promise<Written> {
+    async put(changes: readonly RegisterChange[]): Promise<Written> {
       const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
-      const first = changes[0]?.key ?? "";
-      if (open.length === 0) {
-        const present = dotOf(first);
-        if (ifMatch !== undefined && ifMatch !== present) throw mismatch(first, present);
-        return { result: "unchanged", dot: present };
-      }
+      if (open.length === 0) return { result: "unchanged", dot: dotOf(changes[0]?.key ?? "") };
       const isNew = open.some(({ key, value }) => value !== undefined && replica.get(key) === undefined);
       const isGone = open.every(({ value }) => value === undefined);
-      const dot = await write(open, ifMatch);
+      const dot = await write(open);
       return { result: isGone ? "deleted" : isNew ? "created" : "updated", dot };
     },
   };

@@ -29,7 +29,6 @@ export const keys = {
       storage: `node/${id}/storage`,
       removed: `node/${id}/removed`,
       label: (name: string) => `node/${id}/label/${name}`,
-      role: (name: string) => `node/${id}/role/${name}`,
       taint: (name: string) => `node/${id}/taint/${name}`,
     }) as const,
   controller: (id: string) =>
@@ -94,7 +93,6 @@ const RejectRecord = z.looseObject({ by, reason: text.optional() });
 export type RejectRecord = z.infer<typeof RejectRecord>;
 /** `value` null hides a label that the node registered with. */
 const LabelRecord = z.looseObject({ value: text.nullable() });
-const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
 /** `notAfter`: the time from which the key can renew no certificate, so that its revocation may be deleted. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
@@ -161,7 +159,6 @@ export const kinds = {
   storage: kind(/^node\/[^/]+\/storage$/, Storage, "lww", { isContested: false }),
   nodeRemoved: kind(/^node\/[^/]+\/removed$/, Gone, "first"),
   label: kind(/^node\/[^/]+\/label\/.+$/, LabelRecord, "lww"),
-  role: kind(/^node\/[^/]+\/role\/.+$/, RoleRecord, "lww"),
   taint: kind(/^node\/[^/]+\/taint\/.+$/, Taint, "lww"),
   auth: kind(/^controller\/[^/]+\/auth$/, Auth, "lww"),
   addr: kind(/^controller\/[^/]+\/addr$/, Address, "lww", { isContested: false }),

@@ -36,9 +36,8 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
    * The changes beside a decision's approval: a new reject, or the deletion of all rejects that this controller has read.
    */
   const changesOf = (id: string, { state, by, reason }: Decision): RegisterChange[] => {
-    if (state !== "rejected")
-      return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
-    return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) }, isFree: true }];
+    if (state !== "rejected") return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined }));
+    return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) } }];
   };
   return {
     of,

@@ -62,7 +62,7 @@ describe("replication protocol 1 (F-29)", () => {
   it("merges each key in this way, and knows no other kind of key", () => {
     const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
     const hash = "0".repeat(64);
-    const ofNode = "reg expected net storage label/tier role/worker taint/k".split(" ");
+    const ofNode = "reg expected net storage label/tier taint/k".split(" ");
     const ofController = "auth addr version settings sub-ca".split(" ");
     const merges: Readonly<Record<MergeKind, readonly string[]>> = {
       lww: [
