@@ -124,7 +124,6 @@ describe("the registered keys", () => {
     const dayMs = 86_400_000;
     let clock = now;
     const live = watchCertificates(records, () => clock);
-    const version = { version: "1", protocol: 4 };
     const end = new Date(now + dayMs).toISOString();
     const add = (serial: string, role: "node" | "operator" | "sub-ca", spki: string, notAfter = end) =>
       records.put([
