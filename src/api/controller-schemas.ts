@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Dot, Id, IfMatch, KeyFingerprint, Name, Reason, RegisterView, Time } from "./schemas.ts";
+import { Dot, Id, KeyFingerprint, Name, Reason, Time } from "./schemas.ts";
 
 const Serial = z.string().regex(/^[0-9a-f]{2,40}$/, "is not a serial number in lower-case hex");
 const Pem = z.string().max(65_536);
@@ -132,13 +132,10 @@ export const Revoked = z.object({
 export const ObjectView = z.object({ kind: z.string(), name: z.string(), value: z.unknown(), dot: Dot, at: Time });
 export type ObjectView = z.infer<typeof ObjectView>;
 export const ObjectList = z.object({ objects: z.array(ObjectView) });
-export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()), ...IfMatch });
-export const ObjectRemoval = z.object(IfMatch);
+export const ObjectWrite = z.object({ value: z.record(z.string(), z.unknown()) });
 
 /** The group `rotation` of the configuration: the request of `kcore rotate certs` to all nodes. */
 export const Rotation = z.looseObject({ nodesEndingBefore: z.iso.datetime() });
-
-export const ConfigView = z.object({ groups: z.array(RegisterView) });
 
 /** The caller's nonce, 16 to 64 bytes in base64url: the proof signs it, so an old proof does not fit. */
 export const SubCaRequest = z.object({ nonce: z.string().regex(/^[A-Za-z0-9_-]{22,86}$/) });
@@ -155,22 +152,16 @@ export const CertificateProof = SubCaProof.extend({ certificate: Pem });
 export const SubCaCertificate = z.object({ certificate: Pem });
 export const SubCaInstalled = z.object({ controllerId: z.string(), serial: z.string(), notAfter: Time });
 
-/** One line of a watch: the present state, `synced`, then a line per change; `value` is null for a deletion. */
+/** One line of a watch, which has changes alone; `value` is null for a deletion. */
 export const WatchLine = z.union([
   z.object({ type: z.literal("register"), key: z.string(), value: z.unknown(), dot: z.string() }),
   /** A node's liveness or a peer's state changed; ask again. */
   z.object({ type: z.literal("soft"), about: z.enum(["nodes", "controllers", "conflicts"]), id: z.string() }),
-  /** The whole state at the beginning of the watch was sent. */
-  z.object({ type: z.literal("synced") }),
   /** Nothing happened; comes every 15 s, so that silence means a broken line. */
   z.object({ type: z.literal("idle") }),
 ]);
 export type WatchLine = z.infer<typeof WatchLine>;
-export const WatchRequest = z.object({
-  prefixes: z.array(z.string().max(256)).max(16).default([]),
-  /** Leaves out the state at the beginning, for clients that read it by other means. */
-  changesOnly: z.boolean().default(false),
-});
+export const WatchRequest = z.object({ prefixes: z.array(z.string().max(256)).max(16).default([]) });
 export type WatchRequest = z.infer<typeof WatchRequest>;
 
 /** Lines of an audit trail as they were written, for a client that verifies the chain itself. */

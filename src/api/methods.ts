@@ -99,9 +99,8 @@ export const methods = {
   rejectNode: change("/v1/nodes/{id}/reject", s.ApprovalChange, s.NodeView),
   setLabels: change("/v1/nodes/{id}/labels", s.LabelsChange, s.NodeView),
   setTaints: change("/v1/nodes/{id}/taints", s.TaintsChange, s.NodeView),
-  setRoles: change("/v1/nodes/{id}/roles", s.RolesChange, s.NodeView),
   /** A node that has not registered yet is shown as Unknown with it. */
-  setExpected: change("/v1/nodes/{id}/expected", s.ExpectedChange),
+  setExpected: change("/v1/nodes/{id}/expected", s.Expected),
   /** For ever: this id is never accepted again. */
   removeNode: change("/v1/nodes/{id}/remove", s.Removal),
 
@@ -140,8 +139,7 @@ export const methods = {
   /** `{id}` is `KIND/NAME`, percent-encoded. */
   getObject: read("/v1/objects/{id}", c.ObjectView),
   putObject: change("/v1/objects/{id}", c.ObjectWrite),
-  removeObject: change("/v1/objects/{id}/remove", c.ObjectRemoval),
-  getConfig: read("/v1/config", c.ConfigView, { form: "list" }),
+  removeObject: change("/v1/objects/{id}/remove", c.Nothing),
   /** `{id}` is the group. */
   putConfig: change("/v1/config/{id}", c.ObjectWrite),
 

@@ -15,12 +15,8 @@ const Base64 = z.base64().max(8192);
 export const Time = z.string();
 export const Reason = z.string().max(500);
 
-/**
- * The version of a register as a text that callers keep and give back. `absent` stands for a register that must not
- * exist yet. A write whose `ifMatch` is not the present one is answered 409 MATCH_FAILED; the hint has the present one.
- */
+/** The version of a register as a text; `absent` stands for a register that does not exist. */
 export const Dot = z.string().min(1).max(300);
-export const IfMatch = { ifMatch: Dot.optional() };
 
 const Disk = z.object({
   path: z.string().max(253),
@@ -199,7 +195,7 @@ export const CertificateView = z.object({
 export type CertificateView = z.infer<typeof CertificateView>;
 export const CertificateList = z.object({ certificates: z.array(CertificateView) });
 
-/** One register: its value, its writer, its time, and the dot for `ifMatch`. */
+/** One register: its value, its writer, its time and its version. */
 export const RegisterView = z.object({
   key: z.string(),
   value: z.unknown(),
@@ -242,30 +238,21 @@ export const NodeDetail = NodeView.extend({
   net: Network.optional(),
   storage: Storage.optional(),
   certificates: z.array(CertificateView).default([]),
-  /** All of its registers, ordered by key, for `ifMatch`, `-o yaml` and `describe`. */
+  /** All of its registers, ordered by key, for `-o yaml` and `describe`. */
   registers: z.array(RegisterView).default([]),
   openConflicts: z.array(ConflictView).default([]),
 });
 export type NodeDetail = z.infer<typeof NodeDetail>;
 
-export const ApprovalChange = z.object({ reason: Reason.optional(), ...IfMatch });
-/** `ifMatch` is compared with each register that the change touches. */
+export const ApprovalChange = z.object({ reason: Reason.optional() });
 export const LabelsChange = z.object({
   set: Labels.default({}),
   remove: z.array(LabelKey).max(64).default([]),
-  ...IfMatch,
 });
 export const TaintsChange = z.object({
   set: z.array(Taint).max(64).default([]),
   remove: z.array(LabelKey).max(64).default([]),
-  ...IfMatch,
 });
-export const RolesChange = z.object({
-  add: z.array(Name).max(32).default([]),
-  remove: z.array(Name).max(32).default([]),
-  ...IfMatch,
-});
-export const ExpectedChange = Expected.extend(IfMatch);
 export const Removal = z.object({ reason: Reason.optional() });
 export const Written = z.object({
   /** The effect of the write; `unchanged`: the register has this value already, so that nothing is written and no dot spent. */

@@ -165,8 +165,7 @@ export class Verifier {
   #mayBeginAt({ n, prev }: Pick<Entry, "n" | "prev">): boolean {
     const { before, hash, kept } = this.#dropped ?? {};
     if (typeof before !== "number" || before < n || (kept ?? 0) < this.#mustKeep) return false;
-    // Earlier versions recorded no hash.
-    return before > n || hash === undefined || hash === prev;
+    return before > n || hash === prev;
   }
 
   #find(placed: PlacedLine, what: string): void {

@@ -86,8 +86,7 @@ export function handlersFor(parts: HandlerParts): Handlers {
       nodes.setApproval(id, { ...omitUndefined(body), state: "rejected", by: byOf(caller) }),
     setLabels: ({ id, body }) => nodes.setLabels(id, body),
     setTaints: ({ id, body }) => nodes.setTaints(id, body),
-    setRoles: ({ id, body }) => nodes.setRoles(id, body),
-    setExpected: ({ id, body: { ifMatch, ...expected } }) => nodes.setExpected(checkId(id), expected, ifMatch),
+    setExpected: ({ id, body }) => nodes.setExpected(checkId(id), body),
     removeNode: ({ caller, id, body }) => nodes.remove(checkId(id), byOf(caller), body.reason ?? ""),
 
     listControllers: () => ({ controllers: controllers.list() }),
@@ -174,10 +173,9 @@ export function handlersFor(parts: HandlerParts): Handlers {
 
     listObjects: () => ({ objects: objects.list() }),
     getObject: ({ id }) => objects.get(id),
-    putObject: ({ id, body: { value, ifMatch } }) => objects.put(id, value, ifMatch),
-    removeObject: ({ id, body }) => objects.remove(id, body.ifMatch),
-    getConfig: () => ({ groups: records.all(keys.config("")) }),
-    putConfig: ({ id, body: { value, ifMatch } }) => records.put([{ key: keys.config(checkId(id)), value }], ifMatch),
+    putObject: ({ id, body: { value } }) => objects.put(id, value),
+    removeObject: ({ id }) => objects.remove(id),
+    putConfig: ({ id, body: { value } }) => records.put([{ key: keys.config(checkId(id)), value }]),
 
     listBundles: async () => ({ bundles: [...(await bundles.list())] }),
     putBundle: ({ id, body: { data, ...piece } }) => bundles.put(id, { ...piece, data: Buffer.from(data, "base64") }),

@@ -4,16 +4,12 @@ import type { WatchLine, WatchRequest } from "#api/controller-schemas.ts";
 import { encodeDot } from "./cluster/dots.ts";
 import { Busy } from "./cluster/refused.ts";
 import type { Replica } from "./replica/create-replica.ts";
-import { drained } from "./server/answer-list.ts";
-import { queueYields } from "./server/yield-to-loop.ts";
 
 /** The most unsent bytes of one watch, and of all. Above them a watch is cut, or the slowest ones are; their clients begin anew. */
 const backlogLimit = 16 * 1024 * 1024;
 const backlogOfAll = 128 * 1024 * 1024;
 const watchesOfKey = 64;
 const idleMs = 15_000;
-/** The longest turn of the event loop for sending the present state, ms. */
-const sliceMs = 5;
 
 /** Clients that watch registers, and are notified of changes of soft state. */
 export type Watches = ReturnType<typeof openWatches>;
@@ -25,7 +21,6 @@ interface Watch {
 
 export function openWatches(replica: Replica, log: Log) {
   const watching = new Map<ServerResponse, Watch>();
-  const yieldToLoop = queueYields();
   const cut = (response: ServerResponse): void => {
     log.warn("a watch was cut: its client reads slower than the cluster changes");
     watching.delete(response);
@@ -55,38 +50,16 @@ export function openWatches(replica: Replica, log: Log) {
   });
   const idle = setInterval(() => sendAll(textLine({ type: "idle" })), idleMs);
   idle.unref();
-  /**
-   * Sends the present state at the client's pace, because it may exceed the limit of unsent bytes. Each line is current when
-   * it is sent.
-   */
-  const sendPresent = async (response: ServerResponse, watch: Watch): Promise<void> => {
-    await yieldToLoop();
-    let until = performance.now() + sliceMs;
-    for (const [key] of replica.entries(commonPrefix(watch.prefixes))) {
-      if (isWanted(watch, key)) send(response, lineOf(key));
-      await drained(response);
-      if (performance.now() >= until) {
-        await yieldToLoop();
-        until = performance.now() + sliceMs;
-      }
-      if (response.destroyed) return;
-    }
-  };
   return {
-    /**
-     * Opens a watch; resolves when the present state is sent, however large it is or slow the client. `key`: the client's
-     * public key.
-     * @throws Busy when the client has too many watches already
-     */
-    async open(key: string, { prefixes, changesOnly }: WatchRequest, response: ServerResponse): Promise<void> {
+    /** Opens a watch. `key`: the client's public key. @throws Busy when the client has too many watches already */
+    open(key: string, { prefixes }: WatchRequest, response: ServerResponse): void {
       const same = [...watching.values()].filter((watch) => watch.key === key);
       if (same.length >= watchesOfKey) throw new Busy(503, "too many watches with this key", 15);
-      const watch = { key, prefixes };
       response.writeHead(200, { "content-type": "application/x-ndjson", "cache-control": "no-store" });
-      watching.set(response, watch);
+      // The client reads the present state once the answer has begun.
+      response.flushHeaders();
+      watching.set(response, { key, prefixes });
       response.once("close", () => watching.delete(response));
-      if (!changesOnly) await sendPresent(response, watch);
-      send(response, textLine({ type: "synced" }));
     },
     /** Notifies all clients that a node's liveness or a peer's state changed. */
     notify: (about: "nodes" | "controllers" | "conflicts", id: string): void =>
@@ -108,12 +81,4 @@ function cutSlowest(watching: Iterable<ServerResponse>, cut: (response: ServerRe
     sum -= response.writableLength;
     cut(response);
   }
-}
-
-/** The longest common prefix of all wanted prefixes. */
-function commonPrefix(prefixes: readonly string[]): string {
-  const [first = "", ...others] = prefixes;
-  let length = first.length;
-  for (const other of others) while (!other.startsWith(first.slice(0, length))) length--;
-  return first.slice(0, length);
 }

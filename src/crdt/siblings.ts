@@ -1,4 +1,4 @@
-import { conflictId, hasSeen, lossId } from "./conflict.ts";
+import { hasSeen, lossId } from "./conflict.ts";
 import { isSameDot } from "./register.ts";
 import type { Dot, Register } from "./register.ts";
 
@@ -21,9 +21,9 @@ const none: readonly Register[] = [];
  */
 export class Siblings {
   readonly #lost = new Map<string, readonly Register[]>();
-  /** Siblings by the ids that an acknowledgement may use, and the reverse. */
-  readonly #byName = new Map<string, Register>();
-  readonly #names = new Map<Register, readonly string[]>();
+  /** Siblings by the ids of their losses, and the reverse. */
+  readonly #byId = new Map<string, Register>();
+  readonly #ids = new Map<Register, string>();
   /** Acknowledged siblings. They are kept, since they still supersede the writes that their writers had seen. */
   readonly #settled = new Set<Register>();
   readonly #isAcknowledged: (id: string) => boolean;
@@ -59,7 +59,7 @@ export class Siblings {
   }
 
   has(register: Register): boolean {
-    return this.#names.has(register);
+    return this.#ids.has(register);
   }
 
   /** The sibling with this dot. */
@@ -87,16 +87,17 @@ export class Siblings {
     const kept = this.#withinLimits(known, living);
     this.#set(key, kept);
     for (const each of kept) {
-      const names = namesOf(standing, each);
-      this.#name(each, names);
-      if (names.some(this.#isAcknowledged)) this.#settled.add(each);
+      const id = this.#ids.get(each) ?? lossId(key, each);
+      this.#ids.set(each, id);
+      this.#byId.set(id, each);
+      if (this.#isAcknowledged(id)) this.#settled.add(each);
     }
     return [...known.filter((each) => !kept.includes(each)), ...kept.filter((each) => !known.includes(each))];
   }
 
   /** Applies an acknowledgement. Returns the acknowledged write, the first time only. */
   acknowledge(id: string): Register | undefined {
-    const lost = this.#byName.get(id);
+    const lost = this.#byId.get(id);
     if (!lost || this.#settled.has(lost)) return undefined;
     this.#settled.add(lost);
     return lost;
@@ -136,22 +137,11 @@ export class Siblings {
     else this.#lost.delete(key);
     for (const each of former) {
       if (lost.includes(each)) continue;
-      this.#name(each, []);
+      this.#byId.delete(this.#ids.get(each) ?? "");
+      this.#ids.delete(each);
       this.#settled.delete(each);
     }
   }
-
-  #name(lost: Register, names: readonly string[]): void {
-    for (const name of this.#names.get(lost) ?? []) this.#byName.delete(name);
-    for (const name of names) this.#byName.set(name, lost);
-    if (names.length > 0) this.#names.set(lost, names);
-    else this.#names.delete(lost);
-  }
-}
-
-/** The ids of a loss: its own, and that of the pair, which earlier versions use. */
-function namesOf(standing: Register, lost: Register): readonly string[] {
-  return [lossId(lost.key, lost), conflictId(lost.key, [standing, lost])];
 }
 
 function sizeOf(registers: readonly Register[]): number {

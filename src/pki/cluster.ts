@@ -14,7 +14,7 @@ import {
   readConfig,
   type ContextHome,
 } from "./contexts.ts";
-import { checkPassphrase, decryptKey, encryptKey, isSealed, type ScryptCost } from "./encrypted-key.ts";
+import { checkPassphrase, decryptKey, encryptKey, type ScryptCost } from "./encrypted-key.ts";
 import { foreignFolder } from "./foreign-ca.ts";
 import { createFile, replaceFile, readText } from "#base/file.ts";
 import { commonNameOf, formatIdentity, identityOf } from "./identity.ts";
@@ -227,8 +227,6 @@ async function openCa(
       hint: "restore the folder from one backup",
     });
   }
-  // A key of an older kcore has no seal, and gets one now that it fits its certificate.
-  if (!isSealed(keyPem)) await replaceFile(keyFile, encryptKey(key, passphrase));
   const { cluster } = identityOf(firstCertificate(operatorPem), "client");
   return { certificate, pem, key, rootPem, cluster };
 }

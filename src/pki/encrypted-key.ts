@@ -58,15 +58,7 @@ export function encryptKey(key: KeyObject, passphrase: string, cost: ScryptCost 
   return toPem(keyLabel, der) + toPem(sealLabel, sealOf(der, secrets.seal));
 }
 
-/** Whether a key's file carries a seal; a file of an older kcore has none. */
-export function isSealed(pem: string): boolean {
-  return fromPem(sealLabel, pem) !== undefined;
-}
-
-/**
- * Decrypts a key of {@link encryptKey}, or of an older kcore, which wrote no seal.
- * @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE
- */
+/** Decrypts a key of {@link encryptKey}; one without its seal is refused as a changed one. @throws KcoreError PKI_PASSPHRASE_WRONG, PKI_KEY_UNREADABLE */
 export function decryptKey(pem: string, passphrase: string, where: string): KeyObject {
   const der = fromPem(keyLabel, pem);
   if (!der) {
@@ -77,8 +69,7 @@ export function decryptKey(pem: string, passphrase: string, where: string): KeyO
     });
   }
   try {
-    const seal = fromPem(sealLabel, pem);
-    return seal ? openSealed(der, seal, passphrase) : createPrivateKey({ key: toPem(keyLabel, der), passphrase });
+    return openSealed(der, fromPem(sealLabel, pem) ?? Buffer.alloc(0), passphrase);
   } catch {
     // No cause: a wrong passphrase looks like a changed file, and OpenSSL's text does not help.
     throw new KcoreError({

@@ -77,7 +77,7 @@ export const conflictMutants: Readonly<Record<string, Mutant>> = {
     edits: [
       {
         file: "crdt/siblings.ts",
-        from: "if (names.some(this.#isAcknowledged)) this.#settled.add(each);",
+        from: "if (this.#isAcknowledged(id)) this.#settled.add(each);",
         to: 'if (this.#isAcknowledged("")) this.#settled.add(each);',
       },
     ],

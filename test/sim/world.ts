@@ -1,6 +1,5 @@
 import { keys } from "#controller/cluster/registers.ts";
 import { newOriginGeneration } from "#controller/replica/origin-generation.ts";
-import { protocols } from "#controller/replica/messages.ts";
 import { authKeyOf } from "#controller/replica/registered-controllers.ts";
 import { behindLoss, mergedAtOnce } from "#controller/store/salvage.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
@@ -460,11 +459,11 @@ export class World {
   }
 }
 
-/** The registers of a controller's membership and protocol. */
+/** The registers of a controller's membership and version. */
 function registration(id: string): readonly Change[] {
   return [
     { key: authKeyOf(id), value: { spki: id } },
-    { key: keys.controller(id).version, value: { version: "1", protocol: protocols[1] } },
+    { key: keys.controller(id).version, value: { version: "1" } },
   ];
 }
 

@@ -4,8 +4,7 @@ import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { manageNodes, type Nodes } from "#controller/cluster/nodes.ts";
 import { readRecords } from "#controller/cluster/records.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { isKnown, keyRules, keys } from "#controller/cluster/registers.ts";
-import { protocols } from "#controller/replica/messages.ts";
+import { isKnown, keyRules } from "#controller/cluster/registers.ts";
 import { Scheduler } from "../sim/scheduler.ts";
 import { registrationOf } from "./controllers.ts";
 import { connect, TestReplica, type Wire } from "./replica.ts";
@@ -26,14 +25,11 @@ export class Controllers {
   nodes: readonly Nodes[] = [];
   parts: readonly ReturnType<typeof partsOf>[] = [];
 
-  static async start(count: number, protocol: number = protocols[1], isManual = false): Promise<Controllers> {
+  static async start(count: number, isManual = false): Promise<Controllers> {
     const all = new Controllers();
     const ids = Array.from({ length: count }, (_, index) => `c${index + 1}`);
     const first = new TestReplica(all.scheduler, "c1", options);
     await first.register(...ids);
-    await first.replica.write(
-      ids.map((id) => ({ key: keys.controller(id).version, value: { version: "1", protocol } })),
-    );
     all.replicas.push(
       first,
       ...ids.slice(1).map((id) => new TestReplica(all.scheduler, id, { ...options, start: "join" })),

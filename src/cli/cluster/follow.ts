@@ -78,7 +78,7 @@ export async function* follow<Part, Result>(
     };
     try {
       const client = clientAt(endpoint);
-      const stream = await client.open("watch", { prefixes: [...registers], changesOnly: true }, { signal: stop });
+      const stream = await client.open("watch", { prefixes: [...registers] }, { signal: stop });
       // The watch reports changes alone: everything is read once when it begins.
       news.tell(...all);
       listen(readLines(stream, WatchLine)).catch((error: unknown) => over.abort(error));

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { setNodeFields } from "#engine/roster/edit.ts";
 import type { NodeEntry, Roster } from "#engine/roster/roster.ts";
 import { matchTargets } from "#engine/roster/targets.ts";
@@ -23,8 +23,6 @@ interface TrustFlags extends CommonFlags {
   readonly replace?: boolean;
   readonly yes?: boolean;
   readonly hostKey?: string;
-  /** The former name of `--host-key`, which still works. */
-  readonly fingerprint?: string;
   readonly deployKey?: string;
   readonly passwordFile?: string;
 }
@@ -44,7 +42,6 @@ Examples:
     .option("--replace", "also where another key is pinned, as after a reinstall")
     .option("--yes", "pin without asking: only on a network you trust")
     .option("--host-key <sha256>", "pin without asking if the key has this fingerprint")
-    .addOption(new Option("--fingerprint <sha256>").hideHelp())
     .option(
       "--deploy-key <file.pub>",
       "then put this public key there; a password is asked for once where no key of yours is let in",
@@ -122,8 +119,10 @@ async function pin(root: string, roster: Roster, node: NodeEntry, found: HostKey
   return true;
 }
 
-async function isWanted({ fingerprint: found }: HostKey, { yes = false, ...flags }: TrustFlags): Promise<boolean> {
-  const given = flags.hostKey ?? flags.fingerprint;
+async function isWanted(
+  { fingerprint: found }: HostKey,
+  { yes = false, hostKey: given }: TrustFlags,
+): Promise<boolean> {
   if (given !== undefined) return found === given;
   if (yes) return true;
   return isConfirmed("  Is this the machine's key?", {

@@ -1,7 +1,6 @@
 import { graceEnd } from "#api/late-renewal.ts";
 import type { CertificateView } from "#api/schemas.ts";
 import { endOf, readEnd } from "#crdt/merge-kind.ts";
-import { commonProtocol } from "./common-protocol.ts";
 import { Refused } from "./refused.ts";
 import type { Records, RegisterChange } from "./records.ts";
 import { keys, type CertificateRecordValue } from "./registers.ts";
@@ -20,8 +19,6 @@ interface Holder {
   readonly id: string;
 }
 
-/** The first replication protocol in which records of ended certificates are deleted. */
-const forgets = 4;
 /** A margin for clocks, which differ by less. */
 const dayMs = 86_400_000;
 /** A transaction holds 500 changes (replica/writer.ts); each certificate takes two. */
@@ -75,7 +72,7 @@ export function watchCertificates(records: Records, clock: () => number) {
   const endOfKey = (spki: string): number => {
     const known = recordsOf(spki);
     const end = Math.max(...known.map(graceOf));
-    const isNodes = known.every(({ role }) => role === "node") && commonProtocol(records.replica) >= forgets;
+    const isNodes = known.every(({ role }) => role === "node");
     return isNodes && end > 0 ? end : Infinity;
   };
   /** Whether a key stays revoked until `end`: a stolen controller could write a revocation that ends sooner, and delete it then. */
@@ -123,7 +120,6 @@ export function watchCertificates(records: Records, clock: () => number) {
     },
     /** Changes that delete records of certificates that cannot be renewed any more, with the revocations of their keys. */
     changesToForget(): RegisterChange[] {
-      if (commonProtocol(records.replica) < forgets) return [];
       const ended = [...records.list("certificate", keys.certificate(""))].filter(({ value }) => isForgettable(value));
       const due = ended.slice(0, forgottenAtOnce);
       // Another controller may have recorded a later certificate of the key, before it knew of the revocation.

@@ -5,7 +5,6 @@ import { omitUndefined } from "#base/omit-undefined.ts";
 import { certificatesOf } from "#pki/chain.ts";
 import { inventoryEntry } from "#pki/issued.ts";
 import { Refused, revokedKey } from "./refused.ts";
-import { protocols } from "../replica/messages.ts";
 import type { PeerStatus } from "../replica/replica.ts";
 import type { Certificates } from "./certificates.ts";
 import type { Records, RegisterChange } from "./records.ts";
@@ -157,10 +156,7 @@ export function manageControllers(options: ControllersOptions) {
       await records.put([
         ...changesToRecordOwn(cert),
         ...(address === "" ? [] : [{ key: of.addr, value: { address, dc } }]),
-        {
-          key: of.version,
-          value: { version, protocol: protocols[1], certificateExpires: notAfter.toISOString() },
-        },
+        { key: of.version, value: { version, certificateExpires: notAfter.toISOString() } },
         { key: of.settings, value: { requireManualApproval } },
         ...(subCa ? [{ key: of.subCa, value: subCa }] : []),
       ]);

@@ -15,7 +15,6 @@ export interface NodeParts {
   expected?: Found<Expected>;
   removed: boolean;
   readonly labels: Map<string, string | null>;
-  readonly roles: Map<string, boolean>;
   readonly taints: Map<string, Taint>;
 }
 
@@ -36,7 +35,7 @@ export function gatherNodes(records: Records, prefix = "node/"): ReadonlyMap<str
 }
 
 export function emptyParts(id: string): NodeParts {
-  return { id, rejects: [], removed: false, labels: new Map(), roles: new Map(), taints: new Map() };
+  return { id, rejects: [], removed: false, labels: new Map(), taints: new Map() };
 }
 
 function take(records: Records, parts: NodeParts, key: string, name: string): void {
@@ -58,9 +57,6 @@ function take(records: Records, parts: NodeParts, key: string, name: string): vo
       break;
     case "label":
       parts.labels.set(name, records.value("label", key)?.value ?? null);
-      break;
-    case "role":
-      parts.roles.set(name, records.value("role", key)?.present ?? false);
       break;
     case "taint": {
       const taint = records.value("taint", key);
@@ -126,13 +122,8 @@ export function viewOf(
   };
 }
 
-export function rolesOf({ reg, expected, roles }: NodeParts): string[] {
-  const all = new Set([...(reg?.value.roles ?? []), ...(expected?.value.roles ?? [])]);
-  for (const [role, present] of roles) {
-    if (present) all.add(role);
-    else all.delete(role);
-  }
-  return [...all];
+export function rolesOf({ reg, expected }: NodeParts): string[] {
+  return [...new Set([...(reg?.value.roles ?? []), ...(expected?.value.roles ?? [])])];
 }
 
 export function labelsOf({ reg, labels }: NodeParts): Record<string, string> {

@@ -90,12 +90,8 @@ export function manageNodes(options: NodesOptions) {
       return { ...emptyParts(caller.id), reg, rejects: rejects.of(caller.id), ...omitUndefined({ approval }) };
     throw new Refused(404, "NODE_UNKNOWN", `node ${caller.id} has not registered with this key`);
   };
-  const put = async (
-    id: string,
-    changes: readonly RegisterChange[],
-    ifMatch: string | undefined,
-  ): Promise<NodeView> => {
-    await records.put(changes, ifMatch);
+  const put = async (id: string, changes: readonly RegisterChange[]): Promise<NodeView> => {
+    await records.put(changes);
     return view(id);
   };
 
@@ -157,16 +153,13 @@ export function manageNodes(options: NodesOptions) {
     /** The node that a word names. @throws Refused NODE_UNKNOWN, NODE_AMBIGUOUS */
     find: (word: string): NodeView => view(names.find(word)),
     get: (id: string): NodeDetail => detailOf(known(id), view(id), options),
-    async setApproval(
-      id: string,
-      { ifMatch, ...decision }: Decision & { readonly ifMatch?: string },
-    ): Promise<NodeView> {
+    async setApproval(id: string, decision: Decision): Promise<NodeView> {
       known(id);
       const changes = rejects.decide(id, decision);
-      if (changes.length > 0) await records.write(changes, ifMatch);
+      if (changes.length > 0) await records.write(changes);
       return view(id);
     },
-    async setLabels(id: string, { set, remove, ifMatch }: AcceptedBodyOf<"setLabels">): Promise<NodeView> {
+    async setLabels(id: string, { set, remove }: AcceptedBodyOf<"setLabels">): Promise<NodeView> {
       const { reg } = known(id);
       if ([...Object.keys(set), ...remove].includes("dc"))
         throw new Refused(
@@ -183,29 +176,17 @@ export function manageNodes(options: NodesOptions) {
         key: label(name),
         value: Object.hasOwn(reported, name) ? { value: null } : undefined,
       }));
-      return put(id, [...written, ...gone], ifMatch);
+      return put(id, [...written, ...gone]);
     },
-    async setTaints(id: string, { set, remove, ifMatch }: AcceptedBodyOf<"setTaints">): Promise<NodeView> {
+    async setTaints(id: string, { set, remove }: AcceptedBodyOf<"setTaints">): Promise<NodeView> {
       known(id);
       const { taint } = keys.node(id);
       const written = set.map((value) => ({ key: taint(value.key), value }));
-      return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))], ifMatch);
+      return put(id, [...written, ...remove.map((name) => ({ key: taint(name), value: undefined }))]);
     },
-    async setRoles(id: string, { add, remove, ifMatch }: AcceptedBodyOf<"setRoles">): Promise<NodeView> {
-      known(id);
-      const roleChange = (name: string, present: boolean): RegisterChange => ({
-        key: keys.node(id).role(name),
-        value: { present },
-      });
-      return put(
-        id,
-        [...add.map((name) => roleChange(name, true)), ...remove.map((name) => roleChange(name, false))],
-        ifMatch,
-      );
-    },
-    async setExpected(id: string, expected: Expected, ifMatch?: string): Promise<Written> {
+    async setExpected(id: string, expected: Expected): Promise<Written> {
       if (records.replica.stands(keys.node(id).removed)) throw removed(id);
-      return records.put([{ key: keys.node(id).expected, value: expected }], ifMatch);
+      return records.put([{ key: keys.node(id).expected, value: expected }]);
     },
     async remove(id: string, by: string, reason: string): Promise<Written> {
       const parts = partsOf(records, id);

@@ -26,11 +26,11 @@ export function manageObjects(records: Records) {
       }
     },
     get,
-    put: (id: string, value: Readonly<Record<string, unknown>>, ifMatch?: string): Promise<Written> =>
-      records.put([{ key: objectKey(id), value }], ifMatch),
-    async remove(id: string, ifMatch?: string): Promise<Written> {
+    put: (id: string, value: Readonly<Record<string, unknown>>): Promise<Written> =>
+      records.put([{ key: objectKey(id), value }]),
+    async remove(id: string): Promise<Written> {
       get(id);
-      return records.put([{ key: objectKey(id), value: undefined }], ifMatch);
+      return records.put([{ key: objectKey(id), value: undefined }]);
     },
   };
 }

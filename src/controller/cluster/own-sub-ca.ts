@@ -1,5 +1,5 @@
 import { randomBytes, type X509Certificate } from "node:crypto";
-import { readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describeError, type Log } from "#api/log.ts";
 import type { SubCaProof } from "#api/controller-schemas.ts";
@@ -84,8 +84,6 @@ export function openSubCa(options: SubCaOptions) {
   const serialOf = ({ certificate }: Authority): string => certificate.serialNumber.toLowerCase();
   /** Reads the pairs of the deployment and of the last rotation, and uses the newer one; keeps the present one if both are bad. */
   const load = async (): Promise<void> => {
-    // Earlier versions left the key of an abandoned rotation in this file.
-    await rm(join(folder, "sub-ca-next.key"), { force: true });
     const pairs = await Promise.all([read(files), read(rotated)]);
     const usable = pairs.filter((pair) => pair !== undefined);
     const [newest] = usable.toSorted(

@@ -1,7 +1,6 @@
 import type { Written } from "#api/schemas.ts";
 import type { Register } from "#crdt/register.ts";
 import { canonical } from "./canonical.ts";
-import { checkCommonProtocol } from "./common-protocol.ts";
 import { decodeDot, encodeDot } from "./dots.ts";
 import { Refused } from "./refused.ts";
 import type { Replica } from "../replica/create-replica.ts";
@@ -46,14 +45,10 @@ export function readRecords(replica: Replica) {
   };
   /**
    * Writes one transaction; resolves with its dot when it is durable. `ifMatch` must be the dot of each written register,
-   * or `absent`. @throws Refused 409 MATCH_FAILED, 409 CLUSTER_MIXED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
+   * or `absent`. @throws Refused 409 MATCH_FAILED, 503 CONTROLLER_READ_ONLY, 507 STORE_UNWRITABLE
    */
   const write = async (changes: readonly RegisterChange[], ifMatch?: string): Promise<string> => {
     checkArrives(replica);
-    checkCommonProtocol(
-      replica,
-      changes.map(({ key }) => key),
-    );
     const match = ifMatch === undefined ? {} : { ifMatch: decodeDot(ifMatch) };
     const written: Change[] = changes.map(({ key, value, isFree }) => ({
       key,
@@ -90,17 +85,12 @@ export function readRecords(replica: Replica) {
     },
     write,
     /** Writes the changes that differ from the present values; writes nothing, and returns `unchanged`, if none does. */
-    async put(changes: readonly RegisterChange[], ifMatch?: string): Promise<Written> {
+    async put(changes: readonly RegisterChange[]): Promise<Written> {
       const open = changes.filter(({ key, value }) => !isSame(replica.get(key)?.text, value));
-      const first = changes[0]?.key ?? "";
-      if (open.length === 0) {
-        const present = dotOf(first);
-        if (ifMatch !== undefined && ifMatch !== present) throw mismatch(first, present);
-        return { result: "unchanged", dot: present };
-      }
+      if (open.length === 0) return { result: "unchanged", dot: dotOf(changes[0]?.key ?? "") };
       const isNew = open.some(({ key, value }) => value !== undefined && replica.get(key) === undefined);
       const isGone = open.every(({ value }) => value === undefined);
-      const dot = await write(open, ifMatch);
+      const dot = await write(open);
       return { result: isGone ? "deleted" : isNew ? "created" : "updated", dot };
     },
   };

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { RuntimeFacts } from "#api/runtime-facts.ts";
 import { Approval, Expected, Network, Storage, Taint } from "#api/schemas.ts";
 import type { KeyRules } from "../replica/replica-ports.ts";
-import { protocols } from "../replica/messages.ts";
 import type { MergeKind } from "#crdt/merge-kind.ts";
 import {
   Approved,
@@ -30,7 +29,6 @@ export const keys = {
       storage: `node/${id}/storage`,
       removed: `node/${id}/removed`,
       label: (name: string) => `node/${id}/label/${name}`,
-      role: (name: string) => `node/${id}/role/${name}`,
       taint: (name: string) => `node/${id}/taint/${name}`,
     }) as const,
   controller: (id: string) =>
@@ -95,7 +93,6 @@ const RejectRecord = z.looseObject({ by, reason: text.optional() });
 export type RejectRecord = z.infer<typeof RejectRecord>;
 /** `value` null hides a label that the node registered with. */
 const LabelRecord = z.looseObject({ value: text.nullable() });
-const RoleRecord = z.looseObject({ present: z.boolean() });
 const Gone = z.looseObject({ at: text, by, reason: text });
 /** `notAfter`: the time from which the key can renew no certificate, so that its revocation may be deleted. */
 const Revoked = Gone.extend({ notAfter: text.optional() });
@@ -130,14 +127,12 @@ export const UpdateHead = z.looseObject({
   by,
 });
 const Address = z.looseObject({ address: text, dc: text });
-const Version = z.looseObject({ version: text, protocol: z.int().optional(), certificateExpires: text.optional() });
+const Version = z.looseObject({ version: text, certificateExpires: text.optional() });
 const Settings = z.looseObject({ requireManualApproval: z.boolean() });
 const SubCa = z.looseObject({ certificate: text, serial: text, notAfter: text });
 const OperatorKey = z.looseObject({ spki: text });
 
 interface KindRules {
-  /** The first replication protocol with this kind (replica/messages.ts); it is not written while a controller speaks an older one. */
-  readonly since?: number;
   /**
    * False where concurrent writes lose nothing: facts that a node or a controller repeats about itself, a revocation by any writer, and
    * a rollout's progress, where the owner's epoch decides.
@@ -149,22 +144,21 @@ function kind<Schema extends z.ZodType>(
   pattern: RegExp,
   schema: Schema,
   merge: MergeKind,
-  { since = protocols[0], isContested: contested = true }: KindRules = {},
+  { isContested: contested = true }: KindRules = {},
 ) {
-  return { pattern, schema, merge, since, isContested: contested };
+  return { pattern, schema, merge, isContested: contested };
 }
 
 /** The kinds of registers: the pattern of their keys, the schema of values that are shown, and the merge kind. */
 export const kinds = {
   reg: kind(/^node\/[^/]+\/reg$/, Registered, "lww", { isContested: false }),
   approval: kind(/^node\/[^/]+\/approval$/, ApprovalRecord, "approval"),
-  reject: kind(/^node\/[^/]+\/reject\/[^/]+$/, RejectRecord, "remove-wins", { since: 2 }),
+  reject: kind(/^node\/[^/]+\/reject\/[^/]+$/, RejectRecord, "remove-wins"),
   expected: kind(/^node\/[^/]+\/expected$/, Expected, "lww"),
   net: kind(/^node\/[^/]+\/net$/, Network, "lww", { isContested: false }),
   storage: kind(/^node\/[^/]+\/storage$/, Storage, "lww", { isContested: false }),
   nodeRemoved: kind(/^node\/[^/]+\/removed$/, Gone, "first"),
   label: kind(/^node\/[^/]+\/label\/.+$/, LabelRecord, "lww"),
-  role: kind(/^node\/[^/]+\/role\/.+$/, RoleRecord, "lww"),
   taint: kind(/^node\/[^/]+\/taint\/.+$/, Taint, "lww"),
   auth: kind(/^controller\/[^/]+\/auth$/, Auth, "lww"),
   addr: kind(/^controller\/[^/]+\/addr$/, Address, "lww", { isContested: false }),
@@ -177,19 +171,18 @@ export const kinds = {
   conflict: kind(/^conflict\/.+$/, z.unknown(), "remove-wins"),
   object: kind(/^object\/[^/]+\/.+$/, z.record(text, z.unknown()), "lww"),
   config: kind(/^cluster\/config\/.+$/, z.record(text, z.unknown()), "lww"),
-  updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemoved, "first", { since: 4, isContested: false }),
-  updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation", { since: 3 }),
-  updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch", { since: 6 }),
-  updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { since: 3, isContested: false }),
+  updateRemoved: kind(/^update\/[^/]+\/removed$/, UpdateRemoved, "first", { isContested: false }),
+  updateHead: kind(/^update\/[^/]+\/head$/, UpdateHead, "generation"),
+  updateOwner: kind(/^update\/[^/]+\/owner$/, Owner, "epoch"),
+  updateApproved: kind(/^update\/[^/]+\/approved$/, Approved, "lww", { isContested: false }),
   updateWish: kind(/^update\/[^/]+\/wish\/(?:cancel|rollback|promote)$/, OperatorRequest, "lww", {
-    since: 3,
     isContested: false,
   }),
-  updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { since: 3, isContested: false }),
-  updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { since: 3, isContested: false }),
-  updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { since: 3, isContested: false }),
-  updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { since: 3, isContested: false }),
-  updateAttendance: kind(/^update\/[^/]+\/attendance$/, Attendance, "lww", { since: 5, isContested: false }),
+  updateProgress: kind(/^update\/[^/]+\/progress$/, Progress, "epoch", { isContested: false }),
+  updateRow: kind(/^update\/[^/]+\/node\/[^/]+$/, NodeAssignment, "epoch", { isContested: false }),
+  updateReport: kind(/^update\/[^/]+\/report\/[^/]+$/, Report, "epoch", { isContested: false }),
+  updateHook: kind(/^update\/[^/]+\/hook\/[^/]+\/[^/]+$/, HookAnswer, "lww", { isContested: false }),
+  updateAttendance: kind(/^update\/[^/]+\/attendance$/, Attendance, "lww", { isContested: false }),
 } as const;
 export type Kind = keyof typeof kinds;
 export type ValueOf<Name extends Kind> = z.output<(typeof kinds)[Name]["schema"]>;

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { omitUndefined } from "#base/omit-undefined.ts";
-import { commonProtocol } from "./common-protocol.ts";
 import type { Found, Records, RegisterChange } from "./records.ts";
 import { keys, type ApprovalRecord, type RejectRecord } from "./registers.ts";
 
@@ -35,13 +34,10 @@ export function watchRejects(records: Records, newName: () => string = randomUUI
     [...(standing.get(id) ?? [])].map((key) => readReject(records, key)).toSorted((a, b) => (a.at < b.at ? -1 : 1));
   /**
    * The changes beside a decision's approval: a new reject, or the deletion of all rejects that this controller has read.
-   * While some controller does not know the kind, no reject is written, and the approval alone holds the decision.
    */
   const changesOf = (id: string, { state, by, reason }: Decision): RegisterChange[] => {
-    if (state !== "rejected")
-      return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined, isFree: true }));
-    if (commonProtocol(records.replica) < 2) return [];
-    return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) }, isFree: true }];
+    if (state !== "rejected") return [...(standing.get(id) ?? [])].map((key) => ({ key, value: undefined }));
+    return [{ key: keys.node(id).reject(newName()), value: { by, ...omitUndefined({ reason }) } }];
   };
   return {
     of,

@@ -8,7 +8,6 @@ import { isJson, type Register } from "#crdt/register.ts";
 import { covers, coversContext, toWire, type WireVector } from "#crdt/version-vector.ts";
 import { conflictKey, conflictsIn, type ConflictRecord } from "./conflict-record.ts";
 import { DeletionFloor } from "./deletion-floor.ts";
-import { formerConflicts } from "./former-conflicts.ts";
 import { concernsMembers } from "./registered-controllers.ts";
 import type { JournalRecord, KeyRules } from "./replica-ports.ts";
 
@@ -231,8 +230,7 @@ export class ClusterState {
 
   /** The open conflicts. */
   conflicts(): readonly ConflictRecord[] {
-    const { open } = formerConflicts(this.map, this.rules.isContested);
-    return conflictsIn(this.map, open, this.rules.isSecret);
+    return conflictsIn(this.map, this.rules.isSecret);
   }
 
   #remember(meta: Meta): void {

@@ -9,7 +9,7 @@ import { Dialler } from "./dialler.ts";
 import { authKeyOf, controllerOf } from "./registered-controllers.ts";
 import { Outbox } from "./outbox.ts";
 import type { Change, Json, ReplicaOptions, ReplicationStatus, SoftValue, Written } from "./replica.ts";
-import { startConflictCleanup } from "./conflict-cleanup.ts";
+import { startConflictAlarm } from "./conflict-alarm.ts";
 import type { ConflictRecord } from "./conflict-record.ts";
 import type { PeerRefusal } from "./refusals.ts";
 import type { DialTarget, LinkEvents, PeerLink } from "./replica-ports.ts";
@@ -40,7 +40,7 @@ export function createReplica(options: ReplicaOptions) {
   askOthers(core, sessions);
   dialler.start();
   startTombstoneGc(core);
-  startConflictCleanup(core, writer);
+  startConflictAlarm(core);
 
   const quarantine = new Quarantine(core);
 

@@ -5,14 +5,9 @@ import type { Page } from "#crdt/page.ts";
 /**
  * The oldest and the newest protocol of this build; two controllers use the newest that both speak. A protocol covers messages, pages,
  * the digest and the merge of each key. A change that the former release would misread, or not read, makes a new protocol; an optional
- * field does not. Each controller publishes its newest in `controller/ID/version`.
- * 2: rejects of nodes are registers of their own (cluster/rejects.ts).
- * 3: cluster updates (docs/adr/0515-cluster-updates.md).
- * 4: updates are removed (updates/removal.ts), as are records of certificates that ended (cluster/certificates.ts).
- * 5: the operator's process that attends to an update is a register (updates/operator-requests.ts); manifests merge by generation.
- * 6: an update's owner is signed by the bastion (updates/operator-requests.ts).
+ * field does not.
  */
-export const protocols = [1, 6] as const;
+export const protocols = [1, 1] as const;
 
 type Range = readonly [oldest: number, newest: number];
 
@@ -21,7 +16,7 @@ export function speaks([oldest, newest]: Range): boolean {
   return newest >= protocols[0] && oldest <= protocols[1];
 }
 
-export const protocolsText = `this controller speaks replication protocol ${protocols.join(" to ")}`;
+export const protocolsText = `this controller speaks replication protocol ${[...new Set(protocols)].join(" to ")}`;
 
 export type RefusalCode =
   | "CLUSTER_DIFFERS"

@@ -66,7 +66,7 @@ async function send(response: ServerResponse, answer: object, yieldToLoop: Yield
 }
 
 /** Resolves when the client has read the written bytes; cuts a client that does not within `patienceMs`. */
-export async function drained(response: ServerResponse): Promise<void> {
+async function drained(response: ServerResponse): Promise<void> {
   if (response.destroyed || !response.writableNeedDrain) return;
   const gone = new AbortController();
   const leave = (): void => gone.abort();

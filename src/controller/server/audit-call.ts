@@ -28,7 +28,6 @@ const details: Details = {
   removeController: ({ reason }) => ({ reason }),
   setLabels: ({ set, remove }) => ({ set: Object.keys(set), remove }),
   setTaints: ({ set, remove }) => ({ set: set.map(({ key }) => key), remove }),
-  setRoles: ({ add, remove }) => ({ add, remove }),
   registerController: ({ spki, address, dc }) => ({ spki, address, dc }),
   recordCertificate: ({ serial, role, id, spki }) => ({ serial, role, holder: id, spki }),
   putBundle: ({ size }) => ({ size }),

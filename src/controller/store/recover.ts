@@ -29,11 +29,8 @@ export interface Recovered {
  */
 export async function recover(disk: Disk, folder: string): Promise<Recovered> {
   const names = await disk.list(folder);
-  const refused = names.find((name) => name === "state.json" || isRestoring(name));
-  if (refused !== undefined) {
-    const isOld = refused === "state.json";
-    throw corrupt(join(folder, refused), isOld ? "it is of a kcore before replication" : "a restore was interrupted");
-  }
+  const unfinished = names.find((name) => Object.values(stages).some((prefix) => name.startsWith(prefix)));
+  if (unfinished !== undefined) throw corrupt(join(folder, unfinished), "a restore was interrupted");
   const segments = segmentsAmong(names);
   const { snapshot, notes, newest } = await newestWhole(disk, folder, names);
   const base = snapshot?.index ?? 0;
@@ -73,10 +70,6 @@ export async function recover(disk: Disk, folder: string): Promise<Recovered> {
  * one is being moved aside; it is being moved into place.
  */
 export const stages = { restoring: "restoring-", replacing: "replacing-", placing: "placing-" } as const;
-
-function isRestoring(name: string): boolean {
-  return Object.values(stages).some((prefix) => name.startsWith(prefix));
-}
 
 /** The recovered records: the snapshot's, then the journal's. @throws KcoreError STORE_TOO_NEW */
 export function* recordsOf({ snapshot, records }: Recovered, folder: string): Generator<JournalRecord> {

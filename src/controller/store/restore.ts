@@ -222,7 +222,7 @@ async function replaceStore(
   }
 }
 
-const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-|state\.json)/.test(name);
+const isOfState = (name: string): boolean => /^(?:journal-|snapshot-|restoring-)/.test(name);
 
 /** Moves the former state aside, so that its names are free for the new one. */
 async function putAside(folder: string, mark: string, aside: string): Promise<void> {

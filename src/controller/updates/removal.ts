@@ -2,9 +2,8 @@ import type { AnswerOf } from "#api/methods.ts";
 import { isDrained } from "#rollout/hooks.ts";
 import { workStates, type NodeAssignment } from "#rollout/records.ts";
 import { isAtRest, isBack } from "#rollout/rollout-input.ts";
-import { commonProtocol } from "../cluster/common-protocol.ts";
 import { Refused } from "../cluster/refused.ts";
-import { keys, kindOf, kinds, type Kind } from "../cluster/registers.ts";
+import { keys, kindOf } from "../cluster/registers.ts";
 import { refuseOthers } from "./apply-update.ts";
 import { inputOf, type InputSources } from "./known-input.ts";
 import { isSettled, type UpdateRecords } from "./update-records.ts";
@@ -20,9 +19,6 @@ const usual: Kept = { updates: 20, ms: 365 * 86_400_000 };
 
 /** The most deletions in one transaction; a replica accepts 500 changes (replica/writer.ts). */
 const atOnce = 400;
-
-/** The registers that a removed update keeps: the mark by which its name is never used again, and kinds of a newer version. */
-const lasting: ReadonlySet<Kind | undefined> = new Set(["updateRemoved", undefined] as const);
 
 /** Removes a settled update at an operator's request. @throws Refused UPDATE_OWNED, UPDATE_BLOCKED, MATCH_FAILED */
 export async function removeUpdate(
@@ -52,7 +48,7 @@ export async function removeOld(
 ): Promise<void> {
   const { index, records, clock, audit, controllerId, log } = parts;
   const isAlone = parts.members().some((id) => id !== controllerId && !parts.isHeard(id));
-  if (isAlone || commonProtocol(records.replica) < kinds.updateRemoved.since) return;
+  if (isAlone) return;
   for (const name of index.names()) {
     const removed = records.value("updateRemoved", keys.update(name).removed);
     if (removed && isOurs(parts, removed.owner)) await deleteRest(parts, name);
@@ -127,10 +123,11 @@ async function remove(parts: ViewParts, { name, head }: UpdateRecords, by: strin
   return dot;
 }
 
+/** Deletes all registers but the mark, by which the name is never used again, and those of a newer version. */
 async function deleteRest({ records }: ViewParts, name: string): Promise<void> {
   const rest = Array.from(records.replica.entries(keys.update(name).all), ([key]) => ({
     key,
     value: undefined,
-  })).filter(({ key }) => !lasting.has(kindOf(key)));
+  })).filter(({ key }) => key !== keys.update(name).removed && kindOf(key) !== undefined);
   for (let from = 0; from < rest.length; from += atOnce) await records.write(rest.slice(from, from + atOnce));
 }

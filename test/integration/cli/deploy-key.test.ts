@@ -64,7 +64,7 @@ describe("kcore roster trust --deploy-key", () => {
   });
 
   it("gives no password to a machine whose key was not accepted", async () => {
-    const refused = await trust("n1", "--fingerprint", "SHA256:another", "--password-file", password());
+    const refused = await trust("n1", "--host-key", "SHA256:another", "--password-file", password());
     expect([refused.code, await keysOf(servers[0])]).to.deep.equal([1, ""]);
     expect(await servers[0].log()).not.to.match(/(Accepted|Failed) password/);
   });

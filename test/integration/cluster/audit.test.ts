@@ -81,7 +81,6 @@ describe("a controller's audit", () => {
       () => operator().call("setTaints", { set: [{ key: "k", value: canary, effect: "NoExecute" }] }, onNode),
       { target: nodeId, set: ["k"] },
     ],
-    setRoles: [() => operator().call("setRoles", { add: ["infra"] }, onNode), { target: nodeId, add: ["infra"] }],
     setExpected: [() => operator().call("setExpected", expected, onNode), { target: nodeId, outcome: "created" }],
     registerController: [someController, { outcome: "created" }],
     removeController: [

@@ -4,8 +4,6 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
 import { expect } from "chai";
-import { readLines } from "#api/read-lines.ts";
-import { WatchLine } from "#api/controller-schemas.ts";
 import { addController } from "#pki/contexts.ts";
 import { codec, createTestCluster, eventually } from "#support/cluster.ts";
 import type { TestCluster } from "#support/cluster.ts";
@@ -95,22 +93,5 @@ describe("a watch whose client does not read", () => {
         await ended;
       }
     }
-  });
-
-  it("is told all that stands at its own pace, also when that is more than 16 MiB", async () => {
-    const value = { text: "x".repeat(60_000) };
-    for (let index = 0; index < 350; index++)
-      await controller.operator.call("putObject", { value }, { id: `Big/${index}` });
-    const stream = await controller.operator.open("watch", { prefixes: ["object/"] });
-    let count = 0;
-    let isSynced = false;
-    for await (const told of readLines(stream, WatchLine)) {
-      if (told.type === "register") count++;
-      isSynced = told.type === "synced";
-      if (isSynced) break;
-      // Slower than the controller can send.
-      if (count % 20 === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    expect([count, isSynced]).to.deep.equal([350, true]);
   });
 });

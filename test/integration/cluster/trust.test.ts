@@ -573,8 +573,6 @@ describe("trust between clients and controllers", () => {
       const given = await certified();
       expect(await keysOnDisk()).to.deep.equal(deployed);
       await second().stop();
-      // Files of an earlier version.
-      await writeFile(join(second().folder, "sub-ca-next.key"), generateKey().export({ type: "pkcs8", format: "pem" }));
       await second().start();
       expect(await keysOnDisk()).to.deep.equal(deployed);
       expect(await reasonOf(second().operator.call("subCaInstall", { certificate: given }))).to.equal("SUB_CA_INVALID");

@@ -1,7 +1,6 @@
 import type { Facts } from "#agent/facts.ts";
 import { keyRules, keys, type Registered } from "#controller/cluster/registers.ts";
 import { ClusterState } from "#controller/replica/cluster-state.ts";
-import { protocols } from "#controller/replica/messages.ts";
 import type { JournalRecord } from "#controller/replica/replica-ports.ts";
 import { memoryReplica } from "../../support/memory-replica.ts";
 import { neverExpires } from "./requests.ts";
@@ -35,7 +34,7 @@ export async function foundingOf(members: readonly Member[]): Promise<readonly J
       ...(member.isController
         ? [
             { key: keys.controller(member.id).auth, value: { spki: member.id, dc: "", at } },
-            { key: keys.controller(member.id).version, value: { version: "", protocol: protocols[1] } },
+            { key: keys.controller(member.id).version, value: { version: "" } },
           ]
         : []),
       { key: keys.node(member.id).reg, value: registered(member) },

@@ -3,7 +3,6 @@ import { expect } from "chai";
 import { watchCertificates, type Certificates } from "#controller/cluster/certificates.ts";
 import { isKnown, keyRules, keys } from "#controller/cluster/registers.ts";
 import { watchRevocations } from "#controller/cluster/revocations.ts";
-import { protocols } from "#controller/replica/messages.ts";
 import { removeOld } from "#controller/updates/removal.ts";
 import { KnownUpdates } from "#support/known-update.ts";
 import { connect, TestReplica } from "#support/replica.ts";
@@ -47,8 +46,6 @@ class Cluster {
     const cluster = new Cluster();
     const [first, second] = cluster.replicas as [TestReplica, TestReplica];
     await first.register("c1", "c2");
-    const version = { version: "1", protocol: protocols[1] };
-    await first.replica.write(["c1", "c2"].map((id) => ({ key: keys.controller(id).version, value: version })));
     connect(first, second);
     await cluster.pass(dayMs);
     await cluster.#known.nodes(...nodes);

@@ -122,43 +122,13 @@ describe("creating a cluster", () => {
     expect(await readFile(file, "utf8"), "left as it is").to.equal(pem);
   });
 
-  it("S-15: seals no CA key of which the private half alone was changed where there was no seal", async () => {
+  it("S-15: opens no CA key whose seal was taken away", async () => {
     const { folder } = await createCluster(plan());
     const file = join(folder, "ca.key");
-    const [whole = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
-    const der = Buffer.from(whole.replaceAll(/-----.*-----|\s/g, ""), "base64");
-    // The key's scalar and its surroundings, in CBC: a changed bit spoils its own block, and one bit of the next.
-    for (let place = der.length - 112; place < der.length - 80; place++) {
-      const changed = Buffer.from(der);
-      changed[place] = (changed[place] ?? 0) ^ 1;
-      const pem = `-----BEGIN ENCRYPTED PRIVATE KEY-----\n${changed.toString("base64")}\n-----END ENCRYPTED PRIVATE KEY-----\n`;
-      await writeFile(file, pem, { mode: 0o600 });
-      const [code] = await codesOf(openRoot(folder, passphrase));
-      expect(code, `byte ${place}`).to.be.oneOf(["PKI_CERT_INVALID", "PKI_PASSPHRASE_WRONG", "PKI_KEY_UNREADABLE"]);
-      expect(await readFile(file, "utf8")).to.equal(pem);
-    }
-  });
-
-  it("F-29: reads both CA keys of a context that a former build made, and leaves them sealed", async () => {
-    const folder = dir("former");
-    const itsWords = "correct horse battery staple";
-    await cp(join(import.meta.dirname, "../../fixtures/contexts/before-seals"), folder, { recursive: true });
-    for (const [name, open] of [
-      ["ca.key", openRoot],
-      ["sub-ca.key", openAuthority],
-    ] as const) {
-      const file = join(folder, name);
-      const former = await readFile(file, "utf8");
-      expect(await codesOf(open(folder, "wrong words here"))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
-      expect(await readFile(file, "utf8"), name).to.equal(former);
-      const { key, cluster } = await open(folder, itsWords);
-      expect(cluster).to.equal("default");
-      const sealed = await readFile(file, "utf8");
-      expect(sealed).to.contain("-----BEGIN KCORE KEY SEAL-----");
-      expect((await stat(file)).mode & 0o777).to.equal(0o600);
-      expect((await open(folder, itsWords)).key.equals(key), name).to.equal(true);
-      expect(await readFile(file, "utf8"), "rewritten once").to.equal(sealed);
-    }
+    const [bare = ""] = (await readFile(file, "utf8")).split("-----BEGIN KCORE KEY SEAL-----");
+    await writeFile(file, bare);
+    expect(await codesOf(openRoot(folder, passphrase))).to.deep.equal(["PKI_PASSPHRASE_WRONG"]);
+    expect(await readFile(file, "utf8")).to.equal(bare);
   });
 
   it("says so when the sub-CA's key is another's", async () => {

@@ -20,7 +20,6 @@ describe("following a rollout at a terminal", () => {
     });
     const views: UpdateView[] = [underWay, over];
     const watch = new PassThrough();
-    watch.write(`${JSON.stringify({ type: "synced" })}\n`);
     const watches = [() => Promise.reject(new Error("it is gone")), () => Promise.resolve(watch)];
     const cluster = clusterOf({ open: () => watches.shift()?.(), call: () => Promise.resolve(views.shift() ?? over) });
 

@@ -2,7 +2,6 @@ import { expect } from "chai";
 import { ackConflict, listConflicts, takeLoser } from "#controller/cluster/conflicts.ts";
 import { watchNodeNames } from "#controller/cluster/node-names.ts";
 import { keys } from "#controller/cluster/registers.ts";
-import { decodeDot } from "#controller/cluster/dots.ts";
 import { caller, Controllers } from "#support/cut-controllers.ts";
 import { registrationOf } from "#support/controllers.ts";
 
@@ -159,54 +158,5 @@ describe("conflicts of the cluster", () => {
     }
     expect(listed(all)).to.deep.equal([[], []]);
     expect(all.replicas.map(({ replica }) => [...replica.entries("conflict/")].length)).to.deep.equal([0, 0]);
-  });
-
-  it("V2: stay when an earlier version tells of the same, and go together with what it wrote", async () => {
-    const all = await Controllers.start(2);
-    await disagree(all);
-    const [replica] = all.replicas.map((each) => each.replica);
-    const [conflict] = replica?.conflicts() ?? [];
-    if (!replica || !conflict) throw new Error("there is no conflict");
-    await replica.write([{ key: `conflict/${conflict.id}`, value: conflict as never }]);
-    await all.settle();
-    const due = [`${label} last 1 last 0`];
-    expect(listed(all)).to.deep.equal([due, due]);
-    // The same as an earlier version's acknowledgement.
-    await replica.write([{ key: `conflict/${conflict.id}`, value: null }]);
-    await all.settle();
-    expect(listed(all)).to.deep.equal([[], []]);
-  });
-
-  it("V2: are read from what an earlier version wrote, without what is settled by now", async () => {
-    const all = await Controllers.start(2);
-    const [one] = all.parts;
-    const [replica] = all.replicas.map((each) => each.replica);
-    if (!one || !replica) throw new Error("there is no controller");
-    const standing = replica.get(keys.node("n").approval);
-    const dot = standing ? { o: standing.o, s: standing.s, hlc: "0".repeat(16) } : undefined;
-    const foreign = { o: "c9#00000001", s: 7, hlc: "0123456789abcdef", text: '{"value":"tape"}' };
-    const record = (id: string, key: string, loser: object): { key: string; value: never } => ({
-      key: `conflict/${id}`,
-      value: { id, key, winner: { ...dot, text: '{"value":"ssd"}' }, loser } as never,
-    });
-    await one.nodes.setLabels("n", { set: { tier: "ssd" }, remove: [] });
-    const now = decodeDot(one.nodes.get("n").registers.find(({ key }) => key === label)?.dot ?? "") ?? { o: "", s: 0 };
-    await replica.write([
-      record("aaaa000000000001", label, foreign),
-      // The standing value's writer had seen this one of hundreds of records of a single key.
-      record("aaaa000000000002", label, { ...foreign, ...now, s: now.s - 1 }),
-      record("aaaa000000000003", keys.node("n").reg, foreign),
-    ]);
-    await all.settle();
-    expect(listed(all)).to.deep.equal([[`${label} ssd tape`], [`${label} ssd tape`]]);
-    const former = (): string[][] =>
-      all.replicas.map((each) => [...each.replica.entries("conflict/")].map(([key]) => key));
-    expect(former()).to.deep.equal([["conflict/aaaa000000000001"], ["conflict/aaaa000000000001"]]);
-    await ackConflict(one.records, await idOf(all));
-    await all.settle();
-    expect([listed(all), former()]).to.deep.equal([
-      [[], []],
-      [[], []],
-    ]);
   });
 });

@@ -5,7 +5,6 @@ import type { Nodes } from "#controller/cluster/nodes.ts";
 import type { Records } from "#controller/cluster/records.ts";
 import { keys } from "#controller/cluster/registers.ts";
 import { watchRejects } from "#controller/cluster/rejects.ts";
-import { protocols } from "#controller/replica/messages.ts";
 import { Controllers } from "#support/cut-controllers.ts";
 
 const by = "operator ann";
@@ -76,7 +75,7 @@ describe("rejects of nodes", () => {
   });
 
   it("V1: go when the approve that lost to them is taken", async () => {
-    const all = await Controllers.start(2, protocols[1], true);
+    const all = await Controllers.start(2, true);
     const [here, there] = all.nodes as [Nodes, Nodes];
     all.cut();
     await here.setApproval("n", { state: "approved", by });
@@ -86,23 +85,6 @@ describe("rejects of nodes", () => {
     const [part] = all.parts;
     const [conflict] = part?.records.replica.conflicts() ?? [];
     if (part && conflict) await takeLoser(part, conflict.id, by);
-    await all.settle();
-    expect(all.approvals()).to.deep.equal(["approved", "approved"]);
-  });
-
-  it("V1: are written as before while some controller knows nothing of them", async () => {
-    const all = await Controllers.start(2, 1);
-    const [here, there] = all.nodes as [Nodes, Nodes];
-    await here.setApproval("n", { state: "rejected", by });
-    await all.settle();
-    expect(all.approvals()).to.deep.equal(["rejected", "rejected"]);
-    expect(
-      there
-        .get("n")
-        .registers.map(({ key }) => key)
-        .filter((key) => key.includes("/reject/")),
-    ).to.deep.equal([]);
-    await there.setApproval("n", { state: "approved", by });
     await all.settle();
     expect(all.approvals()).to.deep.equal(["approved", "approved"]);
   });

@@ -62,7 +62,7 @@ describe("replication protocol 1 (F-29)", () => {
   it("merges each key in this way, and knows no other kind of key", () => {
     const id = "6f1c2a52-7c1e-4f0e-9a50-0d8a3b0f4e11";
     const hash = "0".repeat(64);
-    const ofNode = "reg expected net storage label/tier role/worker taint/k".split(" ");
+    const ofNode = "reg expected net storage label/tier taint/k".split(" ");
     const ofController = "auth addr version settings sub-ca".split(" ");
     const merges: Readonly<Record<MergeKind, readonly string[]>> = {
       lww: [
@@ -75,13 +75,7 @@ describe("replication protocol 1 (F-29)", () => {
         "quota/team-a",
       ],
       approval: [`node/${id}/approval`],
-      first: [
-        `node/${id}/removed`,
-        `operator/ann/key/${hash}`,
-        `revoked/${hash}`,
-        "cert/0a",
-        ...["removed", `claim/1/${id}`, `grant/1/${id}`].map((name) => `update/u/${name}`),
-      ],
+      first: [`node/${id}/removed`, `operator/ann/key/${hash}`, `revoked/${hash}`, "cert/0a", "update/u/removed"],
       epoch: ["owner", "progress", `node/${id}`, `report/${id}`].map((name) => `update/u/${name}`),
       generation: ["update/u/head"],
       "remove-wins": ["conflict/4e4e3ba010c58a0c", `node/${id}/reject/0`],

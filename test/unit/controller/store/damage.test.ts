@@ -35,6 +35,12 @@ async function recoverFrom(bytes: Buffer): Promise<Recovered> {
 const padded = (size: number): string => JSON.stringify({ t: "meta", storeId: "x".repeat(Math.max(0, size - 24)) });
 
 describe("a journal that is not whole", () => {
+  it("F-29: has frames that a neighbouring version reads", () => {
+    expect(encodeFrame(7, ['{"a":1}', '{"b":2}'], 0).toString("latin1")).to.equal(
+      '#00000010 60c39c9b 00000000000007 000002\n{"a":1}\n{"b":2}\n',
+    );
+  });
+
   it("is refused with an unfinished write before its last segment", async () => {
     const { bytes } = await journalOf(["1"], ["2"]);
     const disk = new MemoryDisk();

@@ -201,10 +201,4 @@ describe("a controller's database", () => {
     await eventually(isThere);
     expect(await files("snapshot")).to.deep.equal(["snapshot-0000000000000003.json"]);
   });
-
-  it("refuses the state of a kcore before replication", async () => {
-    await mkdir(folder, { mode: 0o700 });
-    await writeFile(join(folder, "state.json"), "{}");
-    expect(await codeOf(open())).to.equal("STORE_CORRUPT");
-  });
 });
