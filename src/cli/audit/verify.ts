@@ -177,9 +177,10 @@ export async function openNotedHeads(): Promise<NotedHeads> {
   }
 }
 
-/** Saves the heads of whole trails for the next check. */
+/** Saves the heads of whole trails for the next check. It reads the file again, since another check may have ended meanwhile. */
 export async function noteHeads(noted: NotedHeads, heads: ReadonlyMap<string, Head>): Promise<void> {
   await ensurePrivateFolder(kcoreHome());
+  await noted.read();
   Object.assign(noted.data, Object.fromEntries(heads));
   await noted.write();
 }

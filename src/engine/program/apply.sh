@@ -15,7 +15,7 @@ k_apply() {
   i=${k_todo# }
   i=${i%% *}
   k_load
-  k_lease
+  k_await_bastion
   [ -z "$k_stop" ] || return 1
   k_flush
   k_tick

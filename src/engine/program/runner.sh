@@ -126,6 +126,7 @@ k_tick() {
       k_beat=
       { read -r k_beat <"$K_RUN/beat"; } 2>/dev/null
       [ "$k_beat" = "$k_last" ] || k_silent=-1 k_last=$k_beat
+      # A follower without a beat for a 20th of the lease (30 s) is gone.
       [ $((k_silent += 1)) -lt $((${K_LEASE:-600} / 20)) ] || [ ! -s "$K_RUN/attached" ] || rm -f "$K_RUN/attached"
       k_cpid=
       { read -r k_cpid k_cborn k_limit k_cstep <"$K_RUN/current"; } 2>/dev/null
@@ -153,10 +154,10 @@ k_attached() {
   { read -r k_apid <"$K_RUN/attached"; } 2>/dev/null && kill -0 "$k_apid" 2>/dev/null
 }
 
-# k_wait: sleeps until the FIFO wakes the runner. Without a follower for ten minutes the run is abandoned (the lease).
-# The clock counts, because the ticks of a long step all wait in the FIFO. A follower whose connection was closed leaves
-# `attached` empty. Then a living bastion is back within seconds, except in a trial, which closes the connection on
-# purpose.
+# k_wait: sleeps until the FIFO wakes the runner, and decides how long a runner without a follower lives (the lease): ten
+# minutes (K_LEASE), by the clock, because the ticks of a long step all wait in the FIFO. A follower whose connection was
+# closed leaves `attached` empty: then a 40th (15 s) is enough, since a living bastion is back within seconds. A change on
+# trial closes the connection on purpose, so it has the whole lease.
 k_wait() {
   k_tick
   IFS= read -r k_x <&8
@@ -182,8 +183,8 @@ k_leaves() {
   [ ! -e "$K_RUN/fin" ] || { read -r k_x <"$K_RUN/fin" && k_end "$k_x"; }
 }
 
-# k_lease: no new step starts without a bastion that watches.
-k_lease() {
+# k_await_bastion: no new step starts without a bastion that watches.
+k_await_bastion() {
   [ ! -e "$K_RUN/stop" ] || k_stop=1
   k_attached || k_tick
   until k_attached || [ -n "$k_stop" ]; do k_wait; done
@@ -622,7 +623,7 @@ k_step() {
     k_ok
     return
   fi
-  k_lease
+  k_await_bastion
   [ -z "$k_stop" ] || return 0
   k_flush
   k_event "start $i $k_why"
