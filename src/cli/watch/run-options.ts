@@ -37,7 +37,7 @@ export function addChangeOptions(command: Command): Command {
     .addOption(
       new Option(
         "--feed <who>",
-        "who sends large contents: the bastion (the default), or nodes that have them already, for a thin line",
+        "the sender of large contents: the bastion (the default), or nodes that have them already, for a thin line",
       ).choices(["bastion", "nodes"]),
     )
     .option("--yes", "answer every confirmation with yes")

@@ -271,7 +271,7 @@ export class Puller {
     const ms = ahead + tuning.maxReceiveAhead;
     this.#stream.peer.deferred.add(origin);
     guard.deferred.set(origin, ms);
-    alarms.raise("CLOCK_SKEW", origin, `${origin} stamped ${ms} ms ahead of this clock; what it wrote waits`);
+    alarms.raise("CLOCK_SKEW", origin, `${origin} stamped ${ms} ms ahead of this clock; its writes wait`);
   }
 
   undefer(origin: string): void {

@@ -24,7 +24,7 @@ const args = z
     clean: z
       .boolean()
       .default(false)
-      .describe("What others put into the folder may go when another archive takes its place."),
+      .describe("Other files in the folder may go when another archive takes its place."),
   })
   .refine(({ source, archive }) => (source === undefined) !== (archive === undefined), "give one of source and archive")
   .refine(({ archive, sha256 }) => archive !== undefined || sha256 === undefined, "sha256 is for archive")

@@ -10,7 +10,7 @@ import { rawSh, sh, type Sh } from "../step/sh.ts";
 
 const args = z
   .strictObject({
-    user: AccountName.describe("Whose keys they are."),
+    user: AccountName.describe("The user who may log in with the keys."),
     keys: z
       .union([PublicKeyLine.transform((key) => [key]), z.array(PublicKeyLine)])
       .describe("Public keys, one or a list: lines as in a .pub file."),

@@ -33,7 +33,7 @@ const args = z
       .string()
       .regex(/^[!-~]+$/, "must be one word")
       .optional()
-      .describe("For https: who asks; git unless given."),
+      .describe("For https: the user name; git unless given."),
     password: z
       .instanceof(Secret, { error: "must be secret" })
       .optional()

@@ -190,7 +190,7 @@ while read -r k_cmd k_1 k_2 k_3 k_4 k_5 k_6 k_7 k_8 k_9; do
         k_say "$k_1 no it has no ssh client"
       fi
       ;;
-    admit) if (k_admit "$k_2" "$k_3" "$k_4") 2>/dev/null; then k_say "$k_1 yes"; else k_say "$k_1 no it lets nobody in"; fi ;;
+    admit) if (k_admit "$k_2" "$k_3" "$k_4") 2>/dev/null; then k_say "$k_1 yes"; else k_say "$k_1 no it refuses every connection"; fi ;;
     dismiss) k_take_back ;;
     drop) rm -f "$k_dir/has.$k_1" ;;
     bye) exit ;;

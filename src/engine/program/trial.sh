@@ -32,7 +32,7 @@ trial_at_boot() {
   [ -d /run/systemd/system ] && have systemd-run || return 1
   k_unit=kcore-trial$(printf %s "$K_STATE" | tr / -).service
   k_x=/etc/systemd/system
-  printf '%s\n' '[Unit]' 'Description=Goes back to what was before a change of kcore that nobody confirmed' \
+  printf '%s\n' '[Unit]' 'Description=Reverts a change of kcore that was not confirmed' \
     DefaultDependencies=no "RequiresMountsFor=$k_t /etc" After=local-fs.target Wants=network-pre.target \
     'Before=network-pre.target sysinit.target' "ConditionPathExists=$k_t/guard" \
     '[Service]' Type=oneshot "ExecStart=/bin/sh $k_t/guard boot" >"$k_x/$k_unit" || return 1
@@ -57,7 +57,7 @@ trial_before() {
   k_x=$(readlink "$k_t/decision")
   k_tried
   [ "$k_own$k_x" != 1reverted ] ||
-    refuse CONNECTIVITY_REVERTED "nobody confirmed this run's change in time, or the node booted before that: it has gone back to what was before"
+    refuse CONNECTIVITY_REVERTED "this run's change was not confirmed in time, or the node booted before that: it is reverted"
 }
 
 # trial_number: k_n = the next number, by which the revert orders its records.

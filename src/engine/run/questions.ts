@@ -39,14 +39,14 @@ export class Questions {
     const { emit, mayBeAnswered, stopped, patience } = this.#options;
     if (stopped.aborted) throw interrupted(asked.text);
     const question: Question = { id: `q${++this.#count}`, ...asked };
-    if (!mayBeAnswered()) throw unanswered(question, "nobody is there to answer");
+    if (!mayBeAnswered()) throw unanswered(question, "no operator is there to answer");
     emit({ type: "question.asked", question });
     const wait = AbortSignal.any([stopped, AbortSignal.timeout(patience)]);
     try {
       return await new Promise<string>((resolve, reject) => {
         this.#open.set(question.id, { question, resolve });
         wait.addEventListener("abort", () =>
-          reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "nobody answered in time")),
+          reject(stopped.aborted ? interrupted(asked.text) : unanswered(question, "no operator answered in time")),
         );
       });
     } finally {

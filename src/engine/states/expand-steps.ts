@@ -315,7 +315,7 @@ class Expander {
       (key) => requisites[key].length > 0 && found[key].length === 0,
     );
     const ids = { ...found, require: [...around.require.filter((id) => !this.#skipped.has(id)), ...found.require] };
-    return gone === undefined ? { ids } : { ids, skip: `${gone}: what it names was left out` };
+    return gone === undefined ? { ids } : { ids, skip: `${gone}: a step that it names was left out` };
   }
 
   /** The ids for requisites. Unknown names of other states become problems here; `checkRequisites` reported those of this file. */

@@ -18,7 +18,7 @@ describe("kcore orchestrate update", () => {
     const ended = await nodes.update(`${all}  rollback: { automatic: true }\n`);
     expect(ended.code, ended.stdout + ended.stderr).to.equal(1);
     expect(ended.stdout).to.contain("service: kcore-node-agent.service does not stay up  [UPDATE_FAILED]");
-    expect(ended.stdout).to.contain("what this run brought is taken back, in reverse order");
+    expect(ended.stdout).to.contain("the changes of this run are taken back, in reverse order");
     expect(ended.stdout.indexOf("n2  back  changed")).to.be.lessThan(ended.stdout.indexOf("n1  back  changed"));
     expect(runtimes("n1", "n2", "n3", "n4")).to.deep.equal(["0.1.0", "0.1.0", "0.1.0", "0.1.0"]);
     expect(nodes.report("n4")?.state).to.equal("fenced");

@@ -237,7 +237,7 @@ steps:
     expect(list.map((draft) => `${draft.id} ${draft.render(nothing).kind}`)).to.deep.equal(
       "s/a skipped, s/b step, s/c skipped, s/d skipped".split(", "),
     );
-    const reason = "onFailure: what it names was left out";
+    const reason = "onFailure: a step that it names was left out";
     expect(list[2]?.render(nothing)).to.deep.equal({ kind: "skipped", id: "s/c", title: "c", reason });
   });
 
