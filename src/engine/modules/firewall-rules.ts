@@ -156,8 +156,8 @@ fact enabled "\${UnitFileState:-absent}"`;
       effects,
       tools: [{ command: "nft", package: "nftables" }, systemctl],
       keep: sh`keep_unit ${unit} keep
-${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_t/"${table}.nft || exit 1
-on_revert "nft -f '$k_t/"${table}".nft'"`,
+${keep}{ printf 'table inet %s\ndelete table inet %s\n' ${table} ${table} && { nft -s list table inet ${table} 2>/dev/null || :; }; } >"$k_trial/"${table}.nft || exit 1
+on_revert "nft -f '$k_trial/"${table}".nft'"`,
       timeout: 120,
       quiet: true,
     } as const;
